@@ -1,4 +1,4 @@
-//! Containers and TTL znodes: how they are made, and that they go when their time has come.
+//! Containers and TTL znodes: how they are created, and when they are deleted.
 
 use jute::Reader;
 use jute::data::Stat;
@@ -19,16 +19,16 @@ fn touch(path: &str) -> Request {
     bodies::set(path, None, -1)
 }
 
-/// A server that looks for containers each second.
+/// A server that checks containers each second.
 ///
-/// * `flag`: one more, without the start that it has in common with others.
+/// * `flag`: another flag, without `-Dznode.container.`
 fn by_flags(flag: &str) -> Settings {
     let flags = format!("-Dznode.container.checkIntervalMs=1000 -Dznode.container.{flag}");
     let parts = parts("tickTime=2000\nsnapSizeLimitInKb=0", &flags);
     Settings { sessionless_timeout_ms: 60_000, first_session: 77, ..parts.replica }
 }
 
-/// A container that had a child and has none.
+/// Requests that create a container, and a child that is deleted again.
 fn used(path: &str) -> [Request; 3] {
     let child = format!("{path}/child");
     [create(op::CREATE_CONTAINER, path, 4), create(op::CREATE, &child, 0), delete(&child)]
@@ -36,7 +36,7 @@ fn used(path: &str) -> [Request; 3] {
 
 // rows: P-38 P-39 P-73
 #[test]
-fn they_are_answered_with_a_stat_that_names_no_owner() {
+fn create_of_containers_and_ttl_znodes_is_answered_with_ephemeral_owner_0() {
     let mut world = Standalone::new(SETTINGS, true);
     let all = [
         create(op::CREATE_CONTAINER, "/c", 4),
@@ -78,7 +78,7 @@ fn create_ttl_that_java_cannot_apply_is_refused() {
 
 // rows: P-41
 #[test]
-fn no_client_deletes_a_container_by_its_operation() {
+fn delete_container_of_a_client_is_refused_and_closes_the_connection() {
     let mut world = Standalone::new(SETTINGS, false);
     world.send(&[create(op::CREATE_CONTAINER, "/c", 4)]);
     let (header, _) =
@@ -89,7 +89,7 @@ fn no_client_deletes_a_container_by_its_operation() {
 
 // rows: P-74 C-263b
 #[test]
-fn they_go_once_they_are_empty_and_old_enough() {
+fn containers_and_ttl_znodes_are_deleted_once_empty_and_old_enough() {
     let mut world = Standalone::new(SETTINGS, true);
     let [c, child, gone] = used("/used");
     let all = [
@@ -115,7 +115,7 @@ fn they_go_once_they_are_empty_and_old_enough() {
     assert_eq!(there(&world).len(), 6);
     world.pass(600);
     assert_eq!(there(&world), ["/unused", "/full", "/long", "/parent"]);
-    // A change starts the time of a TTL znode anew.
+    // A change starts the time of a TTL znode again.
     world.send(&[touch("/long"), delete("/parent/child"), delete("/full/child")]);
     world.pass(2000);
     assert_eq!(there(&world), ["/unused", "/long"]);
@@ -132,7 +132,7 @@ fn they_go_once_they_are_empty_and_old_enough() {
 
 // rows: P-74 C-263 C-263a
 #[test]
-fn they_go_at_an_even_pace() {
+fn containers_are_deleted_at_the_pace_of_max_per_minute() {
     let mut world = Standalone::new(by_flags("maxPerMinute=60"), false);
     for number in 0..5 {
         world.send(&used(&format!("/c{number}")));
@@ -146,7 +146,7 @@ fn they_go_at_an_even_pace() {
     assert_eq!(seen, [4, 3, 2, 1, 0, 0, 0]);
 }
 
-/// What a server refused, of the deletions that it asked itself for.
+/// The codes of the server's own deletions that were refused.
 fn refused_deletions(world: &Standalone) -> Vec<Code> {
     let own = world.log().iter().filter_map(|(_, entry)| {
         let entry = Entry::decode(entry).expect("our own entry");
@@ -158,7 +158,7 @@ fn refused_deletions(world: &Standalone) -> Vec<Code> {
 
 // rows: P-74
 #[test]
-fn deletion_of_a_container_is_judged_by_what_is_pending_and_not_by_the_tree() {
+fn delete_container_is_checked_against_pending_changes() {
     let child = create(op::CREATE, "/c/new", 0);
     let again = |kind, flags| vec![delete("/c"), create(kind, "/c", flags)];
     let ttl = || vec![create_ttl("/c", 5, 400)];
@@ -185,14 +185,14 @@ fn deletion_of_a_container_is_judged_by_what_is_pending_and_not_by_the_tree() {
         world.pass(200);
         world.disk_hangs = false;
         world.flush();
-        // It was found in the tree, where nothing had changed yet.
+        // The container was found in the tree, where nothing had changed yet.
         assert_eq!(refused_deletions(&world), [code], "{name}");
         assert_eq!(world.exists("/c"), stays, "{name}");
     }
 }
 
 #[test]
-fn container_that_was_found_and_is_used_again_before_its_turn_is_not_asked_for() {
+fn container_that_is_used_again_before_its_turn_is_not_deleted() {
     // One in two seconds: the second one waits, and has a child by then.
     let mut world = Standalone::new(by_flags("maxPerMinute=30"), false);
     world.send(&used("/c0"));
@@ -207,7 +207,7 @@ fn container_that_was_found_and_is_used_again_before_its_turn_is_not_asked_for()
 }
 
 #[test]
-fn watches_of_a_session_that_moves_end_before_its_old_connection_has_a_turn() {
+fn watches_of_a_moved_session_end_before_its_old_connection_has_a_turn() {
     let mut world = Standalone::new(SETTINGS, false);
     world.send(&[(op::GET_DATA, bytes(GetDataRequest { path: Some("/".into()), watch: true }))]);
     let count = |world: &Standalone| world.server.shared.state.watches.count();
@@ -217,11 +217,11 @@ fn watches_of_a_session_that_moves_end_before_its_old_connection_has_a_turn() {
 }
 
 #[test]
-fn a_session_that_moves_takes_no_watches_of_others_with_it() {
+fn moved_session_removes_no_watches_of_other_connections() {
     let mut world = Standalone::new(SETTINGS, false);
     let first = world.session;
     world.hang_up();
-    // The next connection watches under the number that the first one left.
+    // The next connection sets a watch under the id that the first one had.
     drop(world.connect(0));
     world.send(&[(op::GET_DATA, bytes(GetDataRequest { path: Some("/".into()), watch: true }))]);
     let watcher = world.connect(first);

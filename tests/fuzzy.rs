@@ -1,4 +1,4 @@
-//! A tree that came with SNAP from a leader of Java's, who writes it while it goes on changing it.
+//! A tree that came with SNAP from a Java leader, which writes it while it changes it.
 
 use bytes::Bytes;
 use oxkeeper::model::{Epoch, ServerId, SessionId, Zxid, op};
@@ -16,7 +16,7 @@ use support::election::votes_for;
 use support::replica::ReplicaOnDisk;
 use support::standalone::{SETTINGS, Standalone};
 
-/// The leader's: what it has written when it begins with its tree, when it ends, and in the end.
+/// Numbers of transactions that the leader has written: when it begins to send its tree, when it ends, and at the end.
 const BEGUN: usize = 5;
 const ENDED: usize = 9;
 const ALL: usize = 12;
@@ -24,7 +24,7 @@ const OPTIONS: Options =
     Options { seed: 1, digest: true, extended_types: false, emulate_353: false };
 const EPOCH: Epoch = Epoch(1);
 
-/// What a leader writes: creates, which change their parent as well, and are refused the second time.
+/// What a leader writes: creates, which change their parent too, and fail when they are applied twice.
 fn written() -> Vec<(Zxid, Bytes)> {
     let mut leader = Standalone::new(SETTINGS, false);
     let create = |path: &str| bodies::create(op::CREATE, path, Some(b"x"), 0).1;
@@ -43,7 +43,7 @@ fn apply(tree: &mut Tree, entries: &[(Zxid, Bytes)]) {
     }
 }
 
-/// The same tree as of another zxid.
+/// The same tree under another zxid.
 fn renamed(mut tree: Tree, zxid: Zxid) -> Box<Tree> {
     let frozen = tree.freeze().unwrap();
     let mut bytes = Vec::new();
@@ -68,13 +68,13 @@ impl Follower {
         follower
     }
 
-    /// The others say that `leader` leads.
+    /// The other voters vote for `leader`.
     fn elect(&mut self, leader: i64) {
         let votes = votes_for(self.server.replica.peer(), ServerId(leader));
         votes.into_iter().for_each(|vote| self.step(of_peers(vote)));
     }
 
-    /// Before its first election. `last`: of its log.
+    /// A member before its first election. `last`: the last zxid of its log.
     fn resting(replica_settings: Settings, last: Option<Zxid>) -> Self {
         let settings = zab::Settings { tick_time_ms: 1000, ..zab::Settings::DEFAULT };
         let peer = peer(1, THREE, settings, last);
@@ -104,7 +104,7 @@ impl Follower {
         }
     }
 
-    /// What a leader sends with its tree, as Java's sends it: what it did meanwhile stands before NEWLEADER.
+    /// A follower that joins by SNAP as a Java leader sends it: transactions made meanwhile come before NEWLEADER.
     fn join(tree: Tree, entries: &[(Zxid, Bytes)]) -> Self {
         let mut follower = Self::new();
         let zxid = entries[BEGUN - 1].0;
@@ -127,14 +127,14 @@ impl Follower {
 
 // rows: Q-83 Q-122 G-21
 #[test]
-fn a_tree_that_is_ahead_of_its_zxid_is_nobodys_mistake() {
+fn snap_tree_ahead_of_its_zxid_counts_no_digest_mismatch() {
     let entries = written();
     let mut tree = Tree::new(OPTIONS);
     apply(&mut tree, &entries[..ENDED]);
     let mut follower = Follower::join(tree, &entries);
     assert_eq!(follower.server.replica.stats.digest_mismatches, 0);
     let snapshots: Vec<Zxid> = follower.server.frozen.iter().map(|frozen| frozen.zxid).collect();
-    assert_eq!(snapshots, [entries[ENDED - 1].0], "one that is of its zxid");
+    assert_eq!(snapshots, [entries[ENDED - 1].0], "a snapshot that fits its zxid");
     follower.take(&entries[ENDED..]);
     assert_eq!(follower.server.replica.stats.digest_mismatches, 0);
     let mut whole = Tree::new(OPTIONS);
@@ -143,7 +143,7 @@ fn a_tree_that_is_ahead_of_its_zxid_is_nobodys_mistake() {
 }
 
 #[test]
-fn an_exact_tree_needs_no_second_snapshot() {
+fn exact_snap_tree_needs_no_second_snapshot() {
     let entries = written();
     let mut tree = Tree::new(OPTIONS);
     apply(&mut tree, &entries[..BEGUN]);
@@ -156,10 +156,10 @@ fn an_exact_tree_needs_no_second_snapshot() {
 
 // rows: Q-83 Q-122 G-21
 #[test]
-fn a_tree_that_differs_is_told_from_the_first_transaction_on() {
+fn wrong_snap_tree_counts_a_digest_mismatch_at_each_transaction() {
     let entries = written();
     let mut tree = Tree::new(OPTIONS);
-    // It lacks one of those before.
+    // The tree lacks one of the earlier transactions.
     apply(&mut tree, &entries[..BEGUN - 1]);
     apply(&mut tree, &entries[BEGUN..ENDED]);
     let mut follower = Follower::join(tree, &entries);
@@ -167,11 +167,11 @@ fn a_tree_that_differs_is_told_from_the_first_transaction_on() {
     assert_eq!(follower.server.replica.stats.digest_mismatches, (ALL - ENDED) as u64);
 }
 
-/// What was proposed and not committed is in the log, and no longer waits for a commit that another leader may never send:
-/// the tree has to have it, or it ends before the log does.
+/// Transactions that were proposed and not committed are in the log, and no longer wait for a commit that another leader may
+/// never send: the tree has to have them, or it ends before the log does.
 // rows: Q-66
 #[test]
-fn a_cut_that_cannot_be_made_leaves_the_tree_as_long_as_the_log() {
+fn failed_truncation_leaves_the_tree_as_long_as_the_log() {
     let entries = written();
     let mut tree = Tree::new(OPTIONS);
     apply(&mut tree, &entries[..BEGUN]);
@@ -195,7 +195,7 @@ fn a_cut_that_cannot_be_made_leaves_the_tree_as_long_as_the_log() {
     let digest = whole.digest();
     follower.step(Input::Rebuilt { tree: Box::new(whole) });
     assert_eq!((follower.digest(), follower.last()), (digest, last));
-    // The same leader is asked for its tree, and goes on behind it.
+    // The same leader sends its tree, and goes on after it.
     follower.hear(Packet::LeaderInfo { epoch: Epoch(2) });
     let mut tree = Tree::new(OPTIONS);
     apply(&mut tree, &entries[..=ENDED]);
@@ -210,7 +210,7 @@ fn a_cut_that_cannot_be_made_leaves_the_tree_as_long_as_the_log() {
 
 // rows: C-160 Q-90
 #[test]
-fn a_leader_may_have_no_clients() {
+fn leader_without_leader_serves_has_no_clients_of_its_own() {
     for serves in [true, false] {
         let settings = Settings { leader_serves: serves, ..SETTINGS };
         let mut leader = Follower::resting(settings, Some(Zxid::ZERO));

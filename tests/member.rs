@@ -1,4 +1,4 @@
-//! The decisions around a replica: which connection counts, what the disk is asked in which order, which files change.
+//! The decisions around a replica: which connection is current, the order of disk work, which files change.
 //!
 //! One follower (server 1 of three) whose leader is server 3, or a standalone server; inputs by hand, actions compared.
 
@@ -41,10 +41,10 @@ use support::member::{MemberOnDisk, notification_bytes};
 use support::packets::packets;
 use support::txns::set_data;
 
-/// Members among strangers, each with its own seed and settings.
+/// Number of members among strangers, each with its own seed and settings.
 const STRANGERS: u64 = 100;
 
-/// With the log thread on its own disk; what is sent nobody receives.
+/// A member with a log thread on its own disk; packets that it sends are dropped.
 struct Server(MemberOnDisk);
 
 impl Deref for Server {
@@ -99,7 +99,7 @@ impl Server {
         Self(MemberOnDisk::new(replica, Some(ensemble)))
     }
 
-    /// A member whose two other voters say that server 3 leads: it dials server 3.
+    /// A member whose two other voters vote for server 3: it dials server 3.
     fn with_leader() -> Self {
         let mut server = Self::member(None);
         server.elect();
@@ -114,7 +114,7 @@ impl Server {
         server
     }
 
-    /// Its leader has no more than this server, whose history ends at `last`.
+    /// Synchronises with a leader that has no more than this server, whose history ends at `last`.
     fn join(&mut self, dial: u64, last: Zxid, view: &'static str) -> Vec<Action> {
         let packets = [
             Packet::LeaderInfo { epoch: Epoch(1) },
@@ -151,7 +151,7 @@ impl Server {
         assert_eq!(dial(&dialed), Some((1, "c:1".to_owned())), "{dialed:?}");
     }
 
-    /// Over a connection from the other server, whose id is larger.
+    /// Receives a notification over a connection from the other server, whose id is larger.
     fn hear_vote(&mut self, from: i64, notification: &Notification) -> Vec<Action> {
         let from = ServerId(from);
         let known = self.accepted.get(&from).copied();
@@ -254,7 +254,7 @@ fn packets_read_after_the_one_that_names_another_leader_are_discarded() {
 }
 
 #[test]
-fn leader_whose_proposal_has_another_zxid_than_its_transaction_is_left() {
+fn learner_leaves_a_leader_whose_proposal_has_another_zxid_than_its_transaction() {
     let mut server = Server::following();
     let Packet::Proposal { entry, .. } = txn(7, op::SET_DATA, "/zookeeper", b"") else { return };
     let actions = server.hear(1, vec![Packet::Proposal { zxid: Zxid::new(Epoch(1), 1), entry }]);
@@ -265,7 +265,7 @@ fn leader_whose_proposal_has_another_zxid_than_its_transaction_is_left() {
 
 // rows: D-08 D-09 D-11
 #[test]
-fn configuration_files_change_before_what_follows_is_sent() {
+fn configuration_files_change_before_later_packets_are_sent() {
     let mut server = Server::following();
     let proposed = server.hear(1, vec![reconfiguration()]);
     let file = proposed.iter().position(|action| {
@@ -290,7 +290,7 @@ fn configuration_files_change_before_what_follows_is_sent() {
 }
 
 #[test]
-fn a_member_begins_with_its_ports_and_a_copy_of_its_configuration() {
+fn member_starts_with_its_ports_and_a_copy_of_its_configuration() {
     let mut server = Server::member(Some(9));
     let out = server.start();
     let [
@@ -311,12 +311,12 @@ fn a_member_begins_with_its_ports_and_a_copy_of_its_configuration() {
 
 // rows: D-46
 #[test]
-fn a_truncation_that_the_leaders_tree_follows_says_that_all_is_replaced() {
+fn truncation_before_the_leaders_tree_is_marked_as_replaced() {
     let mut server = Server::following();
     server.hear(1, vec![txn(1, op::SET_DATA, "/zookeeper", b"")]);
     let from = QuorumPeer::Leader { dial: 1 };
     server.step(Input::Disconnected { from, why: "reset".to_owned() });
-    // The next leader has another history: what this server has logged goes, and a tree comes.
+    // The next leader has another history: this server's log is truncated, and a tree comes.
     server.elect_again();
     let tree = Box::new(Tree::new(Options::default()));
     let actions = server.step(Input::LeaderTree { dial: 2, zxid: Zxid::ZERO, tree });
@@ -416,14 +416,14 @@ fn leader_that_only_the_proposed_configuration_has_is_dialed() {
 }
 
 #[test]
-fn a_tree_for_a_learner_that_has_gone_ends_its_freeze_at_once() {
+fn freeze_of_a_tree_for_a_disconnected_learner_ends_at_once() {
     let mut server = Server::standalone();
     let job = begin_snapshot(&mut server);
     let shared = server.member.replica.shared().clone();
     assert!(shared.state.tree.read().holds(job.frozen));
     assert!(server.step(Input::TreeSent(job.frozen)).is_empty());
     assert!(!shared.state.tree.read().holds(job.frozen));
-    // Not sent to anybody: a standalone server has no learners.
+    // Sent to no learner: a standalone server has none.
     let learner = QuorumPeer::Learner(LearnerConnectionId(4));
     assert!(server.step(Input::Packets { from: learner, packets: vec![Packet::Sync] }).is_empty());
 }
@@ -454,7 +454,7 @@ fn a_server_that_stops_ends_once_nothing_is_outstanding() {
 }
 
 #[test]
-fn epochs_are_saved_in_the_file_of_their_promise() {
+fn accepted_epoch_is_saved_in_its_file_before_ackepoch_is_sent() {
     let mut server = Server::with_leader();
     let actions = server.hear(1, vec![Packet::LeaderInfo { epoch: Epoch(1) }]);
     let is_accepted = |action: &Action| {
@@ -471,7 +471,7 @@ fn epochs_are_saved_in_the_file_of_their_promise() {
 
 // rows: Q-60
 #[test]
-fn oldest_connection_without_a_hello_makes_room() {
+fn oldest_learner_connection_without_a_hello_is_closed_above_the_limit() {
     let mut server = Server::member(None);
     let connect = |server: &mut Server, number: u64| {
         let connection = LearnerConnectionId(number);
@@ -494,9 +494,9 @@ fn oldest_connection_without_a_hello_makes_room() {
     assert!(!server.member.is_current(QuorumPeer::Learner(oldest)));
 }
 
-// Whatever other servers say, and whenever: no assertion is for others to break.
+// Whatever other servers send, and whenever: none of it may break an assertion.
 #[test]
-fn member_among_strangers_trips_no_assertion_and_stops_when_told() {
+fn member_among_strangers_trips_no_assertion_and_stops_when_asked() {
     let mut roles = BTreeMap::<&str, usize>::new();
     for seed in 1..=STRANGERS {
         let mut strangers = match seed % 10 {

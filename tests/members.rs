@@ -1,4 +1,4 @@
-//! What clients see of members of an ensemble, whichever of them they are at.
+//! What clients see of an ensemble's members, whichever server they are connected to.
 
 mod members {
     pub mod ensemble;
@@ -21,14 +21,14 @@ fn new_ensemble() -> Ensemble {
     Ensemble::new(&SETTINGS, &Limits::default())
 }
 
-/// A list that names a scheme nobody knows.
+/// Sets an access list that names an unknown scheme.
 fn set_acl_nobody_can_mean(xid: i32, path: &str) -> Vec<u8> {
     let acl = Acl { perms: perms::ALL, who: Identity::new("none-such", "x") };
     let acl = Vector::Owned(vec![acl.to_record()]);
     request(xid, op::SET_ACL, &SetAclRequest { path: Some(path.into()), acl, version: -1 })
 }
 
-/// A client that may not, on a server whose owner of `/a` is another one.
+/// A client that may not write `/a`, on a server where another client has created it.
 fn stranger(ensemble: &mut Ensemble, at: usize) -> Client {
     let owner = ensemble.client(at, "10.0.0.1");
     assert!(ensemble.say(owner, [create_for(1, "/a", "10.0.0.1")])[0].ends_with("ok /a"));
@@ -39,7 +39,7 @@ fn stranger(ensemble: &mut Ensemble, at: usize) -> Client {
 
 // rows: C-71 P-80 U-23
 #[test]
-fn what_a_member_knows_to_be_forbidden_needs_no_leader_if_it_may_say_so() {
+fn eager_acl_check_refuses_forbidden_writes_without_the_leader() {
     let eager = Settings { eager_acl_check: true, ..SETTINGS };
     for at in [LEADER, FOLLOWER, OBSERVER] {
         let mut ensemble = Ensemble::new(&eager, &Limits::default());
@@ -53,14 +53,14 @@ fn what_a_member_knows_to_be_forbidden_needs_no_leader_if_it_may_say_so() {
             set_acl_nobody_can_mean(5, "/none"),
         ];
         let heard = ensemble.say(stranger, forbidden);
-        // No zxid in the answer, none taken, and nothing asked of the leader.
+        // No zxid in the answer, none taken, and nothing forwarded to the leader.
         let codes = [-102, -102, -102, -102, -114];
         let expected: Vec<String> =
             codes.iter().zip(1..).map(|(code, xid)| format!("{xid} @0 error {code}")).collect();
         assert_eq!((heard, ensemble.last_zxid(LEADER)), (expected, last), "server {at}");
         assert_eq!(ensemble.asked(at), [], "server {at}");
         assert_eq!(ensemble.shared(at).throttle.in_process(), 0);
-        // A znode that is not there forbids nothing, and a multi is not looked at: both are judged.
+        // A znode that is not there forbids nothing, and a multi is not checked early: the leader prepares both.
         let heard = ensemble.say(stranger, [set(6, "/none", "x")]);
         assert_eq!(heard, [format!("6 @{} error -101", last + 1)], "server {at}");
     }
@@ -68,7 +68,7 @@ fn what_a_member_knows_to_be_forbidden_needs_no_leader_if_it_may_say_so() {
 
 // rows: P-80 P-83
 #[test]
-fn nobody_is_refused_early_behind_what_he_has_asked() {
+fn eager_acl_check_refuses_nothing_after_an_unanswered_request() {
     let eager = Settings { eager_acl_check: true, ..SETTINGS };
     for at in [LEADER, FOLLOWER] {
         let mut ensemble = Ensemble::new(&eager, &Limits::default());
@@ -77,7 +77,7 @@ fn nobody_is_refused_early_behind_what_he_has_asked() {
         let heard = ensemble.say(stranger, [create(1, "/b", ""), set(2, "/a", "x")]);
         let expected = [format!("1 @{} ok /b", last + 1), format!("2 @{} error -102", last + 2)];
         assert_eq!(heard, expected, "server {at}");
-        // What is under way may be what permits it.
+        // An outstanding request may be what permits the next one.
         let owner = ensemble.client(at, "10.0.0.1");
         let heard = ensemble.say(
             owner,
@@ -90,7 +90,7 @@ fn nobody_is_refused_early_behind_what_he_has_asked() {
 
 // rows: C-71
 #[test]
-fn unless_it_is_told_to_a_member_asks_its_leader() {
+fn forbidden_write_is_forwarded_without_eager_acl_check() {
     let mut ensemble = new_ensemble();
     let stranger = stranger(&mut ensemble, FOLLOWER);
     let last = ensemble.last_zxid(LEADER);
@@ -104,7 +104,7 @@ fn show(user: &str) -> Vec<u8> {
     request(-4, op::AUTH, &packet)
 }
 
-/// Open to those who the one who asks has shown to be.
+/// Creates a znode that is open to the identities of the client that sends this.
 fn create_for_me(xid: i32, path: &str) -> Vec<u8> {
     let acl = Acl { perms: perms::ALL, who: Identity::new("auth", "") };
     let acl = Vector::Owned(vec![acl.to_record()]);
@@ -114,7 +114,7 @@ fn create_for_me(xid: i32, path: &str) -> Vec<u8> {
 
 // rows: U-24
 #[test]
-fn a_leader_judges_by_what_clients_have_shown_to_their_server() {
+fn leader_checks_access_with_the_identities_that_learners_forward() {
     for at in [FOLLOWER, OBSERVER] {
         let mut ensemble = new_ensemble();
         let owner = ensemble.client(at, "10.0.0.1");
@@ -128,7 +128,7 @@ fn a_leader_judges_by_what_clients_have_shown_to_their_server() {
         let acl = tree.acl(tree.znode(tree.find("/mine").unwrap()).acl()).clone();
         drop(tree);
         assert!(acl.iter().any(|acl| acl.who == mine), "{acl:?}");
-        // Without it, and with it at another server.
+        // Without the identity, and with it at another server.
         let other = ensemble.client(OTHER, "10.0.0.3");
         assert!(ensemble.say(other, [set(1, "/mine", "x")])[0].ends_with("error -102"));
         let heard = ensemble.say(other, [show("me:secret"), set(2, "/mine", "x")]);
@@ -136,9 +136,8 @@ fn a_leader_judges_by_what_clients_have_shown_to_their_server() {
     }
 }
 
-/// Java's leader answers its own clients' syncs like reads, and has told of a commit before it has applied it.
-// A local session writes nothing. A client that has seen the zxid of the epoch, 4294967296, would be refused by every other server.
-// rows: Q-64
+// A local session writes nothing. A client that has seen the zxid of the epoch, 4294967296, would be refused by every other
+// server. rows: Q-64
 #[test]
 fn replies_before_an_epochs_first_transaction_carry_the_zxid_of_the_history() {
     let local = Settings { local_sessions: true, ..SETTINGS };
@@ -149,11 +148,10 @@ fn replies_before_an_epochs_first_transaction_carry_the_zxid_of_the_history() {
     }
 }
 
-// A read-only server shows what it had logged as a leader and nobody committed. Nothing has to be written in the next epoch before
-// the client is let in.
-// rows: P-13
+// A read-only server shows what it had logged as a leader and what was never committed. Nothing has to be written in the
+// next epoch before the client is accepted. rows: P-13
 #[test]
-fn client_that_has_seen_what_came_to_nothing_is_let_in_in_the_next_epoch() {
+fn client_that_has_seen_uncommitted_writes_is_accepted_in_the_next_epoch() {
     let mut ensemble = new_ensemble();
     for at in [LEADER, FOLLOWER] {
         for (last_zxid_seen, is_let_in) in [(9, true), (1 << 32, true), (0x1_0000_0009, false)] {
@@ -163,6 +161,7 @@ fn client_that_has_seen_what_came_to_nothing_is_let_in_in_the_next_epoch() {
     }
 }
 
+/// A Java leader answers its own clients' syncs like reads, and sends COMMIT before it has applied the transaction.
 // rows: G-16
 #[test]
 fn a_sync_at_the_leader_waits_for_all_that_was_proposed() {
@@ -180,7 +179,7 @@ fn a_sync_at_the_leader_waits_for_all_that_was_proposed() {
 
 // rows: G-23 P-22
 #[test]
-fn the_old_connection_of_a_session_that_moved_reads_until_it_writes() {
+fn old_connection_of_a_moved_session_reads_until_it_writes() {
     for (from, to) in [(FOLLOWER, OTHER), (FOLLOWER, LEADER), (LEADER, FOLLOWER)] {
         let mut ensemble = new_ensemble();
         let old = ensemble.client(from, "10.0.0.1");
@@ -191,18 +190,18 @@ fn the_old_connection_of_a_session_that_moved_reads_until_it_writes() {
         let heard = ensemble.say(old, [get(2, "/a")]);
         assert!(heard[0].ends_with("ok \"x\" v1"), "{from} to {to}: {heard:?}");
         assert_eq!(ensemble.say(old, [set(3, "/a", "y")]), ["closed"], "{from} to {to}");
-        // Its client comes again, and takes the session back.
+        // Its client reconnects, and takes the session back.
         let again = ensemble.client_again(from, session);
         assert!(ensemble.say(again, [set(1, "/a", "z")])[0].contains(" ok"), "{from} to {to}");
         assert_eq!(ensemble.say(new, [set(2, "/a", "w")]), ["closed"], "{from} to {to}");
     }
 }
 
-/// The leader knows only which server a session is at. Both connections were read late: their client has gone on elsewhere
-/// since, and comes to the same server once more.
+/// The leader knows only which server a session is at. Both connections were read late: their client has moved to another
+/// server since, and reconnects to the first server.
 // rows: P-22 G-23
 #[test]
-fn what_an_older_connection_still_asks_is_dropped_when_its_session_comes_again() {
+fn requests_of_an_older_connection_are_dropped_when_its_session_reconnects() {
     for at in [LEADER, FOLLOWER, OBSERVER] {
         let mut ensemble = new_ensemble();
         let old = ensemble.client(at, "10.0.0.1");
@@ -219,10 +218,10 @@ fn what_an_older_connection_still_asks_is_dropped_when_its_session_comes_again()
     }
 }
 
-/// The leader sees one learner in both: only the follower knows where the session is.
+/// To the leader follower and observer are one learner: only the follower knows where the session is.
 // rows: Q-92 G-23
 #[test]
-fn a_follower_refuses_what_a_session_asks_where_it_is_no_more() {
+fn observer_master_refuses_requests_from_where_a_session_has_left() {
     for (from, to) in [(OBSERVER, FOLLOWER), (FOLLOWER, OBSERVER)] {
         let mut ensemble = Ensemble::behind(FOLLOWER, &SETTINGS, &Limits::default());
         let old = ensemble.client(from, "10.0.0.1");
@@ -234,7 +233,7 @@ fn a_follower_refuses_what_a_session_asks_where_it_is_no_more() {
         assert!(heard[0].starts_with("closed"), "{from} to {to}: {heard:?}");
         let heard = ensemble.say(new, [get(4, "/a")]);
         assert!(heard[0].ends_with("ok \"new\" v1"), "{from} to {to}: {heard:?}");
-        // Back again, it is as good as it was.
+        // Back again, the session may write as before.
         let again = ensemble.client_again(from, session);
         assert!(ensemble.say(again, [set(5, "/a", "again")])[0].contains(" ok"), "{from} to {to}");
         assert!(ensemble.say(new, [set(5, "/a", "old")])[0].starts_with("closed"));
@@ -242,7 +241,7 @@ fn a_follower_refuses_what_a_session_asks_where_it_is_no_more() {
     }
 }
 
-/// The leader does not know an observer's local session. While it is slow to say so, the client goes back to the observer.
+/// The leader does not know an observer's local session. Before it has said so, the client goes back to the observer.
 // rows: Q-94 G-23
 #[test]
 fn a_client_that_returns_to_its_observer_with_a_local_session_may_write() {
@@ -259,10 +258,10 @@ fn a_client_that_returns_to_its_observer_with_a_local_session_may_write() {
     assert!(ensemble.heard(back)[0].ends_with("ok /a"));
 }
 
-/// Not with what was made of it without a zxid either.
+/// The transaction that it made without a zxid is not answered either.
 // rows: Q-80
 #[test]
-fn what_found_no_zxid_is_not_answered() {
+fn write_without_a_zxid_left_for_it_is_not_answered() {
     for left in 8..12 {
         let settings = Settings { counter_max: left - 1, ..SETTINGS };
         let mut ensemble = Ensemble::new(&settings, &Limits::default());
@@ -278,11 +277,11 @@ fn what_found_no_zxid_is_not_answered() {
     }
 }
 
-/// The leader's answer to the first connection must not let the second one in: until the leader has given the session to this
-/// server for the second one too, the client may have gone on elsewhere (world 116000001130).
+/// The leader's answer for the first connection must not accept the second one: until the leader has given the session to
+/// this server for the second one too, the client may have moved to another server (world 116000001130).
 // rows: P-22 G-23
 #[test]
-fn a_client_that_comes_twice_is_let_in_by_the_answer_to_its_second_question() {
+fn client_that_reconnects_twice_is_accepted_by_its_second_revalidation() {
     for at in [FOLLOWER, OBSERVER] {
         let mut ensemble = new_ensemble();
         let client = ensemble.client(OTHER, "10.0.0.1");
@@ -299,10 +298,10 @@ fn a_client_that_comes_twice_is_let_in_by_the_answer_to_its_second_question() {
     }
 }
 
-/// What a server hears on waking comes before the ticks that it missed, and is no older than that (world 114000003337).
+/// Bytes that a server reads on waking are processed before the ticks that it missed, and count as new (world 114000003337).
 // rows: P-21
 #[test]
-fn a_session_heard_of_as_a_server_wakes_lives_for_its_whole_timeout() {
+fn session_heard_as_a_server_wakes_has_its_whole_timeout() {
     let mut ensemble = new_ensemble();
     let old = ensemble.client(FOLLOWER, "10.0.0.1");
     let old = ensemble.session(old);
@@ -317,10 +316,10 @@ fn a_session_heard_of_as_a_server_wakes_lives_for_its_whole_timeout() {
     }
 }
 
-/// A server that slept has read late that the client was there; it had gone back.
+/// A server that slept has read late that the client had connected; the client had gone back by then.
 // rows: P-21 P-22
 #[test]
-fn a_session_lives_where_it_pings_and_ends_there() {
+fn session_stays_valid_where_it_pings_and_closes_there() {
     for (at, slept) in [(LEADER, FOLLOWER), (FOLLOWER, OTHER)] {
         let mut ensemble = new_ensemble();
         let client = ensemble.client(at, "10.0.0.1");
@@ -338,10 +337,10 @@ fn a_session_lives_where_it_pings_and_ends_there() {
     }
 }
 
-/// A leader that does not know a session takes it for one that its learner keeps to itself.
+/// A leader that does not know a session takes it for a local session of its learner.
 // rows: Q-94 P-22
 #[test]
-fn what_comes_late_for_a_session_that_ended_is_refused() {
+fn late_request_of_a_session_that_has_ended_is_refused() {
     let local = Settings { local_sessions: true, local_upgrades: true, ..SETTINGS };
     let mut ensemble = Ensemble::new(&local, &Limits::default());
     let client = ensemble.client(FOLLOWER, "10.0.0.1");
@@ -358,11 +357,11 @@ fn what_comes_late_for_a_session_that_ended_is_refused() {
     assert!(ensemble.say(moved, [close(4)])[0].contains(" ok"));
     ensemble.pass_on(FOLLOWER, late(5, body("/c")));
     let reader = ensemble.client(LEADER, "10.0.0.2");
-    assert!(ensemble.say(reader, [get(1, "/b")])[0].contains(" ok"), "its learner's own");
+    assert!(ensemble.say(reader, [get(1, "/b")])[0].contains(" ok"), "a local session");
     assert!(ensemble.say(reader, [get(2, "/c")])[0].contains("error -101"));
 }
 
-/// The leader knows of the close as soon as it proposes it, and not only when it is committed.
+/// The leader takes a session as closing as soon as it proposes closeSession, and not only when that is committed.
 // rows: P-21
 #[test]
 fn requests_after_a_forwarded_close_are_refused() {
@@ -383,7 +382,7 @@ fn requests_after_a_forwarded_close_are_refused() {
     }
 }
 
-/// Its socket may never say so: the machine at its other end is gone.
+/// Its socket may never end, as the client's machine may be gone.
 // rows: P-21
 #[test]
 fn a_connection_that_a_session_left_is_closed_when_it_falls_silent() {
@@ -403,10 +402,10 @@ fn a_connection_that_a_session_left_is_closed_when_it_falls_silent() {
     }
 }
 
-/// A leader of Java's ends when one reaches it.
+/// A Java leader ends when a throttled request reaches it.
 // rows: Q-120 P-79
 #[test]
-fn what_was_throttled_is_never_proposed_nor_asked_of_a_leader() {
+fn throttled_write_is_neither_proposed_nor_forwarded() {
     let limits =
         Limits { requests_max: Some(1), op_wait_max_us: Some(50_000), ..Limits::default() };
     for at in [FOLLOWER, LEADER] {
@@ -427,7 +426,7 @@ fn what_was_throttled_is_never_proposed_nor_asked_of_a_leader() {
 
 // rows: Q-121 C-94
 #[test]
-fn what_outlived_its_session_is_dropped_by_its_own_server() {
+fn write_that_outlives_its_session_is_dropped_by_its_own_server() {
     let limits = Limits { requests_max: Some(1), drops_late: true, ..Limits::default() };
     for at in [FOLLOWER, LEADER] {
         let mut ensemble = Ensemble::new(&SETTINGS, &limits);
@@ -436,7 +435,7 @@ fn what_outlived_its_session_is_dropped_by_its_own_server() {
         ensemble.hold_logs([FOLLOWER, OTHER], true);
         ensemble.say(a, [create(1, "/a", "")]);
         assert_eq!(ensemble.say(b, [create(1, "/b", "")]), [""; 0]);
-        ensemble.pass(11_000); // Past its session's 10 s, but it is looked at in steps of 2 s.
+        ensemble.pass(11_000); // After its session's 10 s, but it is checked in steps of 2 s.
         ensemble.hold_logs([FOLLOWER, OTHER], false);
         assert_eq!(ensemble.heard(b), ["closed: a request outlived its session"], "server {at}");
         assert!(

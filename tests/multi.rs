@@ -29,7 +29,7 @@ fn multi(these: &[Request]) -> Request {
     (op::MULTI, parts(these))
 }
 
-/// The answer's parts as text; nothing may be behind them.
+/// The answer's parts as text; no bytes may follow them.
 fn told(body: &[u8]) -> Vec<String> {
     let mut from = Reader::new(body);
     let mut told = Vec::new();
@@ -67,7 +67,7 @@ fn told(body: &[u8]) -> Vec<String> {
 
 // rows: P-52 P-61 P-62 P-66 P-68
 #[test]
-fn each_part_sees_those_before_it_and_has_its_own_kind_of_answer() {
+fn each_part_of_a_multi_sees_earlier_parts_and_has_its_own_kind_of_result() {
     let mut world = Standalone::new(SETTINGS, true);
     let these = [
         create(op::CREATE, "/a", 0),
@@ -105,7 +105,7 @@ fn each_part_sees_those_before_it_and_has_its_own_kind_of_answer() {
 #[test]
 fn a_failed_multi_leaves_an_entry_in_the_log_and_nothing_else() {
     let mut world = Standalone::new(SETTINGS, false);
-    // All at once: the multi is judged while what is before it is still pending, and so is what follows it.
+    // All at once: the multi is prepared while the requests before it are still pending, and so are the requests after it.
     let failing = [
         create(op::CREATE, "/a/n-", 2),
         set("/a", b"y", -1),
@@ -140,7 +140,7 @@ fn a_failed_multi_leaves_an_entry_in_the_log_and_nothing_else() {
 
 // rows: P-65
 #[test]
-fn a_multi_that_makes_no_sense_is_refused_as_a_whole() {
+fn malformed_multi_is_refused_as_a_whole() {
     let mut world = Standalone::new(SETTINGS, false);
     let a = || create(op::CREATE, "/a", 0);
     let null_path = (op::DELETE, bytes(DeleteRequest { path: None, version: -1 }));
@@ -183,7 +183,7 @@ fn each_read_of_a_multi_read_answers_for_itself() {
     let (header, answer) = world.ask(op::MULTI_READ, parts(&these));
     assert_eq!((header.zxid, header.err), (3, 0));
     assert_eq!(told(&answer), ["4 0 Some([120]) v0", "-1 -101 -101", "8 0 [\"b\"]"]);
-    // Their watch flags left nothing behind.
+    // Their watch flags have set no watches.
     assert_eq!(world.send(&[set("/a", b"y", -1)]).len(), 1);
 
     let (header, answer) = world.ask(op::MULTI_READ, parts(&[]));
@@ -198,7 +198,7 @@ fn each_read_of_a_multi_read_answers_for_itself() {
 }
 
 #[test]
-fn a_short_multi_read_cannot_ask_for_a_huge_answer() {
+fn multi_read_with_a_huge_answer_is_refused() {
     let mut world = Standalone::new(SETTINGS, false);
     world.send(&[create(op::CREATE, "/a", 0), set("/a", &vec![7; 1_000_000], -1)]);
     let of = |count: usize| parts(&vec![read(op::GET_DATA, Some("/a")); count]);
@@ -227,7 +227,7 @@ fn a_multi_read_that_would_hold_the_lock_for_long_is_refused() {
 
 // rows: P-51
 #[test]
-fn check_alone_is_no_operation() {
+fn check_outside_of_a_multi_is_refused() {
     let mut world = Standalone::new(SETTINGS, false);
     let (kind, body) = check("/", -1);
     let (header, _) = world.ask(kind, body);
@@ -241,7 +241,7 @@ fn check_alone_is_no_operation() {
 
 // rows: P-52
 #[test]
-fn flags_alone_make_a_container_in_a_multi() {
+fn create_with_the_container_flag_in_a_multi_makes_a_container() {
     let mut world = Standalone::new(SETTINGS, false);
     let (kind, body) = multi(&[create(op::CREATE, "/c", 4), create(op::CREATE2, "/d", 4)]);
     let (header, _) = world.ask(kind, body);

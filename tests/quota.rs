@@ -1,4 +1,4 @@
-//! Quotas: what is counted below a path, what is refused, and what text nobody can read does.
+//! Quotas: what is counted below a path, what is refused, and what limits and counts do that can't be read.
 
 use jute::Reader;
 use jute::proto::{GetDataRequest, SetDataRequest};
@@ -25,7 +25,7 @@ const STATS: &str = "/zookeeper/quota/a/zookeeper_stats";
 const ENFORCED: Settings =
     Settings { rules: Rules { enforces_quota: true, ..Rules::DEFAULT }, ..SETTINGS };
 
-/// Asks, one after the other, and returns the codes.
+/// Sends requests one after the other, and returns the codes.
 fn codes(world: &mut Standalone, requests: &[Request]) -> Vec<i32> {
     requests.iter().map(|(kind, body)| world.ask(*kind, body.clone()).0.err).collect()
 }
@@ -58,7 +58,7 @@ fn with_quota(settings: Settings, limits: &str) -> Standalone {
 
 // rows: P-82 G-14
 #[test]
-fn every_write_below_is_counted() {
+fn quota_counts_every_write_below_its_path() {
     let mut world = with_quota(SETTINGS, "count=-1,bytes=-1");
     assert_eq!(data(&mut world, STATS), "count=2,bytes=3", "counted when the znode is made");
     done(&mut world, &[create("/a/b/c", "xyz"), create("/ab", "not below")]);
@@ -67,16 +67,16 @@ fn every_write_below_is_counted() {
     assert_eq!(data(&mut world, STATS), "count=3,bytes=3");
     done(&mut world, &[delete("/a/b/c")]);
     assert_eq!(data(&mut world, STATS), "count=2,bytes=0");
-    // Nobody set it: no version, no time, and no digest, which the world compares at its end.
+    // No setData has changed it: no version, no time, and no digest, which the world compares at its end.
     let tree = world.server.shared.state.tree.read();
     let stat = tree.znode(tree.find(STATS).unwrap()).stat();
     assert_eq!((stat.version, stat.mzxid, stat.data_length), (0, stat.czxid, 15));
     drop(tree);
-    // What an operator writes there is counted on from.
+    // Counting goes on from what an operator writes there.
     done(&mut world, &[set(STATS, Some(b"count=100,bytes=5;x=7")), create("/a/d", "1")]);
     assert_eq!(data(&mut world, STATS), "count=101,bytes=6=;x=7");
     done(&mut world, &[delete(LIMITS), create("/a/e", "")]);
-    assert_eq!(data(&mut world, STATS), "count=101,bytes=6=;x=7", "the quota has gone");
+    assert_eq!(data(&mut world, STATS), "count=101,bytes=6=;x=7", "the quota was deleted");
 }
 
 // rows: G-14
@@ -93,7 +93,7 @@ fn writes_below_zookeeper_change_no_digest() {
 }
 
 #[test]
-fn a_session_that_closes_and_a_multi_are_counted_too() {
+fn quota_counts_multis_and_ephemerals_of_closed_sessions() {
     let mut world = with_quota(SETTINGS, "");
     let (kind, body) = create("/a/c", "12345");
     let multi = parts(&[(kind, body), delete("/a/b")]);
@@ -111,7 +111,7 @@ fn a_session_that_closes_and_a_multi_are_counted_too() {
 
 // rows: C-73 P-69 P-82
 #[test]
-fn hard_limits_refuse_when_enforced() {
+fn hard_quotas_refuse_writes_when_enforced() {
     let hard = "count=-1,bytes=-1=;byteHardLimit=5;countHardLimit=3";
     let mut world = with_quota(ENFORCED, hard);
     done(&mut world, &[create("/a/c", "45")]);
@@ -120,18 +120,18 @@ fn hard_limits_refuse_when_enforced() {
         set("/a/c", Some(b"456")),
         set("/a/c", Some(b"45")),
         set("/a/c", Some(b"4")),
-        create("/b", "as long as it likes"),
+        create("/b", "without a limit"),
         delete("/a/c"),
         create("/a/c", "4567"),
         create("/a/c/d/e", ""),
     ];
     assert_eq!(codes(&mut world, &over), [-125, -125, 0, 0, 0, 0, -125, -101]);
     assert_eq!(data(&mut world, STATS), "count=2,bytes=3");
-    // A wrong version is told after a quota (P-44).
+    // The version is checked after the quota (P-44).
     let body = SetDataRequest { path: Some("/a/b".into()), data: Some(b"123456789"), version: 7 };
     assert_eq!(codes(&mut world, &[(op::SET_DATA, bytes(body))]), [-125]);
     let mut none = with_quota(ENFORCED, "countHardLimit=0");
-    assert_eq!(codes(&mut none, &[create("/a/c", "")]), [-125], "none may be there");
+    assert_eq!(codes(&mut none, &[create("/a/c", "")]), [-125], "no znode is allowed");
     let mut soft = with_quota(ENFORCED, "count=1,bytes=1");
     done(&mut soft, &[create("/a/c", "12345")]);
     let mut unenforced = with_quota(SETTINGS, hard);
@@ -140,24 +140,24 @@ fn hard_limits_refuse_when_enforced() {
 
 // rows: P-44
 #[test]
-fn limits_are_checked_against_what_is_applied() {
+fn quotas_are_checked_against_applied_writes() {
     let mut world = with_quota(ENFORCED, "countHardLimit=3");
     world.disk_hangs = true;
     assert!(world.send(&[create("/a/c", ""), create("/a/d", ""), create("/a/e", "")]).is_empty());
     world.disk_hangs = false;
     world.flush();
     let codes: Vec<i32> = replies(&world.received()).iter().map(|(header, _)| header.err).collect();
-    assert_eq!(codes, [0, 0, 0], "as in Java, what is on its way passes");
+    assert_eq!(codes, [0, 0, 0], "as in Java, pending writes do not count");
     assert_eq!(data(&mut world, STATS), "count=5,bytes=3");
 }
 
-/// Java's server ends on the next write below, and again at every start.
+/// A Java server ends at the next write below such a quota, and again at every start.
 #[test]
-fn text_nobody_can_read_stops_nothing() {
+fn unreadable_quota_text_stops_no_write() {
     let mut world = with_quota(SETTINGS, "count=5");
     for text in [Some(&b"rubbish"[..]), Some(b"count="), Some(b"\xff\xfe=x"), None] {
         done(&mut world, &[set(STATS, text), set("/a", Some(b"12")), create("/a/x", "99")]);
-        assert_eq!(data(&mut world, STATS), "count=3,bytes=5", "counted anew");
+        assert_eq!(data(&mut world, STATS), "count=3,bytes=5", "counted again");
         done(&mut world, &[set(LIMITS, text), delete("/a/x")]);
         assert_eq!(data(&mut world, STATS), "count=2,bytes=3");
     }
@@ -185,9 +185,9 @@ fn text_nobody_can_read_stops_nothing() {
     assert_eq!(tree.znode(tree.find(STATS).unwrap()).data().bytes(), Some(&b"count=2,bytes=3"[..]));
 }
 
-/// So does Java, but only here: it refuses what it cannot judge.
+/// Java refuses them too, but only here: it refuses a write that it can't check.
 #[test]
-fn limits_nobody_can_read_refuse_when_enforced() {
+fn unreadable_quota_limits_refuse_writes_when_enforced() {
     let mut world = with_quota(ENFORCED, "rubbish");
     let multi = parts(&[create("/m", ""), create("/a/c", "")]);
     let asked =
@@ -198,7 +198,7 @@ fn limits_nobody_can_read_refuse_when_enforced() {
 
 // rows: D-24
 #[test]
-fn counts_are_true_after_a_load() {
+fn quota_counts_are_right_after_a_load() {
     let mut world = with_quota(ENFORCED, "countHardLimit=3");
     done(&mut world, &[set(STATS, Some(b"count=77,bytes=77"))]);
     let mut tree = world.server.shared.state.tree.write();

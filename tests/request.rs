@@ -1,7 +1,8 @@
-//! The connection's machine and the replica, byte for byte, without sockets, threads or a disk.
+//! Client connections and the replica, byte for byte, without sockets, threads or a disk.
 //!
-//! Most tests have a [`World`](request::harness::World). Each lets a few clients talk and states all that they hear, one line per frame: `2 @5 ok "x" v1` is the answer
-//! to the request with xid 2, at zxid 5; `event @5 NodeDeleted /a` is what a watch tells.
+//! Most tests have a [`World`](request::harness::World). Each lets a few clients send requests and lists all that they
+//! receive, one line per frame: `2 @5 ok "x" v1` is the answer to the request with xid 2, at zxid 5; `event @5 NodeDeleted
+//! /a` is a watch event.
 
 mod request {
     mod auth;

@@ -37,7 +37,7 @@ pub enum Action {
         bytes: Bytes,
     },
     /// SNAP and the frozen tree, in order with [`Action::SendToLearner`]; report [`super::Input::TreeSent`] once, however
-    /// it ends. `learner`: its server id, if it said so.
+    /// it ends. `learner`: its server id, if its hello has come.
     SendTree {
         connection: LearnerConnectionId,
         frozen: Frozen,
@@ -63,7 +63,8 @@ pub enum Action {
     Election(election_connections::Action),
     /// Listen for learners at these addresses and at no other.
     ListenForLearners(BTreeSet<ListenAddress>),
-    /// These are in a configuration that counts: where learners have to make room, other servers' connections go first.
+    /// The members of all configurations that count: when learner connections have to be closed for lack of memory, those of
+    /// other servers are closed first.
     SetMembers(BTreeSet<ServerId>),
     /// Listen for clients here from now on.
     MoveClientPort(ListenAddress),
@@ -77,15 +78,15 @@ pub enum Action {
 /// A change of the configuration files.
 #[derive(Clone, Debug)]
 pub enum ConfigChange {
-    /// Copy the static file, while members still stand in it.
+    /// Copy the static file, while it still names the members.
     BackUp,
-    /// Nothing: find out whether the folder can be written to.
+    /// Change nothing: find out whether the folder can be written to.
     TryOut,
     /// Keep the configurations that were proposed and count, oldest first (`.dynamic.next`).
     Proposed(Vec<View>),
-    /// Remove `.dynamic.next`: what it holds came to nothing.
+    /// Remove `.dynamic.next`: the configurations in it were discarded.
     Forgotten,
-    /// Make a committed configuration that of the next start.
+    /// Make a committed configuration the one of the next start.
     ///
     /// * `has_client`: whether this server's own line has a client address. `removes_proposed`: no newer configuration
     ///   was proposed, so that `.dynamic.next` goes.
@@ -93,18 +94,17 @@ pub enum ConfigChange {
 }
 
 impl ConfigChange {
-    /// How the server ends because the change has failed. What follows the change tells others that it is done, and the next
-    /// start reads the files.
-    ///
-    /// * `folder`: that of the files.
+    /// How the server ends because the change has failed. It can't go on: packets after the change tell other servers that
+    /// it is done, and the next start reads the files.
+    /// * `folder`: the folder of the files.
     pub fn failed(&self, folder: &Path, error: &io::Error) -> Ended {
         let (what, exit) = match self {
             // At the start. As Java, which ends if it can't copy the static file (`QuorumPeerConfig.backupOldConfig`).
             Self::BackUp => ("copy the static configuration file", 2),
             Self::TryOut => ("write beside the static configuration file", 2),
-            Self::Proposed(_) => ("keep the configurations that were proposed", 1),
-            Self::Forgotten => ("remove the configuration that came to nothing", 1),
-            Self::Committed { .. } => ("make the configuration that of the next start", 1),
+            Self::Proposed(_) => ("save the proposed configurations", 1),
+            Self::Forgotten => ("remove the discarded configuration", 1),
+            Self::Committed { .. } => ("save the committed configuration", 1),
         };
         let folder = folder.display();
         let reason = format!(
@@ -117,7 +117,7 @@ impl ConfigChange {
 /// Why the server ends.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Ended {
-    /// As asked.
+    /// It was asked to stop.
     Stopped,
     /// With this exit code of Java's list (P-87).
     Failed { reason: String, exit: u8 },

@@ -15,9 +15,9 @@ const TRIED_OUT: &str = ".dynamic.try";
 #[derive(Clone, Debug)]
 pub struct ConfigFiles<D> {
     disk: D,
-    /// The static file, as it was named at start.
+    /// The static file, by the path that was given at start.
     config_file: PathBuf,
-    /// The same, absolute: how a dynamic file is named in it.
+    /// The absolute path of the static file; dynamic files are named in it by absolute paths too.
     absolute: PathBuf,
 }
 
@@ -29,15 +29,15 @@ impl<D: Disk> ConfigFiles<D> {
         Self { disk, config_file, absolute }
     }
 
-    /// Where they are.
+    /// The folder of the files.
     pub fn folder(&self) -> &Path {
         self.absolute.parent().unwrap_or(&self.absolute)
     }
 
-    /// Makes a change.
+    /// Performs a change.
     ///
     /// # Errors
-    /// What the disk says; [`ConfigChange::failed`] decides what follows.
+    /// The disk's error; [`ConfigChange::failed`] decides what follows.
     pub fn change(&self, change: &ConfigChange) -> io::Result<()> {
         match change {
             ConfigChange::BackUp => self.back_up(),
@@ -50,10 +50,10 @@ impl<D: Disk> ConfigFiles<D> {
         }
     }
 
-    /// Copies the static file, once members still stand in it and may be moved out of it (D-10).
+    /// Copies the static file while it still names the members, which a reconfiguration may move to a dynamic file (D-10).
     ///
     /// # Errors
-    /// What the disk says; nothing has changed then.
+    /// The disk's error; nothing has changed then.
     pub fn back_up(&self) -> io::Result<()> {
         let text = read_file(&self.disk, &self.config_file)?;
         replace_file(&self.disk, &dynamic::beside(&self.config_file, BACKUP), &text)
@@ -80,8 +80,8 @@ impl<D: Disk> ConfigFiles<D> {
         replace_file(&self.disk, &dynamic::beside(&self.config_file, NEXT), text.as_bytes())
     }
 
-    /// Removes what [`ConfigFiles::propose`] has kept. It counts at the next start if it is there, so no power cut may bring
-    /// it back.
+    /// Removes the configurations that [`ConfigFiles::propose`] has kept. They count at the next start if they are there, so
+    /// no power cut may bring them back.
     ///
     /// # Errors
     /// As [`ConfigFiles::back_up`].
@@ -89,13 +89,13 @@ impl<D: Disk> ConfigFiles<D> {
         remove_for_good(&self.disk, &dynamic::beside(&self.config_file, NEXT)).map(drop)
     }
 
-    /// Makes a committed configuration that of the next start (D-08, D-11).
+    /// Makes a committed configuration the one of the next start (D-08, D-11).
     ///
     /// * `has_client`: whether this server's own line has a client address.
-    /// * `removes_proposed`: whether no newer configuration was proposed, so that the proposed one's file is of no more use.
+    /// * `removes_proposed`: whether no newer configuration was proposed, so that `.dynamic.next` is of no more use.
     ///
     /// # Errors
-    /// What the disk says. The older configuration stays that of the next start until the last but one step.
+    /// The disk's error. The older configuration stays the one of the next start until the last but one step.
     pub fn commit(&self, view: &View, has_client: bool, removes_proposed: bool) -> io::Result<()> {
         let dynamic_file = dynamic::path_of(&self.config_file, view.version);
         replace_file(&self.disk, &dynamic_file, dynamic::decided(view).as_bytes())?;

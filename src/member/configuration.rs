@@ -6,12 +6,12 @@ use super::{Action, ConfigChange, EnsembleSettings, ListenAddress};
 use crate::model::{Member, PeerAddress, Role, ServerId, View};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Keeps what depends on the configuration in step with it.
+/// Keeps configuration files, ports and addresses in step with the configuration.
 pub struct Configuration {
     settings: EnsembleSettings,
     /// This server's line, as its ports are bound.
     own: Option<Member>,
-    /// The configuration in force, as the other members' addresses were last taken from.
+    /// The configuration in force, from which the other members' addresses were last taken.
     view: View,
 }
 
@@ -46,9 +46,10 @@ impl Configuration {
 
     /// A configuration was proposed: it is kept for the next start, and its new members' election ports are dialed.
     ///
-    /// * `views`: those that are kept, oldest first. `all`: the configurations that count, as [`Core::all_views`](crate::zab::Core::all_views) gives them.
+    /// * `views`: the configurations to keep, oldest first. `all`: the configurations that count, as
+    ///   [`Core::all_views`](crate::zab::Core::all_views) gives them.
     ///
-    /// Returns what the election connections are to do.
+    /// Returns inputs for the election connections.
     pub fn on_proposed<'a>(
         &self,
         views: Vec<View>,
@@ -66,9 +67,9 @@ impl Configuration {
 
     /// A configuration is in force.
     ///
-    /// * `is_last`: none that was proposed is newer. `all`: the configurations that count, this one first.
+    /// * `is_last`: no newer configuration was proposed. `all`: the configurations that count, this one first.
     ///
-    /// Returns what the election connections are to do.
+    /// Returns inputs for the election connections.
     pub fn on_committed<'a>(
         &mut self,
         view: View,
@@ -103,7 +104,7 @@ impl Configuration {
     }
 }
 
-/// Names the members of all configurations that count to the learner port. Returns their election addresses.
+/// Gives the learner port the members of all configurations that count. Returns their election addresses.
 fn set_members<'a>(
     views: impl Iterator<Item = &'a View>,
     me: ServerId,
@@ -115,7 +116,7 @@ fn set_members<'a>(
     all_election_addresses(views.into_iter(), me)
 }
 
-/// Where a member takes learners, each address once: with `on_all` a port can be had only once.
+/// The addresses where a member accepts learners, each once: with `on_all` a port can be bound only once.
 ///
 /// * `observer_port`: `observerMasterPort`, of a member that votes.
 fn listen_addresses(
@@ -130,7 +131,7 @@ fn listen_addresses(
     all.flat_map(|at| ports(at).map(move |port| ListenAddress { host: host(at), port })).collect()
 }
 
-/// Where a member's election ports are.
+/// The addresses of a member's election ports.
 pub fn election_address(member: &Member) -> Vec<HostPort> {
     member.addresses.iter().map(|at| (at.host.clone(), at.election_port)).collect()
 }
@@ -141,8 +142,8 @@ pub fn election_addresses(view: &View, me: ServerId) -> BTreeMap<ServerId, Vec<H
     others.map(|member| (member.id, election_address(member))).collect()
 }
 
-/// The election ports of the members of all configurations that count. The first of them says where a member is that several
-/// have.
+/// The election ports of the members of all configurations that count. The addresses of a member of several configurations
+/// are those of the first.
 pub fn all_election_addresses<'a>(
     views: impl Iterator<Item = &'a View>,
     me: ServerId,
@@ -160,7 +161,7 @@ mod tests {
 
     // rows: Q-30 C-28
     #[test]
-    fn learners_are_taken_at_all_addresses() {
+    fn member_listens_for_learners_at_all_its_addresses() {
         let addresses = |line: &str, observers, on_all| {
             let member = Member::parse("server.1", line).unwrap();
             let all = listen_addresses(&member, observers, on_all).into_iter();
@@ -169,6 +170,6 @@ mod tests {
         assert_eq!(addresses("a:1:2|b:3:4", None, false), "a:1 b:3");
         assert_eq!(addresses("a:1:2|b:1:2", None, true), "*:1");
         assert_eq!(addresses("a:1:2|b:3:4", Some(9), false), "a:1 a:9 b:3 b:9");
-        assert_eq!(addresses("a:1:2:observer", Some(9), false), "a:1", "it leads nobody");
+        assert_eq!(addresses("a:1:2:observer", Some(9), false), "a:1", "no observers of its own");
     }
 }

@@ -1,4 +1,4 @@
-//! What the parts of a server go by, as its configuration says.
+//! The settings of each part of a server, taken from its configuration.
 
 use super::dial::Patience;
 use super::opening::Openings;
@@ -14,9 +14,9 @@ use crate::{replica, zab};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A standalone server's number, where one is needed.
+/// The server id of a standalone server, where one is needed.
 const STANDALONE: ServerId = ServerId(1);
-/// Java dials a leader that refuses so many times.
+/// Number of times that Java dials a leader that refuses connections.
 const CONNECT_TRIES: u32 = 5;
 
 /// The settings of each part.
@@ -33,7 +33,7 @@ pub struct PartSettings {
 }
 
 impl PartSettings {
-    /// * `openings`: of the connections to other members. `seed`: of hashes and of what is drawn at random. `wall_ms`: time of
+    /// * `openings`: of the connections to other members. `seed`: of hashes and random numbers. `wall_ms`: time of
     ///   the start, since 1970.
     pub fn of(config: &Config, openings: Arc<dyn Openings>, seed: u64, wall_ms: i64) -> Self {
         Self {
@@ -89,7 +89,7 @@ fn limits(config: &Config, seed: u64) -> Limits {
         large_bytes_max: u64::from(config.large_request_max_bytes),
         connects: connects(&config.throttle, seed),
         skip_acl: config.skip_acl,
-        // A server that is alone has applied what it acknowledges, and no other server acknowledges anything.
+        // A standalone server has applied what it acknowledges, and no other server acknowledges anything.
         linearizable_reads: config.linearizable_reads && config.ensemble.is_some(),
         ..Limits::default()
     }
@@ -232,7 +232,7 @@ pub const fn entry_max(config: &Config) -> usize {
     config.jute_max_buffer_bytes as usize + config.jute_max_buffer_extra_bytes as usize
 }
 
-/// After which an address of several does not count; `None`: all count.
+/// The time after which one of several addresses counts as unreachable; `None`: never.
 fn reach_timeout(ensemble: &Ensemble) -> Option<Duration> {
     let timeout = Duration::from_millis(u64::from(ensemble.reachability_timeout_ms));
     ensemble.reachability_check.then_some(timeout)

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// Longest wait for the answer to one attempt.
 const ATTEMPT_MAX: Duration = Duration::from_secs(5);
-/// A leader may not listen yet when its learners come.
+/// The first and the longest pause between attempts: a leader may not listen yet when its learners dial it.
 const PAUSE_MIN_MS: u64 = 10;
 const PAUSE_MAX_MS: u64 = 100;
 
@@ -14,12 +14,12 @@ pub type HostPort = (String, u16);
 /// How long to try to connect.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Patience {
-    /// With a server that does not answer.
+    /// To a server that does not answer.
     pub silence: Duration,
-    /// With a server that refuses: it may not listen yet, or may be gone.
+    /// To a server that refuses: it may not listen yet, or may be gone.
     pub refusals: Duration,
-    /// With its other addresses, once one of them has refused for so long, since a server listens at all of its addresses
-    /// or at none; `None`: as with a server that does not answer.
+    /// To a server's other addresses, once one of them has refused for so long, since a server listens at all of its
+    /// addresses or at none; `None`: as to a server that does not answer.
     pub others: Option<Duration>,
 }
 
@@ -47,12 +47,13 @@ pub enum DialError {
 /// What to do next.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum DialStep {
-    /// Connect to the address of this number, which has until then to answer. The first attempt that succeeds ends it all.
+    /// Connect to the address of this number, which has to answer before `until_ms`. The first attempt that succeeds ends
+    /// the dial.
     Attempt {
         address: usize,
         until_ms: u64,
     },
-    /// Nothing until then, or until an attempt has failed. `None`: an attempt is under way.
+    /// Nothing before `until_ms`, or before an attempt has failed. `None`: an attempt is under way.
     Wait {
         until_ms: Option<u64>,
     },
@@ -74,8 +75,8 @@ struct DialedAddress {
 
 /// One dial of a server, over all of its addresses at once.
 ///
-/// Source: `MultipleAddresses.getReachableAddress`, `Learner.connectToLeader`, ZooKeeper 3.9.5, which ask by ICMP, or at port
-/// 7, which addresses there are, and then dial those.
+/// Source: `MultipleAddresses.getReachableAddress`, `Learner.connectToLeader`, ZooKeeper 3.9.5, which test by ICMP, or at
+/// port 7, which addresses can be reached, and then dial those.
 pub struct Dial {
     addresses: Vec<DialedAddress>,
     silence_ms: u64,
@@ -86,7 +87,7 @@ pub struct Dial {
     began_ms: u64,
     /// The error of the last address that was given up.
     failed: DialError,
-    /// The other addresses have until then.
+    /// When the other addresses are given up.
     others_until_ms: Option<u64>,
 }
 
@@ -127,7 +128,7 @@ impl Dial {
         Self { is_once: true, attempt_ms: ms(within), ..Self::new(addresses, patience, now_ms) }
     }
 
-    /// To be asked again and again, until there is nothing to do for now.
+    /// The next step. To be called until it is [`DialStep::Wait`] or [`DialStep::GiveUp`].
     pub fn next(&mut self, now_ms: u64) -> DialStep {
         let mut until_ms = self.others_until_ms;
         let mut has_ended = true;

@@ -8,7 +8,7 @@ use crate::store::{self, Draft, log_read};
 use crate::tree::freeze::Frozen;
 use crate::zab::Promise;
 
-/// What was asked of the disk.
+/// The disk work that was asked for.
 pub struct DiskWork {
     /// Truncations of the log that were asked for.
     truncations: u64,
@@ -20,9 +20,9 @@ impl DiskWork {
         Self { truncations: 0, log_read }
     }
 
-    /// Translates what `replica` asks of the disk; its other actions are translated elsewhere.
+    /// Translates the disk work that `replica` asks for; its other actions are translated elsewhere.
     ///
-    /// * `step`: from where on `out` is of the same step.
+    /// * `step`: the index in `out` of this step's first action.
     pub fn translate(&self, action: replica::Action, step: usize, out: &mut Vec<Action>) {
         match action {
             replica::Action::Append { zxid, entry } => {
@@ -81,7 +81,7 @@ impl DiskWork {
     }
 }
 
-/// The leader's tree takes the place of all that a truncation just before it could not reach.
+/// Marks a truncation just before the leader's tree: the tree replaces all that the truncation could not reach.
 fn mark_replaced(out: &mut [Action]) {
     let last = out.iter_mut().rev().find_map(|action| match action {
         Action::Log(command) => Some(command),

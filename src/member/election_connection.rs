@@ -1,6 +1,6 @@
 //! One election connection (port 3888) as a machine: bytes in, the hello and messages out, and bytes to be written.
 //!
-//! An opening may speak first ([`Opening`]). Then the dialing server says its hello, and both send messages with a length
+//! An opening may come first ([`Opening`]). Then the dialing server sends its hello, and both send messages with a length
 //! in front. One write is under way at a time, so that the caller can keep the newest message instead of a queue.
 
 use super::election_hello::{Hello, HelloError};
@@ -11,10 +11,10 @@ use bytes::{Buf, Bytes, BytesMut};
 /// Longest message.
 const MESSAGE_BYTES_MAX: usize = 512 * 1024;
 
-/// What the peer said.
+/// What the peer has sent.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Received {
-    /// The first thing on an accepted connection.
+    /// The first message on an accepted connection.
     Hello(Hello),
     Message(Bytes),
 }
@@ -35,19 +35,19 @@ pub enum ConnectionError {
 }
 
 enum HelloStage {
-    /// The opening speaks. `hello`: what a dialed connection says after it.
+    /// The opening is under way. `hello`: what a dialed connection sends after it.
     Opening {
         opening: Box<dyn Opening>,
         hello: Option<Vec<u8>>,
     },
-    /// Accepted: the peer's hello has not come as a whole.
+    /// Accepted: the peer's hello has not come completely.
     AwaitingHello,
     /// Dialed: the hello is not written yet.
     WritingHello,
     Messages,
 }
 
-/// The machine.
+/// One election connection.
 pub struct ElectionConnection {
     stage: HelloStage,
     input: BytesMut,
@@ -55,17 +55,17 @@ pub struct ElectionConnection {
     is_writing: bool,
     /// For the opening and the hello.
     deadline_ms: u64,
-    /// Why it must be closed; nothing more is read.
+    /// Why the connection must be closed; nothing more is read.
     error: Option<ConnectionError>,
 }
 
 impl ElectionConnection {
-    /// A connection that the peer made: its hello is to come until `deadline_ms`.
+    /// A connection that the peer made: its hello has to come before `deadline_ms`.
     pub fn accepted(opening: Box<dyn Opening>, deadline_ms: u64) -> Self {
         Self::new(HelloStage::Opening { opening, hello: None }, deadline_ms)
     }
 
-    /// A connection that this server makes: connected, opened and `hello` written until `deadline_ms`.
+    /// A connection that this server makes: it has to be connected, opened and its `hello` written before `deadline_ms`.
     ///
     /// * `hello`: as [`Hello::encode`] gives it.
     pub fn dialed(opening: Box<dyn Opening>, hello: Vec<u8>, deadline_ms: u64) -> Self {
@@ -77,7 +77,7 @@ impl ElectionConnection {
         Self { stage, input, output: Vec::new(), is_writing: false, deadline_ms, error: None }
     }
 
-    /// When it must be closed unless opening and hello are over by then.
+    /// When the connection must be closed, unless opening and hello are done by then.
     pub const fn deadline_ms(&self) -> Option<u64> {
         match self.stage {
             HelloStage::Messages => None,
@@ -92,32 +92,33 @@ impl ElectionConnection {
         matches!(self.stage, HelloStage::Messages)
     }
 
-    /// Bytes that came and are not taken: of the opening, of a hello or of messages.
+    /// Bytes that came and are not processed: of the opening, of a hello or of messages.
     pub fn unfinished_bytes(&self) -> usize {
         self.input.len()
     }
 
-    /// The connection is made: the opening may have the first word.
+    /// The connection is made: the opening may send first.
     pub fn connected(&mut self) {
         self.open();
     }
 
-    /// Bytes of the peer. Ask [`Self::next_received`] after that until it gives nothing.
+    /// Bytes of the peer. Call [`Self::next_received`] after that until it returns nothing.
     pub fn receive(&mut self, bytes: &[u8]) {
         self.input.extend_from_slice(bytes);
         self.open();
     }
 
-    /// The next whole thing that the peer said.
+    /// The next hello or message that has come completely.
     ///
     /// # Errors
-    /// When the connection must be closed; the same again if it is asked again.
+    /// When the connection must be closed; every later call returns the same error.
     pub fn next_received(&mut self) -> Result<Option<Received>, ConnectionError> {
         if let Some(error) = &self.error {
             return Err(error.clone());
         }
         let next = match self.stage {
-            // Input is bounded by what a message may have; after that it is taken as it comes.
+            // Before the hello is written, input is bounded by the longest message; after that messages are processed as
+            // they come.
             HelloStage::WritingHello if 4 + MESSAGE_BYTES_MAX < self.input.len() => {
                 Err(ConnectionError::TooEarly(self.input.len()))
             }
@@ -185,7 +186,7 @@ impl ElectionConnection {
         Some(std::mem::take(&mut self.output).into())
     }
 
-    /// What was taken has been written.
+    /// The bytes of [`Self::take_output`] have been written.
     pub fn written(&mut self) {
         self.is_writing = false;
         if matches!(self.stage, HelloStage::WritingHello) && self.output.is_empty() {
@@ -194,12 +195,12 @@ impl ElectionConnection {
     }
 }
 
-/// A length that no message has.
+/// A length that no message may have.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("a message of {0} bytes")]
 pub struct LengthError(pub i32);
 
-/// Takes one message off the front; `None` while it is not all there.
+/// Takes one message off the front; `None` while it has not come completely.
 ///
 /// # Errors
 /// On a length outside of 1 to 524,288.

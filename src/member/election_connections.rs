@@ -1,8 +1,8 @@
 //! The election connections of a server (ZooKeeper: `QuorumCnxManager`): one to each other server, made by the server with
 //! the larger id.
 //!
-//! Messages are opaque. Only the newest unsent message to each server is kept: a vote that was overtaken is of no use. The
-//! last message sent is sent again over a new connection, since it may have been lost with the old one.
+//! Messages are opaque. Only the newest unsent message to each server is kept: an older vote is of no use. The last message
+//! sent is sent again over a new connection, since it may have been lost with the old one.
 //!
 //! # Not here
 //! What a message means and when to dial again (`zab`): a server is dialed when a message is to be sent to it or when `zab`
@@ -21,38 +21,38 @@ use std::sync::Arc;
 
 use ConnectionStage::{AwaitingHello, Dialing, Established};
 
-/// Servers in no known configuration with an election connection: joiners, and strangers that find the port.
+/// Limit on connected servers in no known configuration: joining servers, and strangers that find the port.
 const UNKNOWN_SERVERS_MAX: usize = 64;
-/// Accepted connections whose hello has not come.
+/// Limit on accepted connections whose hello has not come.
 const AWAITED_HELLOS_MAX: usize = 256;
 
-/// Where each server's election port is; at least one address each.
+/// The addresses of each server's election port, at least one each.
 pub type ServerAddresses = BTreeMap<ServerId, Vec<HostPort>>;
 
 /// Names a connection from the time it is dialed or accepted. Never used twice.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub struct ConnectionId(pub u64);
 
-/// How to take part.
+/// The settings of the election connections.
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub me: ServerId,
-    /// Own addresses, as the hello says them.
+    /// This server's addresses, as its hello names them.
     pub addresses: Vec<HostPort>,
     /// Listen on every address of the machine, at the ports of `addresses` (`quorumListenOnAllIPs`).
     pub on_all_addresses: bool,
-    /// The hello says all addresses, which servers before 3.6 do not understand (`multiAddress.enabled`).
+    /// The hello names all addresses, which servers before 3.6 do not understand (`multiAddress.enabled`).
     pub multi_address: bool,
-    /// For a connection to be made and the hello to be written (`cnxTimeout`).
+    /// Time for a connection to be made and the hello to be written (`cnxTimeout`).
     pub connect_timeout_ms: u64,
-    /// For the hello of an accepted connection (`quorumCnxnTimeoutMs`).
+    /// Time for the hello of an accepted connection to come (`quorumCnxnTimeoutMs`).
     pub hello_timeout_ms: u64,
-    /// How long a server with several addresses may leave what it was sent unacknowledged, and how long it is dialed at the
-    /// others once one address has refused (`multiAddress.reachabilityCheckTimeoutMs`). `None`: not looked after.
+    /// How long a server with several addresses may leave bytes unacknowledged, and how long it is dialed at the others once
+    /// one address has refused (`multiAddress.reachabilityCheckTimeoutMs`). `None`: no limit.
     pub reach_timeout_ms: Option<u64>,
-    /// After so many failures to listen [`Event::Deaf`] is reported; 0 is never (`electionPortBindRetry`).
+    /// Failures to listen after which [`Event::Deaf`] is reported; 0 is never (`electionPortBindRetry`).
     pub bind_tries_max: u32,
-    /// What speaks before the hello.
+    /// What is exchanged before the hello.
     pub openings: Arc<dyn Openings>,
 }
 
@@ -61,7 +61,7 @@ pub struct Settings {
 pub enum Input {
     /// The process begins: listen.
     Start,
-    /// Takes the place of an unsent message to `to`; dials if there is no connection.
+    /// Replaces an unsent message to `to`; dials if there is no connection.
     Send {
         to: ServerId,
         message: Bytes,
@@ -74,7 +74,7 @@ pub enum Input {
     DialAll,
     /// The servers of the configurations. Connections to servers that are left out stay until they break.
     SetPeers(ServerAddresses),
-    /// Listens at other addresses, and says those in hellos. Connections stay.
+    /// Listens at other addresses, and names those in hellos. Connections stay.
     MoveTo(Vec<HostPort>),
     /// * `connection`: a new id. `peer`: the address it comes from, for the log.
     Accepted {
@@ -94,7 +94,7 @@ pub enum Input {
         connection: ConnectionId,
         bytes: Bytes,
     },
-    /// What was to be written is written.
+    /// The bytes of [`Action::Write`] are written.
     Written {
         connection: ConnectionId,
     },
@@ -120,7 +120,7 @@ pub enum Input {
 pub enum Action {
     /// Connect to whichever of the addresses answers first.
     ///
-    /// * `grace_ms`: how much longer the others are waited for once one has refused; `None`: until each has ended.
+    /// * `grace_ms`: how long the other addresses are tried once one has refused; `None`: until each attempt has ended.
     Dial {
         connection: ConnectionId,
         to: ServerId,
@@ -132,11 +132,11 @@ pub enum Action {
         connection: ConnectionId,
         bytes: Bytes,
     },
-    /// Close the connection, or give up dialing. Nothing more is to be said about it.
+    /// Close the connection, or give up dialing. No further input about it is expected.
     Close {
         connection: ConnectionId,
     },
-    /// The connection is to break when the peer acknowledges nothing for so long.
+    /// The connection is to break when the peer acknowledges nothing for this long.
     LimitSilence {
         connection: ConnectionId,
         to: ServerId,
@@ -152,7 +152,7 @@ pub enum Action {
     Report(Event),
 }
 
-/// What the election is told.
+/// What is reported to the election.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Event {
     /// There is a connection to `to`, new or in place of another.
@@ -163,11 +163,11 @@ pub enum Event {
         from: ServerId,
         message: Bytes,
     },
-    /// A connection that there was is gone, and none has taken its place.
+    /// The connection to `to` has ended, and no other has replaced it.
     ElectionDisconnected {
         to: ServerId,
     },
-    /// No server can connect at `place`; listening there goes on being tried.
+    /// No server can connect at `place`; listening there is tried again.
     Deaf {
         place: String,
     },
@@ -196,7 +196,7 @@ struct Peer {
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum ConnectionStage {
-    /// Dialed by this server: being connected, or the opening or the hello is not over.
+    /// Dialed by this server: it is not connected yet, or the opening or the hello is not done.
     Dialing(ServerId),
     /// Accepted: the hello has not come.
     AwaitingHello,
@@ -318,7 +318,7 @@ impl ElectionConnections {
 
     /// Dials unless an attempt is under way, whether there is a connection or not.
     ///
-    /// * `told`: where the server's hello said just now that it is.
+    /// * `told`: the addresses that the server's hello named just now.
     fn dial_again(
         &mut self,
         to: ServerId,
@@ -337,8 +337,8 @@ impl ElectionConnections {
         }
         if known.is_none() && addresses.is_empty() {
             tracing::warn!(
-                target: crate::model::STRANGERS, "server {} is to be sent an election message, and nothing says where it is",
-                to.0
+                target: crate::model::STRANGERS, server_id = to.0,
+                "election message not sent: no configuration or hello names this server's address"
             );
             return self.forget_unknown(to);
         }
@@ -364,7 +364,7 @@ impl ElectionConnections {
     ) {
         let held = self.connections.values();
         if AWAITED_HELLOS_MAX <= held.filter(|held| held.stage == AwaitingHello).count() {
-            tracing::warn!(target: crate::model::STRANGERS, %peer, "election connection refused: {AWAITED_HELLOS_MAX} others have not said who they are");
+            tracing::warn!(target: crate::model::STRANGERS, %peer, "election connection refused: {AWAITED_HELLOS_MAX} others have sent no hello");
             return out.push(Action::Close { connection });
         }
         let deadline_ms = now_ms + self.settings.hello_timeout_ms;
@@ -377,7 +377,7 @@ impl ElectionConnections {
         self.advance(connection, now_ms, out);
     }
 
-    /// Reads what has come over a connection, and writes what is to be written.
+    /// Processes what a connection has received, and writes what is to be written.
     fn advance(&mut self, connection: ConnectionId, now_ms: u64, out: &mut Vec<Action>) {
         while let Some(held) = self.connections.get_mut(&connection) {
             match (held.machine.next_received(), held.stage) {
@@ -411,26 +411,26 @@ impl ElectionConnections {
         let fate = fate_of_accepted(self.settings.me, id);
         match fate {
             _ if is_one_too_many => tracing::warn!(
-                target: crate::model::STRANGERS, "election connection of unknown server {} closed: there are {UNKNOWN_SERVERS_MAX} such",
-                id.0
+                target: crate::model::STRANGERS, server_id = id.0,
+                "election connection closed: {UNKNOWN_SERVERS_MAX} servers in no configuration have one"
             ),
             Fate::Keep => return self.establish(connection, id, out),
             Fate::DialBack => {}
             Fate::Close => tracing::warn!(
-                target: crate::model::STRANGERS, "election connection closed: the caller has myid {} like this server",
-                id.0
+                target: crate::model::STRANGERS, server_id = id.0,
+                "election connection closed: the dialing server has this server's myid, correct one of them"
             ),
         }
         self.connections.remove(&connection);
         out.push(Action::Close { connection });
         if fate == Fate::DialBack && !is_one_too_many {
-            // 1. The peer would not dial if it had the connection that this server may still believe in. 2. Or it dialed while
-            // that connection was being made. So that one stays until there is another: its end would look like a server's end.
+            // A connection to the peer may be left. 1. The peer may have lost it, so it has dialed. 2. Or the peer dialed
+            // while it was made. So it stays until there is another connection: its end would look like the peer's end.
             self.dial_again(id, hello.addresses, now_ms, out);
         }
     }
 
-    /// From now on this is the connection to `to`.
+    /// Makes this connection the one to `to`.
     fn establish(&mut self, connection: ConnectionId, to: ServerId, out: &mut Vec<Action>) {
         let held = self.connections.get_mut(&connection).expect("the caller has looked");
         held.stage = Established(to);
@@ -489,7 +489,7 @@ impl ElectionConnections {
     fn on_ended(&mut self, connection: ConnectionId, error: Option<String>, out: &mut Vec<Action>) {
         let Some(held) = self.connections.get(&connection) else { return };
         let why = match (held.stage, error) {
-            (AwaitingHello, None) => "the connection ended in its hello".to_owned(),
+            (AwaitingHello, None) => "the connection ended before its hello came".to_owned(),
             (AwaitingHello, Some(error)) => format!("read hello: {error}"),
             (Dialing(_) | Established(_), None) => "closed by the peer".to_owned(),
             (Dialing(_) | Established(_), Some(error)) => error,
@@ -497,7 +497,7 @@ impl ElectionConnections {
         self.end(connection, &why, out);
     }
 
-    /// The connection is gone, or was never made.
+    /// The connection has ended, or was never made.
     fn end(
         &mut self,
         connection: ConnectionId,
@@ -517,16 +517,16 @@ impl ElectionConnections {
                 peer.dialing = None;
                 peer.failures = peer.failures.saturating_add(1);
                 let failures = peer.failures;
-                // A server that is down is said to be once.
+                // The first failed dial of a server that is down is logged at INFO, the others at DEBUG.
                 if failures == 1 {
-                    tracing::info!(target: crate::model::STRANGERS, %error, "dial the election port of server {}", to.0);
+                    tracing::info!(target: crate::model::STRANGERS, server_id = to.0, %error, "can't dial the election port");
                 } else {
-                    tracing::debug!(%error, failures, "dial the election port of server {}", to.0);
+                    tracing::debug!(server_id = to.0, %error, failures, "can't dial the election port");
                 }
                 to
             }
             Established(to) => {
-                tracing::info!(target: crate::model::STRANGERS, %error, at, "election connection to server {} ended", to.0);
+                tracing::info!(target: crate::model::STRANGERS, server_id = to.0, peer = at, %error, "election connection ended");
                 self.peers.entry(to).or_default().connection = None;
                 to
             }
@@ -548,7 +548,7 @@ impl ElectionConnections {
             if stage == AwaitingHello {
                 let held = self.connections.remove(&connection);
                 let peer = held.map(|held| held.peer).unwrap_or_default();
-                tracing::warn!(target: crate::model::STRANGERS, %peer, "election connection closed: it did not say who it is");
+                tracing::warn!(target: crate::model::STRANGERS, %peer, "election connection closed: no hello came in time");
             } else {
                 self.end(connection, &"timed out", out);
             }
@@ -566,8 +566,8 @@ impl ElectionConnections {
         }
     }
 
-    /// Each connection with a server is the one that the server's entry names, and the other way round. Strangers choose how
-    /// many there are, so this is for tests and the simulator.
+    /// Each connection with a server is the one that the server's entry names, and the reverse. Strangers choose how many
+    /// connections there are, so only tests and the simulator check this.
     fn assert_invariants(&self) {
         let is = |id: &ConnectionId, stage| {
             self.connections.get(id).is_some_and(|held| held.stage == stage)

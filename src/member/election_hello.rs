@@ -12,11 +12,11 @@ const TEXT_BYTES_MAX: usize = 2048;
 /// The id that every observer before 3.5 sends.
 const OLD_OBSERVER: ServerId = ServerId(i64::MAX);
 
-/// What the dialing server says first: its id and its election addresses.
+/// What the dialing server sends first: its id and its election addresses.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Hello {
     pub id: ServerId,
-    /// Where the server says that it listens for elections; may be none. Wildcards are left out.
+    /// The election addresses that the server names; may be none. Wildcards are left out.
     pub addresses: Vec<HostPort>,
 }
 
@@ -27,19 +27,19 @@ pub enum HelloError {
     Version(i64),
     #[error("hello of server {id} claims an address of {len} bytes")]
     Length { id: i64, len: i32 },
-    #[error("hello of server {id} with address {address:?}")]
+    #[error("hello of server {id} with the invalid address {address:?}")]
     Address { id: i64, address: String },
 }
 
 impl Hello {
-    /// Reads what has arrived so far, and tells how many bytes the hello took; `None` if there must be more.
+    /// Reads a hello, and returns how many bytes it took; `None` if it has not come completely.
     ///
     /// # Errors
     /// On an unknown version, a length outside of 1 to 2048, or an address without host and port.
     pub fn parse(bytes: &[u8]) -> Result<Option<(Self, usize)>, HelloError> {
         let Some(first) = long(bytes, 0) else { return Ok(None) };
         if 0 <= first {
-            // Before 3.5 the id came alone.
+            // Servers before 3.5 send the id alone.
             return Ok(Some((Self { id: ServerId(first), addresses: Vec::new() }, 8)));
         }
         if ![VERSION_1, VERSION_2].contains(&first) {
@@ -65,7 +65,7 @@ impl Hello {
         Ok(Some((Self { id: ServerId(id), addresses }, 20 + text_len)))
     }
 
-    /// * `multi_address`: whether all addresses may be told, or the first alone.
+    /// * `multi_address`: whether all addresses are sent, or the first alone.
     pub fn encode(&self, multi_address: bool) -> Vec<u8> {
         let told = if multi_address { self.addresses.len() } else { 1 };
         let one = |(host, port): &HostPort| match host.contains(':') {
@@ -102,13 +102,13 @@ fn address(text: &str) -> Option<HostPort> {
 pub enum Fate {
     /// The connection is the one to that server from now on; an earlier one is closed.
     Keep,
-    /// The connection is closed, and this server dials. An earlier connection stays until there is the new one.
+    /// The connection is closed, and this server dials. An earlier connection stays until there is the new connection.
     DialBack,
     /// The connection is closed.
     Close,
 }
 
-/// For a connection from `peer` to `me`: of two servers the larger id makes the connection.
+/// For a connection from `peer` to `me`: of two servers the one with the larger id makes the connection.
 pub fn fate_of_accepted(me: ServerId, peer: ServerId) -> Fate {
     match peer.cmp(&me) {
         std::cmp::Ordering::Greater => Fate::Keep,

@@ -1,14 +1,14 @@
-//! Where election connections are accepted: which places, and the number of each attempt to listen at one.
+//! The addresses where election connections are accepted, and the number of each attempt to listen at one.
 
 use super::dial::HostPort;
 use super::listening::{ListenAddress, ListenStep, Listening, Port};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// One attempt to listen; the next attempt at the same place has another number.
+/// One attempt to listen; the next attempt at the same address has another number.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub struct ListenerId(pub u64);
 
-/// What is to be done at a place.
+/// What is to be done at an address.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Change {
     Listen { listener: ListenerId, place: ListenAddress },
@@ -21,12 +21,12 @@ struct Listener {
     listening: Listening,
 }
 
-/// The places. Listening is tried for ever, whatever the error (ZOOKEEPER-3320).
+/// All the addresses. Listening is tried for ever, whatever the error (ZOOKEEPER-3320).
 #[derive(Debug, Default)]
 pub struct Listeners {
     places: BTreeMap<ListenAddress, Listener>,
     last: u64,
-    /// After so many failures a place is reported; 0 is never.
+    /// Failures after which an address is reported; 0 is never.
     tries_max: u32,
 }
 
@@ -35,7 +35,7 @@ impl Listeners {
         Self { tries_max, ..Self::default() }
     }
 
-    /// Listens at these addresses from now on and at no others. At every address of the machine a port can be bound only once.
+    /// Listens at these addresses from now on and at no others. With `on_all_addresses` a port is bound only once.
     pub fn set(&mut self, addresses: &[HostPort], on_all_addresses: bool, out: &mut Vec<Change>) {
         let place = |(host, port): &HostPort| ListenAddress {
             host: (!on_all_addresses).then(|| host.clone()),
@@ -66,16 +66,16 @@ impl Listeners {
         }
     }
 
-    /// The address could not be bound. Returns it if it is time to report it.
+    /// The address could not be bound. Returns the address if it has failed `tries_max` times.
     pub fn on_failed(&mut self, id: ListenerId, error: &str, now_ms: u64) -> Option<ListenAddress> {
         let tries_max = self.tries_max;
         let (place, listener) = self.find(id)?;
         let failures = listener.listening.bind_failed(now_ms);
-        tracing::warn!(%error, failures, "listen for elections on {place}");
+        tracing::warn!(address = %place, %error, failures, "can't listen for elections, trying again");
         (failures == tries_max).then(|| place.clone())
     }
 
-    /// Listens where it is time to.
+    /// Listens again where the pause after a failure is over.
     pub fn on_time(&mut self, now_ms: u64, out: &mut Vec<Change>) {
         for (place, listener) in &mut self.places {
             if listener.listening.next(now_ms) == ListenStep::Bind {

@@ -1,4 +1,4 @@
-//! The election connections as agreement uses them.
+//! The election connections as `zab` uses them.
 
 use super::election_connections::{
     self, ConnectionId, ElectionConnections, Event, Input, ServerAddresses, Settings,
@@ -7,7 +7,7 @@ use super::{Action, Now};
 use crate::zab::{self, Notification};
 use std::collections::VecDeque;
 
-/// Election connections, and what they have reported and agreement has not processed yet.
+/// Election connections, and their reports that `zab` has not processed yet.
 pub struct Elections {
     connections: ElectionConnections,
     reports: VecDeque<Event>,
@@ -45,7 +45,7 @@ impl Elections {
         !self.reports.is_empty()
     }
 
-    /// The oldest report that agreement has not processed.
+    /// The oldest report that `zab` has not processed.
     pub fn next_report(&mut self) -> Option<zab::Input> {
         loop {
             return Some(match self.reports.pop_front()? {
@@ -54,14 +54,14 @@ impl Elections {
                 Event::Heard { from, message } => match Notification::decode(&message) {
                     Ok(notification) => zab::Input::Notification { from, notification },
                     Err(error) => {
-                        tracing::warn!(target: crate::model::STRANGERS, peer = from.0, %error, "election notification is discarded");
+                        tracing::warn!(target: crate::model::STRANGERS, server_id = from.0, %error, "election notification discarded");
                         continue;
                     }
                 },
                 Event::Deaf { place } => {
                     tracing::error!(
-                        target: crate::model::STRANGERS, place,
-                        "no server can connect to the election port; listening is tried again"
+                        target: crate::model::STRANGERS, address = place,
+                        "no server can connect to the election port, listening is tried again: free the port"
                     );
                     continue;
                 }

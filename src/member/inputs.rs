@@ -22,8 +22,8 @@ pub struct Now {
 
 /// All that can happen to a server.
 pub enum Input {
-    /// Time has passed. To be said after other inputs that wait, so that a process that stood still hears its peers and
-    /// clients before it finds that they were silent for long.
+    /// Time has passed. To be given after the other inputs that wait, so that a process that stood still hears its peers and
+    /// clients before it counts them as silent.
     Timer,
     Client(ClientCommand),
     /// The log thread reports.
@@ -64,7 +64,7 @@ pub enum Input {
         zxid: Zxid,
         tree: Box<Tree>,
     },
-    /// A tree on its way over this connection gets on.
+    /// A tree that is sent or received over this connection makes progress.
     Progress {
         from: QuorumPeer,
     },
@@ -75,7 +75,7 @@ pub enum Input {
     },
     /// Something happened to an election connection.
     Election(election_connections::Input),
-    /// Finish what clients asked, then end.
+    /// Finish the requests of clients, then end.
     Stop,
     /// Something that the server cannot do without has failed.
     ///
@@ -87,7 +87,7 @@ pub enum Input {
 }
 
 impl Input {
-    /// What an event of the receiving half of a learner connection is to the member; `None`: nothing.
+    /// The input for an event of the receiving half of a learner connection; `None`: there is none.
     pub fn received(from: QuorumPeer, event: QuorumEvent) -> Option<Self> {
         Some(match (from, event) {
             (_, QuorumEvent::Packets(packets)) => Self::Packets { from, packets },
@@ -95,12 +95,12 @@ impl Input {
             (QuorumPeer::Leader { dial }, QuorumEvent::Tree { zxid, tree }) => {
                 Self::LeaderTree { dial, zxid, tree }
             }
-            // A learner sends none.
+            // A learner sends no tree.
             (QuorumPeer::Learner(_), QuorumEvent::Tree { .. }) => return None,
         })
     }
 
-    /// What an event of the sending half is.
+    /// The input for an event of the sending half.
     pub const fn sent(to: QuorumPeer, event: OutboxEvent) -> Self {
         match event {
             OutboxEvent::Progress => Self::Progress { from: to },
@@ -108,14 +108,14 @@ impl Input {
         }
     }
 
-    /// What is reported when a snapshot could not be written; `None`: the log thread met the disk's error first, and reports it.
+    /// The input when a snapshot could not be written; `None`: the log thread met the disk's error first, and reports it.
     /// As Java: a server that can't write snapshots must not go on (D-34).
     pub fn snapshot_failed(error: &SnapshotError) -> Option<Self> {
         let reason = format!("write snapshot: {}", chain(error));
         (!is_echo(error)).then_some(Self::Failed { reason, exit: 10 })
     }
 
-    /// What is reported of [`super::Action::LoadTree`].
+    /// The input for the result of [`super::Action::LoadTree`].
     pub fn tree_loaded(loaded: Result<Tree, String>) -> Self {
         match loaded {
             Ok(tree) => Self::TreeLoaded(Box::new(tree)),
@@ -123,8 +123,8 @@ impl Input {
         }
     }
 
-    /// What is reported when no thread could be had for a snapshot. Other servers wait for a leader's tree to be on disk: without
-    /// it this server can't go on.
+    /// The input when no thread could be started for a snapshot. Other servers wait for a leader's tree to be on disk:
+    /// without it this server can't go on.
     pub fn snapshot_not_begun(job: SnapshotJob) -> Self {
         match job.is_leaders {
             true => Self::Failed { reason: "start snapshot thread".to_owned(), exit: 10 },

@@ -6,6 +6,8 @@ use crate::replica::Mode;
 use crate::zab::{LearnerConnectionId, Peer, Role};
 
 impl Member {
+    /// Asserts what holds after a step.
+    ///
     /// # Panics
     /// When an invariant is broken.
     ///
@@ -13,7 +15,7 @@ impl Member {
     /// 2. Only a server that learns has a connection to a leader.
     /// 3. Only a server without an ensemble is standalone.
     ///
-    /// In tests and in the simulator also: every learner that agreement knows has a current connection.
+    /// In tests and in the simulator also: every learner that `zab` knows has a current connection.
     pub(super) fn assert_invariants(&self) {
         assert!(self.asked.is_empty(), "actions of the replica are left after a step");
         let peer = self.replica.peer();
@@ -25,7 +27,7 @@ impl Member {
         let is_learning = matches!(peer.role(), Role::Learning(_));
         assert!(
             is_learning || !ensemble.quorum.has_leader(),
-            "a connection to a leader is left, and this server learns no more"
+            "a connection to a leader is left on a server that is no learner"
         );
         if cfg!(any(debug_assertions, feature = "sim")) {
             assert_learners_are_connected(peer, &ensemble.quorum);
@@ -41,6 +43,6 @@ fn assert_learners_are_connected(peer: &Peer, quorum: &QuorumConnections) {
     };
     for connection in known {
         let is_current = quorum.is_current(QuorumPeer::Learner(connection));
-        assert!(is_current, "agreement knows {connection:?}, which was closed");
+        assert!(is_current, "`zab` knows {connection:?}, which was closed");
     }
 }

@@ -17,9 +17,9 @@ impl fmt::Display for ListenAddress {
     }
 }
 
-/// Log, snapshots, and what is read of them for learners: a handful at a time.
+/// Left to log, snapshots, and what is read of them for learners: a handful at a time.
 const DESCRIPTORS_OF_FILES: u64 = 16;
-/// Connections with other servers of an ensemble of five, and attempts at them.
+/// Left to connections with other servers of an ensemble of five, and attempts at them.
 const DESCRIPTORS_OF_SERVERS: u64 = 16;
 
 /// What connects to a port.
@@ -31,7 +31,7 @@ pub enum Port {
 }
 
 impl Port {
-    /// An address that can't be bound is tried again so much later.
+    /// The pause after which an address that can't be bound is tried again.
     const fn bind_pause_ms(self) -> u64 {
         match self {
             Self::Clients | Self::Elections => 1000,
@@ -47,8 +47,8 @@ impl Port {
         }
     }
 
-    /// File descriptors that a connection accepted here leaves to others. What is accepted for clients leaves some to other
-    /// servers, and no connection takes those of log and snapshots, without which the server ends.
+    /// File descriptors that a connection accepted here leaves to others. A client connection leaves some to other servers,
+    /// and no connection takes those of log and snapshots, without which the server ends.
     const fn descriptors_left(self) -> u64 {
         match self {
             Self::Clients => DESCRIPTORS_OF_FILES + DESCRIPTORS_OF_SERVERS,
@@ -68,22 +68,22 @@ impl Port {
 /// What to do next.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum ListenStep {
-    /// Bind the address, and report how that ended.
+    /// Bind the address, and report the result.
     Bind,
     /// Accept connections at the address that is bound.
     Accept,
-    /// Nothing until then. `None`: until the attempt to bind has ended.
+    /// Nothing before `until_ms`. `None`: until the attempt to bind has ended.
     Wait { until_ms: Option<u64> },
 }
 
 #[derive(Clone, Copy, Debug)]
 enum ListenStage {
-    /// Bound from then on.
+    /// To be bound at `until_ms`.
     Closed {
         until_ms: u64,
     },
     Binding,
-    /// Connections are accepted from then on.
+    /// Connections are accepted from `until_ms` on.
     Bound {
         until_ms: u64,
     },
@@ -104,7 +104,7 @@ impl Listening {
         Self { port, stage: ListenStage::Closed { until_ms: 0 }, failures: 0 }
     }
 
-    /// To be asked after each report, and once the time has come that it has named.
+    /// The next step. To be called after each report, and at the time that it has returned.
     pub fn next(&mut self, now_ms: u64) -> ListenStep {
         match self.stage {
             ListenStage::Closed { until_ms } if until_ms <= now_ms => {
@@ -158,7 +158,7 @@ impl Listening {
 /// The address where clients are served, which a reconfiguration may move.
 pub struct ClientListening {
     pub listening: Listening,
-    /// The address that was named last.
+    /// The address that a configuration named last.
     pub wanted: Option<ListenAddress>,
 }
 
@@ -170,12 +170,12 @@ impl ClientListening {
         Self { listening, wanted: None }
     }
 
-    /// A configuration names the client address of this server. Returns whether the socket is to be closed in its favour:
-    /// clients that are not to reach this server at the old address any more don't, whether the new one can be bound or not.
+    /// A configuration names the client address of this server. Returns whether the old socket is to be closed: clients must
+    /// not reach this server at the old address any more, whether the new one can be bound or not.
     ///
     /// * `at`: where the socket is bound. `resolved`: the address that the host stands for.
     ///
-    /// Source: `NIOServerCnxnFactory.reconfigure`, ZooKeeper 3.9.5, which tries once.
+    /// Source: `NIOServerCnxnFactory.reconfigure`, ZooKeeper 3.9.5, which tries to bind once.
     pub fn move_to(
         &mut self,
         address: ListenAddress,
@@ -183,14 +183,14 @@ impl ClientListening {
         resolved: Option<IpAddr>,
     ) -> bool {
         if at.is_some_and(|at| is_served(at, &address, resolved)) {
-            return false; // The first configuration that names it.
+            return false; // The first configuration that names the address of the start.
         }
         (self.listening, self.wanted) = (Listening::new(Port::Clients), Some(address));
         true
     }
 }
 
-/// Whether clients find the socket that is bound `at` where the address says.
+/// Whether the socket that is bound `at` serves this address.
 fn is_served(at: SocketAddr, address: &ListenAddress, resolved: Option<IpAddr>) -> bool {
     let is_there = match address.host {
         None => at.ip().is_unspecified(),

@@ -20,7 +20,7 @@ use crate::tree::Tree;
 use crate::tree::freeze::Frozen;
 use crate::zab::{self, LearnerConnectionId, Packet, Promise, Role};
 
-/// An idle server ticks once a second, whatever it could leave out.
+/// An idle server ticks at least once a second.
 const QUIET_TICKS_MAX: u64 = 1000 / TICK_MS;
 
 /// The machine of one server.
@@ -30,13 +30,13 @@ pub struct Member {
     pub(super) ensemble: Option<Ensemble>,
     disk: DiskWork,
     stop: Stop,
-    /// Ticks of [`TICK_MS`] that `replica` was told of.
+    /// Ticks of [`TICK_MS`] that `replica` was given.
     ticks: u64,
     /// The ticks through this one only count time, unless another input comes before them.
     quiet_through: u64,
     /// Requests of learners' clients that came in so far.
     pub learner_requests: u64,
-    /// What `replica` asked for and was not translated yet: empty between two steps.
+    /// Actions of `replica` that were not translated yet: empty between two steps.
     pub(super) asked: Vec<replica::Action>,
 }
 
@@ -140,7 +140,7 @@ impl Member {
         }
     }
 
-    /// What the election connections have reported while this input was processed.
+    /// Processes what the election connections have reported during this input.
     fn process_election_reports(&mut self, now: Now, out: &mut Vec<Action>) {
         while let Some(report) =
             self.ensemble.as_mut().and_then(|ensemble| ensemble.elections.next_report())
@@ -149,7 +149,7 @@ impl Member {
         }
     }
 
-    /// An id for an election connection that was accepted; `None`: this server is alone.
+    /// An id for an election connection that was accepted; `None`: this server is standalone.
     pub fn next_election_connection(&mut self) -> Option<election_connections::ConnectionId> {
         Some(self.ensemble.as_mut()?.elections.next_connection())
     }
@@ -159,7 +159,7 @@ impl Member {
         self.ensemble.as_ref().map_or(0, |ensemble| ensemble.elections.resent())
     }
 
-    /// Tells `replica` of the ticks that have passed. Once the server stops, time stands still for it: sessions that expire
+    /// Gives `replica` the ticks that have passed. Once the server stops, it gets no more: sessions that expire
     /// meanwhile would each be a write to wait for, and with a slow disk there might always be another one.
     fn pass_time(&mut self, now: Now, out: &mut Vec<Action>) {
         if let Some(ensemble) = &mut self.ensemble {
@@ -168,8 +168,8 @@ impl Member {
         self.tick_through(now.us / 1000 / TICK_MS, now, out);
     }
 
-    /// Tells `replica` of ticks that were known to be quiet before this input. Ticks after those wait for
-    /// [`Input::Timer`]: a process that stood still hears its peers before it finds that they were silent for long.
+    /// Gives `replica` the ticks before this input that were known to be quiet. Ticks after those wait for [`Input::Timer`]:
+    /// a process that stood still hears its peers before it counts them as silent.
     fn catch_up(&mut self, now: Now, out: &mut Vec<Action>) {
         let before = out.len();
         self.tick_through(self.quiet_through.min(now.us / 1000 / TICK_MS), now, out);
@@ -232,7 +232,7 @@ impl Member {
                 action => self.disk.translate(action, step, out),
             }
         }
-        self.asked = asked; // Its memory.
+        self.asked = asked; // Keeps its memory.
     }
 
     fn on_zab_action(&mut self, now: Now, action: zab::Action, out: &mut Vec<Action>) {
@@ -302,7 +302,7 @@ impl Member {
         self.disk.log_read_limit(tree.approximate_data_size(), tree.node_count() as u64)
     }
 
-    /// Whether it was asked to stop.
+    /// Whether the server was asked to stop.
     pub const fn is_stopping(&self) -> bool {
         self.stop.is_begun()
     }
@@ -330,7 +330,7 @@ impl Member {
         }
     }
 
-    /// What the log thread has done.
+    /// Processes a report of the log thread.
     fn on_log(&mut self, now: Now, event: worker::Event, out: &mut Vec<Action>) {
         let input = match event {
             worker::Event::Flushed(report) => {
@@ -369,13 +369,13 @@ impl Member {
         }
     }
 
-    /// Whether what comes over this connection counts.
+    /// Whether packets of this connection are processed.
     pub fn is_current(&self, from: QuorumPeer) -> bool {
         self.ensemble.as_ref().is_some_and(|ensemble| ensemble.quorum.is_current(from))
     }
 
     /// Packets that were read together are processed one by one. One of them may end its connection, or begin another: the
-    /// packets after it came from a leader that is none any more, and the next leader's connection must not get them.
+    /// packets after it are the old leader's, and must not be taken for those of the next leader's connection.
     fn on_packets(
         &mut self,
         now: Now,
@@ -451,7 +451,7 @@ impl Member {
         }
     }
 
-    /// A tree for a learner that has gone is not sent: its freeze ends at once.
+    /// A tree for a learner that has disconnected is not sent: its freeze ends at once.
     fn send_tree(
         &mut self,
         now: Now,

@@ -8,7 +8,7 @@ use bytes::BytesMut;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write;
 
-/// A message that came or went.
+/// A message that was received or sent.
 #[derive(Debug)]
 struct Message {
     at_us: u64,
@@ -17,10 +17,10 @@ struct Message {
 
 type Ring = VecDeque<Message>;
 
-/// The last messages of each connection, if they are wanted.
+/// The last messages of each connection, if messages are tracked.
 #[derive(Debug, Default)]
 pub struct MessageTracker {
-    /// So many are kept of each direction; 0: none, at no cost.
+    /// Messages kept for each direction; 0: none, at no cost.
     kept: usize,
     /// Received and sent messages by learner's connection; `None`: the connection to the leader.
     connections: BTreeMap<Option<LearnerConnectionId>, (Ring, Ring)>,
@@ -77,7 +77,7 @@ fn listed(ring: &Ring, now: Now) -> String {
     let mut text = String::new();
     for Message { at_us, name } in ring {
         let comma = if text.is_empty() { "" } else { ", " };
-        // A string never refuses.
+        // Writing to a string never fails.
         _ = write!(text, "{comma}{name} {} ms ago", now.us.saturating_sub(*at_us) / 1000);
     }
     if text.is_empty() { "nothing".to_owned() } else { text }

@@ -7,15 +7,15 @@
 //! [`Member::step`] is the table of contents.
 //!
 //! # Invariants
-//! 1. Log commands leave in the order in which `replica` asked for them; a truncation that an installed tree follows says so.
+//! 1. Log commands leave in the order in which `replica` asked for them; a truncation before an installed tree is marked.
 //! 2. A packet counts only while its connection is the current one: packets of a leader's connection that was given up,
 //!    or of a learner's connection that was closed, are discarded, also those read together with the packet that ended it.
 //! 3. A snapshot of this server's own that was begun before a truncation gets no name after it.
 //! 4. Configuration files are written before anything that `replica` asked for later is sent.
 //!
 //! # Not here
-//! Agreement (`zab`), requests (`request`) and the order between them (`replica`); sockets, files and threads (`net`,
-//! `server`).
+//! Election and broadcast (`zab`), requests (`request`) and the order between them (`replica`); sockets, files and threads
+//! (`net`, `server`).
 
 mod actions;
 pub mod config_files;

@@ -1,22 +1,22 @@
-//! The stage of a connection between servers in which another protocol may speak first, as a SASL exchange. TLS is none: it goes
-//! on to the connection's end, and wraps the socket (`net`).
+//! The stage of a connection between servers in which another protocol may come first, such as a SASL exchange. TLS is no
+//! opening: it lasts until the connection's end, and wraps the socket (`net`).
 
 use bytes::BytesMut;
 use std::fmt;
 
-/// What speaks on a connection before its own protocol does.
+/// A protocol that comes before a connection's own protocol.
 ///
-/// The connection asks once when it is made, with no input, since either end may be the first to speak; and then whenever
-/// bytes have arrived, until the answer is [`Opened::Done`] or an error.
+/// The connection calls [`Opening::step`] once when it is made, with no input, since either end may be the first to send;
+/// and then whenever bytes have arrived, until the answer is [`Opened::Done`] or an error.
 pub trait Opening: Send {
-    /// Takes from the front of `input` what belongs to the opening, and appends to `output` what is to be sent.
+    /// Takes the bytes of the opening from the front of `input`, and appends to `output` what is to be sent.
     ///
     /// # Errors
-    /// In words, why the connection must be closed.
+    /// Why the connection must be closed.
     fn step(&mut self, input: &mut BytesMut, output: &mut Vec<u8>) -> Result<Opened, String>;
 }
 
-/// An opening that has left so many bytes where they are is over: the connection is closed.
+/// Limit on the bytes that an opening leaves in its input: above it the connection is closed.
 pub const OPENING_BYTES_MAX: usize = 64 * 1024;
 
 /// Whether the opening is over.
@@ -28,7 +28,7 @@ pub enum Opened {
     Done,
 }
 
-/// What is spoken on a connection between servers once it is opened.
+/// The protocol of a connection between servers, after the opening.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum ConnectionKind {
     /// Between a leader, or an observer master, and its learner (port 2888).
@@ -37,7 +37,7 @@ pub enum ConnectionKind {
     Election,
 }
 
-/// Makes the opening of each connection between servers. A server has one, which it is given where it is put together.
+/// Makes the opening of each connection between servers. A server has one of these, given where the server is put together.
 pub trait Openings: fmt::Debug + Send + Sync {
     /// For a connection that another server made: this end is the server of SASL.
     fn accepted(&self, kind: ConnectionKind) -> Box<dyn Opening>;

@@ -14,9 +14,9 @@ use bytes::{Buf, BytesMut};
 /// A learner sends FOLLOWERINFO or OBSERVERINFO as soon as it has connected. A connection on which it has not come as a whole
 /// after this time, an opening included, is closed.
 pub const HELLO_WITHIN_MS: u64 = 10_000;
-/// So many bytes of an unfinished hello are kept; a hello has 40.
+/// Limit on the bytes of an unfinished hello; a hello has 40.
 pub const HELLO_BYTES_MAX: usize = 64 * 1024;
-/// Longest data of a packet unless it is set: `jute.maxbuffer` and its `extrasize` of Java's defaults.
+/// Longest data of a packet by default: Java's defaults of `jute.maxbuffer` and its `extrasize` together.
 const ENTRY_MAX_DEFAULT: usize = 2 * 0xf_ffff;
 /// While a tree is under way, progress is reported this often.
 pub(super) const PROGRESS_EVERY_MS: u64 = 1000;
@@ -26,13 +26,13 @@ pub(super) const PROGRESS_EVERY_MS: u64 = 1000;
 pub enum QuorumPeer {
     /// A learner whose connection this server accepted.
     Learner(LearnerConnectionId),
-    /// The leader. `dial`: number of this server's dial, by which packets from an earlier leader's connection are known.
+    /// The leader. `dial`: number of this server's dial, by which packets of an earlier leader's connection are recognised.
     Leader { dial: u64 },
 }
 
-/// What has come over a learner connection.
+/// What a learner connection has received.
 pub enum QuorumEvent {
-    /// In order, at least one. No SNAP.
+    /// Packets in order, at least one, no SNAP.
     Packets(Vec<Packet>),
     /// SNAP, and the tree that followed it.
     Tree { zxid: Zxid, tree: Box<Tree> },
@@ -49,7 +49,7 @@ pub enum QuorumError {
     Foreign(Foreign),
     #[error("it dials an election port: are the ports in this server's line swapped?")]
     ElectionHello,
-    #[error("it said nothing that a member says")]
+    #[error("no FOLLOWERINFO or OBSERVERINFO came")]
     NoHello,
     #[error("SNAP from a learner")]
     UnexpectedTree,
@@ -57,7 +57,7 @@ pub enum QuorumError {
     Tree(#[from] LoadError),
     #[error("no signature after the tree")]
     NoSignature,
-    #[error("the connection ended inside of a tree")]
+    #[error("the connection ended within a tree")]
     EndedInTree,
     #[error("the connection ended before the signature of a tree")]
     EndedBeforeSignature,
@@ -79,19 +79,20 @@ struct IncomingTree {
 /// The receiving half of one learner connection.
 pub struct QuorumConnection {
     peer: QuorumPeer,
-    /// `None`: it is done.
+    /// `None`: the opening is done.
     opening: Option<Box<dyn Opening>>,
     output: Vec<u8>,
     /// Options of the trees that the leader sends; `None`: a learner sends none.
     options: Option<Options>,
-    /// What is kept of a packet keeps the buffer that the packet was read into: so that is never larger than what came.
+    /// Bytes that are not processed yet. What is kept of a packet keeps the buffer that the packet was read into: so the
+    /// buffer is never larger than what came.
     input: BytesMut,
-    /// `None`: packets come.
+    /// The tree that is being received; `None`: packets are.
     tree: Option<Box<IncomingTree>>,
     has_spoken: bool,
     /// The learner's id, as its hello names it.
     learner: Option<ServerId>,
-    /// When the connection was made; `None`: it is not yet.
+    /// When the connection was made; `None`: it is not made yet.
     began_ms: Option<u64>,
     /// How long packets may be after the hello.
     limits: PacketLimits,
@@ -146,12 +147,12 @@ impl QuorumConnection {
         self.opening.is_none()
     }
 
-    /// What the opening has to say, before anything from the outbox.
+    /// What the opening has to send, before anything from the outbox.
     pub fn take_output(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.output)
     }
 
-    /// A packet has come.
+    /// Whether a packet has come.
     pub const fn has_spoken(&self) -> bool {
         self.has_spoken
     }
@@ -161,7 +162,7 @@ impl QuorumConnection {
         self.learner
     }
 
-    /// [`Self::receive`] may take long: there may be gigabytes of a tree.
+    /// Whether a tree is being received: [`Self::receive`] may take long, as it may have gigabytes.
     pub const fn is_in_tree(&self) -> bool {
         self.tree.is_some()
     }
@@ -175,7 +176,7 @@ impl QuorumConnection {
         !self.has_spoken && matches!(self.peer, QuorumPeer::Learner(_))
     }
 
-    /// When [`Self::check_deadline`] is to be asked: what comes before the hello does not move it.
+    /// When [`Self::check_deadline`] is to be called: what comes before the hello does not move it.
     pub fn deadline_ms(&self) -> Option<u64> {
         let waits = self.opening.is_some() || self.awaits_hello();
         self.began_ms.filter(|_| waits).map(|began_ms| began_ms + HELLO_WITHIN_MS)
@@ -195,8 +196,8 @@ impl QuorumConnection {
         }
     }
 
-    /// Takes what has come; the first time, when the connection is made, no bytes. Events do not depend on how the bytes
-    /// are cut, but for the batches that packets come in.
+    /// Takes received bytes; the first call, when the connection is made, has no bytes. Events do not depend on how the
+    /// bytes are cut, but for the batches of packets.
     ///
     /// # Errors
     /// When the connection is to be closed; events that came before that still count.
@@ -223,10 +224,10 @@ impl QuorumConnection {
         Ok(())
     }
 
-    /// The other side has closed the connection.
+    /// The peer has closed the connection.
     ///
     /// # Errors
-    /// When that was too early.
+    /// When it closed within a tree.
     pub fn end(&self) -> Result<(), QuorumError> {
         match &self.tree {
             None => Ok(()),
@@ -235,7 +236,7 @@ impl QuorumConnection {
         }
     }
 
-    /// Whether a tree follows.
+    /// Takes packets off the input. Returns whether a tree follows.
     fn take_packets(
         &mut self,
         now_ms: u64,
@@ -286,7 +287,7 @@ impl QuorumConnection {
         Ok(true)
     }
 
-    /// Whether packets follow.
+    /// Takes the tree off the input. Returns whether packets follow.
     fn take_tree(
         &mut self,
         now_ms: u64,

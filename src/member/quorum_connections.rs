@@ -1,4 +1,4 @@
-//! Connections between a leader and its learners: which of them count, and what comes over them.
+//! Connections between a leader and its learners: which of them are current, and their packets.
 
 use super::dial::HostPort;
 use super::message_tracker::MessageTracker;
@@ -9,7 +9,7 @@ use crate::zab::{Core, LearnerConnectionId, Packet};
 use bytes::Bytes;
 use std::collections::BTreeMap;
 
-/// The connections that there are.
+/// The open connections.
 pub struct QuorumConnections {
     /// In the order in which they were accepted.
     learners: BTreeMap<LearnerConnectionId, LearnerConnection>,
@@ -21,12 +21,12 @@ pub struct QuorumConnections {
     tracker: MessageTracker,
 }
 
-/// Learners send their hello at once: so many connections without one are kept.
+/// Limit on connections without a hello: learners send theirs at once.
 const AWAITING_HELLO_MAX: usize = 256;
 
 /// A connection that a learner made.
 struct LearnerConnection {
-    /// Where it comes from, for log lines.
+    /// The learner's address, for log lines.
     address: String,
     /// `None`: no hello has come.
     id: Option<ServerId>,
@@ -37,7 +37,7 @@ struct LearnerConnection {
 /// The connection to the leader, or the attempt at one.
 struct LeaderConnection {
     dial: u64,
-    /// Where it goes, for log lines.
+    /// The leader's addresses, for log lines.
     addresses: String,
     has_spoken: bool,
 }
@@ -53,8 +53,8 @@ impl QuorumConnections {
         }
     }
 
-    /// Whether what came over this connection counts: a leader's connection that was given up, and a learner's connection
-    /// that was closed here, are nothing to agreement any more.
+    /// Whether packets of this connection are processed: those of a leader's connection that was given up, and of a
+    /// learner's connection that was closed here, are discarded.
     pub fn is_current(&self, from: QuorumPeer) -> bool {
         match from {
             QuorumPeer::Learner(connection) => self.learners.contains_key(&connection),
@@ -68,7 +68,7 @@ impl QuorumConnections {
         self.leader.is_some()
     }
 
-    /// Notes what a connection brought before it is processed.
+    /// Notes the packets of a connection before they are processed.
     pub fn note_packets(&mut self, from: QuorumPeer, packets: &[Packet], now: Now) {
         match from {
             QuorumPeer::Learner(connection) => {
@@ -100,13 +100,13 @@ impl QuorumConnections {
         Some(leader)
     }
 
-    /// The last messages of a connection that has ended, if they are kept.
+    /// Logs the last messages of a connection that has ended, if they are kept.
     fn log_last_messages(&mut self, connection: Option<LearnerConnectionId>, now: Now) {
         let Some((received, sent)) = self.tracker.end(connection, now) else { return };
         match connection {
             Some(connection) => tracing::warn!(
                 target: crate::model::STRANGERS, connection = connection.0,
-                learner = self.learner_id(connection),
+                server_id = self.learner_id(connection),
                 received,
                 sent,
                 "last messages of a learner's connection"
@@ -125,7 +125,7 @@ impl QuorumConnections {
         let addresses = match self.observer_port.filter(|_| core.view.is_observer(core.me)) {
             Some(port) => self.observer_master(port, core),
             None => {
-                // A server that only a proposed configuration has leads if it is ahead.
+                // A server that is in a proposed configuration alone leads if it is ahead.
                 let member = core.all_views().find_map(|view| view.members.get(&leader));
                 let all = member.into_iter().flat_map(|member| &member.addresses);
                 all.map(|address| (address.host.clone(), address.quorum_port)).collect()
@@ -153,7 +153,7 @@ impl QuorumConnections {
         }
     }
 
-    /// * `is_leading`: otherwise this is the end of all learners' connections, and each alone is no news.
+    /// * `is_leading`: otherwise the connections of all learners end, and no single one is worth a warning.
     pub fn close_learner(
         &mut self,
         connection: LearnerConnectionId,
@@ -167,14 +167,14 @@ impl QuorumConnections {
         }
         match learner {
             Some(learner) if is_leading => {
-                tracing::warn!(target: crate::model::STRANGERS, learner, why, "connection to a learner closed");
+                tracing::warn!(target: crate::model::STRANGERS, server_id = learner, why, "connection to a learner closed");
             }
-            _ => tracing::debug!(learner, why, "connection to a learner closed"),
+            _ => tracing::debug!(server_id = learner, why, "connection to a learner closed"),
         }
         out.push(Action::CloseLearner { connection });
     }
 
-    /// A learner has connected. The oldest connection without a hello makes room if there are too many.
+    /// A learner has connected. The oldest connection without a hello is closed if there are too many.
     pub fn accept(
         &mut self,
         connection: LearnerConnectionId,
@@ -187,7 +187,7 @@ impl QuorumConnections {
         {
             tracing::warn!(
                 target: crate::model::STRANGERS, peer = address,
-                "connection to the quorum port closed: {AWAITING_HELLO_MAX} later ones say nothing either"
+                "learner connection closed: {AWAITING_HELLO_MAX} later ones have sent no hello either"
             );
             self.learners.remove(&oldest);
             out.push(Action::CloseLearner { connection: oldest });
@@ -238,7 +238,8 @@ impl QuorumConnections {
     }
 
     /// Closes the connection of a learner that sends packets although its tree was not sent yet; `true`: this one does. A
-    /// learner says nothing until it has read all of it; one that did could acknowledge a tree that it does not take, and keep its freeze.
+    /// learner sends nothing until it has read the whole tree; a learner that did could acknowledge a tree that it does not
+    /// read, and keep its freeze.
     pub fn close_if_early(
         &mut self,
         connection: LearnerConnectionId,
@@ -260,7 +261,7 @@ impl QuorumConnections {
                 let learner = self.learner_id(connection);
                 let is_news = self.learners.remove(&connection).is_some();
                 if is_news && learner.is_some() {
-                    tracing::info!(target: crate::model::STRANGERS, learner, why, "connection to a learner has ended");
+                    tracing::info!(target: crate::model::STRANGERS, server_id = learner, why, "connection to a learner has ended");
                 }
                 is_news
             }
@@ -276,7 +277,7 @@ impl QuorumConnections {
                     } else {
                         tracing::warn!(
                             target: crate::model::STRANGERS, addresses, why,
-                            "the leader gave no answer at its quorum port"
+                            "the leader gave no answer at its quorum port: check that the network lets connections through"
                         );
                     }
                 }
@@ -316,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn observer_asks_one_voter_after_the_other_for_a_master() {
+    fn observer_dials_the_voters_in_turn_as_its_master() {
         let text = "server.1=a:1:2:observer\nserver.2=b:1:2\nserver.3=c:1:2\nserver.4=d:1:2";
         let (view, last) = (View::parse(text).unwrap(), Some(Zxid::ZERO));
         let me = ServerId(1);

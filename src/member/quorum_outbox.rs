@@ -10,19 +10,20 @@ use bytes::Bytes;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// The server's limit on what unsent packets take, see [`cost`]. A peer with more than that unsent is disconnected: it costs
-/// the server this, and no more.
+/// Limit on the memory of one peer's unsent packets, see [`cost`]. A peer with more than that unsent is disconnected: it
+/// costs the server this, and no more.
 ///
-/// Proposals do not get here at a peer that acknowledges what it reads: a leader takes fewer writes before that. So the limit is
-/// reached only by a peer that acknowledges, or asks, and does not read what it is sent.
+/// Proposals do not reach the limit at a peer that acknowledges what it reads: a leader takes fewer writes before that. So
+/// the limit is reached only by a peer that acknowledges, or sends requests, and does not read what it is sent.
 pub const QUEUED_BYTES_MAX: usize = 512 << 20;
 
-/// While unsent answers to a learner take more than this, the learner is not read: it asks, and does not read the answers. About
-/// 140,000 answers; a learner that reads has as many unsent as its clients have syncs and sessions under way, at most.
+/// While unsent answers to a learner take more than this, the learner is not read: it sends requests, and does not read the
+/// answers. About 140,000 answers; a learner that reads has as many unsent as its clients have syncs and sessions under way,
+/// at most.
 ///
-/// Other packets do not count, so that a slow learner with much unsent is read: its ACKs are what lets the leader go on. A learner
-/// that stops reading because its own writes are blocked, as Java's may when it answers PING, is one with that many answers
-/// unread; it is closed when it was silent for syncLimit.
+/// Other packets do not count, so that a slow learner with much unsent is read: its ACKs let the leader go on. A learner
+/// that stops reading because its own writes are blocked, as Java's may when it answers PING, has that many answers unread;
+/// it is closed when it was silent for syncLimit.
 const ANSWERS_MAX: usize = 16 << 20;
 
 /// What a piece takes beside its bytes: its [`Bytes`], what the allocator adds, and its places in the lists that it is in.
@@ -41,7 +42,7 @@ const QUEUE_CAPACITY: usize = 256;
 pub struct TreeToSend {
     pub shared: Arc<Shared>,
     pub frozen: Frozen,
-    /// For the log, if the learner has said who it is.
+    /// For log lines, if the learner's hello has come.
     pub learner: Option<ServerId>,
 }
 
@@ -81,7 +82,7 @@ pub enum Next {
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum OutboxEvent {
-    /// The peer takes a tree; it is not whole yet. At most one per second.
+    /// The peer has read more of a tree, and not all of it yet. At most one per second.
     Progress,
     /// A tree that was put has been sent, or will not be. Once for each tree, however the connection ends.
     TreeEnded(Frozen),
@@ -112,7 +113,7 @@ struct OutgoingTree {
 pub struct QuorumOutbox {
     queue: VecDeque<Item>,
     unsent_max: usize,
-    /// What unsent packets take, and what the answers among them do; see [`cost`].
+    /// Memory of unsent packets, and of the answers among them; see [`cost`].
     unsent: usize,
     unsent_answers: usize,
     tree: Option<OutgoingTree>,
@@ -145,17 +146,17 @@ impl QuorumOutbox {
         }
     }
 
-    /// What the packets take that were put and not given to the caller, trees left out; see [`cost`].
+    /// Memory of the packets that were put and not given to the caller, trees left out; see [`cost`].
     pub const fn unsent(&self) -> usize {
         self.unsent
     }
 
-    /// So many answers are unsent that the learner is not to be read.
+    /// Whether so many answers are unsent that the learner is not to be read.
     pub const fn has_many_answers(&self) -> bool {
         ANSWERS_MAX < self.unsent_answers
     }
 
-    /// Puts what the connection's opening has to say: it is sent before all else.
+    /// Puts what the connection's opening has to send: it is sent before all else.
     pub fn put_opening(&mut self, bytes: &[u8]) {
         self.opening.extend_from_slice(bytes);
     }
@@ -191,7 +192,7 @@ impl QuorumOutbox {
         }
     }
 
-    /// A tree is under way: [`Self::next`] asks for pieces of it.
+    /// Whether a tree is under way: [`Self::next`] asks for pieces of it.
     pub const fn is_in_tree(&self) -> bool {
         self.tree.is_some()
     }
@@ -249,11 +250,11 @@ impl QuorumOutbox {
                 if let Some(OutgoingTree { tree, bytes, put_ms, .. }) = self.tree.take() {
                     let (learner, zxid) = (tree.learner.map(|id| id.0), tree.frozen.zxid);
                     let ms = now_ms.saturating_sub(put_ms);
-                    tracing::info!(target: crate::model::STRANGERS, learner, %zxid, bytes, ms, "the tree was sent to a learner");
+                    tracing::info!(target: crate::model::STRANGERS, server_id = learner, %zxid, bytes, ms, "the tree was sent to a learner");
                     events.push(OutboxEvent::TreeEnded(tree.frozen));
                 }
             }
-            // Pieces before this one have been sent, for the caller has come for another.
+            // Pieces before this one have been sent, since the caller asks for another.
             Piece::More if sending.reported_ms + PROGRESS_EVERY_MS < now_ms => {
                 sending.reported_ms = now_ms;
                 events.push(OutboxEvent::Progress);
@@ -263,7 +264,7 @@ impl QuorumOutbox {
         Ok(())
     }
 
-    /// The connection is no more: what is unsent never will be sent, nor what is put from now on.
+    /// The connection has ended: what is unsent is never sent, nor what is put from now on.
     pub fn close(&mut self, now_ms: u64, events: &mut Vec<OutboxEvent>) {
         self.is_closed = true;
         (self.unsent, self.unsent_answers) = (0, 0);
@@ -276,7 +277,7 @@ impl QuorumOutbox {
         for (tree, bytes, put_ms) in begun.into_iter().chain(waiting) {
             let (learner, zxid) = (tree.learner.map(|id| id.0), tree.frozen.zxid);
             let ms = now_ms.saturating_sub(put_ms);
-            tracing::info!(target: crate::model::STRANGERS, learner, %zxid, bytes, ms, "the tree was not sent to its end");
+            tracing::info!(target: crate::model::STRANGERS, server_id = learner, %zxid, bytes, ms, "the tree was not sent completely");
             events.push(OutboxEvent::TreeEnded(tree.frozen));
         }
     }

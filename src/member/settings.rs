@@ -1,9 +1,9 @@
-//! What a [`super::Member`] is told at start.
+//! The settings of a [`super::Member`].
 
 use super::election_connections;
 use crate::model::{ServerId, View};
 
-/// Of every server.
+/// Settings of every server.
 pub struct Settings {
     /// `None`: standalone.
     pub ensemble: Option<EnsembleSettings>,
@@ -13,12 +13,12 @@ pub struct Settings {
 /// How much of the log is read for a learner before it is sent the tree instead.
 #[derive(Clone, Copy, Debug)]
 pub enum LogReadLimit {
-    /// `snapshotSizeFactor`: this part of what the tree takes; `None`: the tree is sent in any case.
+    /// `snapshotSizeFactor`: this part of the tree's size; `None`: the tree is sent in any case.
     Factor(Option<f64>),
     Bytes(u64),
 }
 
-/// Of a member of an ensemble.
+/// Settings of an ensemble member.
 pub struct EnsembleSettings {
     pub my_id: ServerId,
     /// The configuration of the start.
@@ -27,10 +27,10 @@ pub struct EnsembleSettings {
     pub election: election_connections::Settings,
     /// Listen on every address of the machine (`quorumListenOnAllIPs`).
     pub listen_on_all_addresses: bool,
-    /// Where this server takes observers when it follows, and where it dials a follower when it observes
+    /// The port where this server accepts observers when it follows, and where it dials a follower when it observes
     /// (`observerMasterPort`).
     pub observer_master_port: Option<u16>,
-    /// The static configuration file is copied at start: the ensemble may change, and its members still stand in that file.
+    /// The static configuration file is copied at start: the ensemble may change, and that file still names its members.
     pub backs_up_config: bool,
     /// `reconfigEnabled`: whether a reconfiguration may write configuration files.
     pub writes_config: bool,

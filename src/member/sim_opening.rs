@@ -1,9 +1,9 @@
-//! An opening for the simulator and for tests: both ends say some words in turn, and each must be the one that is expected.
+//! An opening for the simulator and for tests: both ends send some words in turn, and each must be the expected one.
 
 use super::opening::{ConnectionKind, Opened, Opening, Openings};
 use bytes::{Buf, BytesMut};
 
-/// What the two ends say in turn, the dialing end first.
+/// What the two ends send in turn, the dialing end first.
 ///
 /// The third word tells which kind of connection it is, so that a connection to the other port fails.
 const fn words(kind: ConnectionKind) -> [&'static str; 4] {
@@ -16,7 +16,7 @@ const fn words(kind: ConnectionKind) -> [&'static str; 4] {
 /// One end of the exchange.
 struct SimOpening {
     words: [&'static str; 4],
-    /// Words that were said or heard.
+    /// Words that were sent or received.
     done: usize,
     is_dialed: bool,
 }
@@ -52,7 +52,7 @@ impl Openings for SimOpenings {
     }
 
     /// # Panics
-    /// When nothing says which server is dialed: an exchange of SASL needs its host.
+    /// When `to` is empty: a SASL exchange needs the host of the server that is dialed.
     fn dialed(&self, kind: ConnectionKind, to: &[(String, u16)]) -> Box<dyn Opening> {
         assert!(!to.is_empty(), "a server without an address is dialed");
         Box::new(SimOpening { words: words(kind), done: 0, is_dialed: true })

@@ -9,7 +9,7 @@ use crate::tree::freeze::Frozen;
 #[derive(Clone, Copy, Debug)]
 pub struct SnapshotJob {
     pub frozen: Frozen,
-    /// It is the leader's tree, which takes the place of all this server had: others wait for it.
+    /// It is the leader's tree, which replaces all that this server had: other servers wait until it is on disk.
     pub is_leaders: bool,
     /// Truncations of the log that had been asked for when it began.
     pub(super) truncations: u64,

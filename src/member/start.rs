@@ -29,7 +29,7 @@ pub struct Started<D: Disk> {
 pub struct RestoredHistory {
     /// Last zxid of the log; `None`: this server has nothing that counts.
     pub last: Option<Zxid>,
-    /// The tree was what the digests in the log say, after each transaction that has one.
+    /// The tree had the digest of each transaction in the log that has one.
     pub fits_digests: bool,
 }
 
@@ -44,7 +44,7 @@ impl RestoredHistory {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum FirstSnapshot {
     None,
-    /// It is on disk before anybody is served.
+    /// It is on disk before clients are served.
     BeforeServing,
     /// It is written while clients are served.
     BesideServing,
@@ -52,10 +52,10 @@ pub enum FirstSnapshot {
 
 impl FirstSnapshot {
     /// A directory without a snapshot gets one first: a fresh one its `snapshot.0`; and a server that has trusted a log
-    /// alone must start again if it is killed at once, with snapshot.trust.empty unset. A standalone server that has
-    /// replayed a log onto a snapshot takes another one (D-33, D-60); a member's history may yet be cut.
+    /// alone must be able to start again if it is killed at once, with snapshot.trust.empty unset. A standalone server that
+    /// has replayed a log onto a snapshot takes another one (D-33, D-60); a member's history may yet be truncated.
     ///
-    /// * `snapshot`: zxid of the one that was loaded. `last`: that of the tree.
+    /// * `snapshot`: zxid of the snapshot that was loaded. `last`: last zxid of the tree.
     pub fn of(start: Start, snapshot: Option<Zxid>, last: Zxid, is_member: bool) -> Self {
         match start {
             Start::Empty | Start::ReplayOntoEmpty => Self::BeforeServing,
@@ -100,6 +100,8 @@ impl<D: Disk> Started<D> {
     }
 }
 
+/// Puts a server together.
+///
 /// * `parts`: the settings that `config` gives. `tree`: what was restored.
 ///
 /// # Errors
@@ -130,7 +132,7 @@ pub fn assemble<D: Disk + Clone>(
     Ok(Started { member, shared, log, actions })
 }
 
-/// The machine of agreement of a member, about to look for a leader.
+/// The `zab` peer of a member, about to look for a leader.
 fn peer<D: Disk>(
     disk: &D,
     dir: &Path,
@@ -149,10 +151,11 @@ fn peer<D: Disk>(
     Ok(peer)
 }
 
-/// Tells a server that starts what `.dynamic.next` has. This comes before its history (`replica::configuration::tell_of_history`):
-/// while there is neither such a file nor one that a reconfiguration wrote, the configurations of the history do not count.
+/// Gives a starting server's peer the configurations in `.dynamic.next`. This comes before its history
+/// (`replica::configuration::tell_of_history`): while there is neither such a file nor one that a reconfiguration wrote, the
+/// configurations of the history do not count.
 ///
-/// * `saved`: oldest first. `current`, `last`: see [`saved_view_counts`].
+/// * `saved`: the configurations, oldest first. `current`, `last`: see [`saved_view_counts`].
 pub fn tell_of_saved(peer: &mut Peer, saved: Vec<View>, current: Epoch, last: Option<Zxid>) {
     let counts = saved.last().is_none_or(|newest| saved_view_counts(newest, current, last));
     peer.core.see_saved_views(saved, counts);
@@ -160,9 +163,9 @@ pub fn tell_of_saved(peer: &mut Peer, saved: Vec<View>, current: Epoch, last: Op
 
 /// Whether the newest configuration in `.dynamic.next` may have been committed with the help of this server.
 ///
-/// A server of Java's keeps a proposal there before it is in the log, so that after a crash between the two the log's
-/// silence proves that it was not acknowledged. Only then: with NEWLEADER Java acknowledges a configuration that no log has,
-/// and the log may be lost while configuration files stay.
+/// A Java server keeps a proposed configuration there before it is in the log: after a crash between the two, a log that
+/// does not have it proves that it was not acknowledged. Only then: with NEWLEADER Java acknowledges a configuration that no
+/// log has, and the log may be lost while configuration files stay.
 ///
 /// * `current`: the epoch of the history. `last`: its end; `None`: this server has nothing that counts.
 pub fn saved_view_counts(saved: &View, current: Epoch, last: Option<Zxid>) -> bool {

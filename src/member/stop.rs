@@ -2,8 +2,9 @@
 
 use super::{Action, Ended, Now};
 
-/// A member of an ensemble that stops has this long to finish what its clients asked: it may depend on other members, which
-/// may be gone. What is not finished by then may still be committed, as with any server that a client loses.
+/// A member of an ensemble that stops has this long to finish its clients' requests: they may depend on other members, which
+/// may be gone. A request that is not finished by then may still be committed, as at any server to which a client loses its
+/// connection.
 const MEMBER_STOP_MAX_US: u64 = 3_000_000;
 
 /// Whether the server is stopping, and since when.

@@ -1,4 +1,4 @@
-//! One turn of a driver: the order in which what waits goes into the member, and when its actions are performed.
+//! One turn of a driver: the order in which waiting inputs go into the member, and when its actions are performed.
 //!
 //! The drivers of the server and of the simulator take their turns by this function.
 
@@ -13,10 +13,10 @@ pub trait TurnDriver {
     /// Whether an event asks the server to stop.
     fn is_stop(event: &Self::Event) -> bool;
 
-    /// `false`: the server is stopping, and drops what clients ask from now on.
+    /// `false`: the server is stopping, and drops clients' commands from now on.
     fn takes_commands(&self) -> bool;
 
-    /// Inputs come next, which happen at this time.
+    /// Reads the time at which the next inputs happen.
     fn read_clock(&mut self);
 
     fn on_event(&mut self, event: Self::Event);
@@ -46,7 +46,7 @@ pub fn run<D: TurnDriver>(
             driver.read_clock();
         }
         if D::is_stop(&event) {
-            // Commands that have come before it are still performed.
+            // Commands that came before the stop are still performed.
             take_commands(driver, commands, batch_max);
         }
         driver.on_event(event);

@@ -1,4 +1,4 @@
-//! The limit on packets of learner connections that have begun to come and are not whole.
+//! The limit on packets of learner connections that have begun to come and are not complete.
 
 use crate::model::ServerId;
 use crate::zab::LearnerConnectionId;
@@ -15,7 +15,7 @@ struct Unfinished {
     learner: Option<ServerId>,
 }
 
-/// The packets that accepted connections have begun to send.
+/// The packets of accepted connections that are not complete.
 pub struct UnfinishedPackets {
     bytes_max: usize,
     bytes: usize,
@@ -46,13 +46,14 @@ impl UnfinishedPackets {
         self.members = members;
     }
 
-    /// A connection has so many bytes of a packet that is not whole. Returns the connection that is to be closed: that of a
-    /// server in no configuration, if there is one; among several the one whose packet has been coming for the longest time.
-    /// Servers that are no members may begin packet after packet, and a member's packet would be the oldest on a slow network. A
-    /// member's packet comes within the time that its network needs, a packet that never ends grows old.
+    /// Notes how many bytes of an incomplete packet a connection has. Returns the connection that is to be closed because
+    /// the limit is exceeded: that of a server in no configuration, if there is one; of several the connection whose packet
+    /// began first. Servers that are no members may begin packet after packet, so that a member's packet on a slow network
+    /// would be the oldest. A member's packet comes within the time that its network needs, a packet that never ends grows
+    /// old.
     ///
-    /// * `learner`: who the learner says it is. `is_another`: packets were whole since the last call, so that these bytes belong to
-    ///   a later one.
+    /// * `learner`: the id in the learner's hello. `is_another`: packets were completed since the last call, so that these
+    ///   bytes belong to a later packet.
     pub fn note(
         &mut self,
         connection: LearnerConnectionId,
@@ -100,12 +101,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packet_that_has_come_for_the_longest_time_makes_room() {
+    fn connection_with_the_oldest_unfinished_packet_is_closed_above_the_limit() {
         let mut packets = UnfinishedPackets::with_limit(100);
         let [a, b, c] = [1, 2, 3].map(LearnerConnectionId);
         assert_eq!(packets.note(a, None, 40, false), None);
         assert_eq!(packets.note(b, None, 40, false), None);
-        // The packet of the first connection was whole, and another one has begun.
+        // The packet of the first connection is complete, and another one has begun.
         assert_eq!(packets.note(a, None, 50, true), None);
         assert_eq!(packets.note(c, None, 20, false), Some(b));
         assert_eq!((packets.bytes, packets.by_connection.len()), (70, 2));
@@ -117,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn packet_of_a_server_in_no_configuration_makes_room_before_older_ones_of_members() {
+    fn strangers_with_unfinished_packets_are_closed_before_members_with_older_ones() {
         let mut packets = UnfinishedPackets::with_limit(100);
         let [member, stranger, unknown] = [1, 2, 3].map(LearnerConnectionId);
         packets.set_members([ServerId(7)].into());

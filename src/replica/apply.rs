@@ -16,7 +16,7 @@ use std::task::Waker;
 
 /// Transactions applied under one hold of the exclusive lock: well below a millisecond's worth.
 const HOLD_MAX: usize = 256;
-/// Of a [`jute::txn::TxnHeader`].
+/// Bytes of a [`jute::txn::TxnHeader`].
 const HEADER_LEN: usize = 32;
 
 /// Applies everything through `through` and answers the requests after it that take no zxid. `None`: answers only.
@@ -50,7 +50,7 @@ pub fn commit(
         let saved_bytes = tree.snapshot_saved_bytes();
         shared.throttle.note_snapshot_saved(saved_bytes, &mut applying.core.wakers);
         drop(tree);
-        // The tasks have the lock to themselves between two holds.
+        // Between two holds the woken tasks can take the lock.
         out.extend(applying.core.wakers.drain(..).map(Action::Wake));
     }
     if applying.is_unreadable {
@@ -69,7 +69,7 @@ pub fn commit(
     }
 }
 
-/// Brings closer what the next transactions change; where they were processed, processing has done so.
+/// Prefetches the znodes that the next transactions change. A server that processed these requests did so then.
 fn look_ahead(inflight: &VecDeque<Inflight>, tree: &Tree) {
     let mut paths: [&[u8]; AHEAD_MAX] = [&[]; AHEAD_MAX];
     for (path, inflight) in paths.iter_mut().zip(inflight) {
@@ -102,15 +102,19 @@ impl Applying<'_> {
             let entry = match Entry::decode(&inflight.entry) {
                 Ok(entry) => entry,
                 Err(error) => {
-                    // From a leader that sends what we do not know: going on without it would be another history.
-                    tracing::error!(zxid = ?inflight.zxid, %error, "committed transaction can't be read");
+                    // The leader sends a transaction that this version does not know: going on without it would be another
+                    // history.
+                    tracing::error!(
+                        zxid = %inflight.zxid.unwrap_or_default(), %error,
+                        "committed transaction can't be read, the server stops: run the leader's version"
+                    );
                     self.is_unreadable = true;
                     return;
                 }
             };
             let mut effects = Effects::new();
             let applied = tree.apply(&entry.header, &entry.txn, &mut effects);
-            // As Java, which gives no age for the end of a session that expires and whose connection it closes.
+            // As in Java: closeSession has no age when it expires a session whose connection is still open.
             let is_told = !self.expires_connected(shared, inflight);
             born_ms = Some(entry.header.time).filter(|_| is_told);
             if !matches!(self.role.mode(), Mode::Standalone | Mode::Resting) {
@@ -132,7 +136,7 @@ impl Applying<'_> {
             }
             self.answer(entry.header.zxid, inflight, &applied);
             if applied.kind == op::CLOSE_SESSION && inflight.op != op::CLOSE_SESSION {
-                // A learner hears of it by its transaction alone: its leader found the client silent.
+                // The leader expired the session: a learner is notified by this transaction alone.
                 self.end_session(SessionId(entry.header.client_id), None);
             }
         }
@@ -141,7 +145,7 @@ impl Applying<'_> {
         self.core.figures.samples.writes.push(WriteSample { took_us, born_ms });
     }
 
-    /// Whether it ends a session that fell silent although its client is there.
+    /// Whether the request expires a session whose connection to this server is still open.
     fn expires_connected(&self, shared: &Shared, inflight: &Inflight) -> bool {
         let owner = || self.role.sessions()?.owner(inflight.session);
         let is_there = |owner: &Arc<Conn>| {
@@ -201,7 +205,7 @@ impl Applying<'_> {
                             op::CREATE2 | op::CREATE_CONTAINER | op::CREATE_TTL => {
                                 reply::path_and_stat(to, path, applied.stat.as_ref())
                             }
-                            // The one in force, which by now it is.
+                            // The configuration in force: by now the proposed one.
                             op::RECONFIG => {
                                 put_buffer(to, view.to_string().as_bytes());
                                 reply::path_and_stat(to, None, applied.stat.as_ref());
@@ -217,7 +221,7 @@ impl Applying<'_> {
         }
     }
 
-    /// Its parts say what became of them; the header says that it was read (P-63).
+    /// Answers a multi: each part has its own result, and the header's code is OK (P-63).
     fn answer_multi(&mut self, zxid: i64, inflight: &Inflight, applied: &Applied<'_>) {
         let Some(conn) = &inflight.conn else { return };
         if applied.parts.iter().any(|part| part.code == Code::SESSION_MOVED) {
@@ -238,8 +242,7 @@ impl Applying<'_> {
         self.end_session(inflight.session, inflight.conn.as_ref());
     }
 
-    /// A session has expired, or was closed by a connection that it had been taken from: a connection that still speaks for
-    /// it is closed.
+    /// A session has expired, or was closed by a connection that no longer owned it: the connection that owns it is closed.
     fn end_session(&mut self, session: SessionId, asker: Option<&Arc<Conn>>) {
         let is_asker = |owner: &Arc<Conn>| asker.is_some_and(|conn| Arc::ptr_eq(conn, owner));
         let owner = self.role.end_session(self.core, session).filter(|owner| !is_asker(owner));
@@ -265,7 +268,7 @@ struct Teller<'t> {
 
 impl Teller<'_> {
     fn fire_parent(&mut self, child: &str, acl: AclId) {
-        // The root's children change under the name its watchers know it by.
+        // The root is watched as `/`.
         let parent = path::parent(child).filter(|parent| !parent.is_empty()).unwrap_or("/");
         self.fire(parent, Trigger::Children, EventKind::NodeChildrenChanged, acl);
     }
@@ -285,7 +288,8 @@ impl Teller<'_> {
         let mut last: Option<(std::sync::Arc<[Identity]>, bool)> = None;
         for watcher in fired {
             let Some(conn) = self.shared.conns.get(watcher) else { continue };
-            // A watch does not tell what its owner may not read (P-32). Of many watches with the same identities one is judged.
+            // A client gets no event of a znode that it may not read (P-32). Watchers with the same identities are checked
+            // once.
             let mut may_read = || {
                 let who = conn.who();
                 let known = last.take().filter(|(other, _)| **other == *who);
@@ -298,7 +302,10 @@ impl Teller<'_> {
                 continue;
             }
             if !conn.push_event(&frame, self.shared.limits.frame_max, self.wakers) {
-                tracing::warn!(target: crate::model::STRANGERS, peer = %conn.peer, "connection closed: it does not fetch its events");
+                tracing::warn!(
+                    target: crate::model::STRANGERS, peer = %conn.peer,
+                    "client connection closed: the client does not read its events"
+                );
             }
         }
     }

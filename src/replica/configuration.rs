@@ -15,7 +15,7 @@ pub struct LastConfigs<'a> {
 }
 
 impl<'a> LastConfigs<'a> {
-    /// Those of a history that ends with this tree.
+    /// The last configurations of a history that ends with this tree.
     pub fn of(tree: &'a Tree) -> Self {
         Self { before: tree.config_before(), last: tree.config() }
     }
@@ -27,12 +27,12 @@ impl<'a> LastConfigs<'a> {
     }
 }
 
-/// Teaches a peer to check proposals, and to find configurations in them.
+/// Gives a peer the functions that check proposals and find configurations in them.
 pub fn adopt_entry_readers(peer: &mut zab::Peer) {
     (peer.core.finds_view, peer.core.checks_entry) = (view_in, check_entry);
 }
 
-/// Decodes all of it, as applying does: an entry that passes here never ends a server later.
+/// Decodes the whole entry, as applying does: an entry that passes here never ends a server later.
 fn check_entry(zxid: Zxid, entry: &[u8]) -> Result<(), EntryError> {
     let entry = Entry::decode(entry).map_err(|error| EntryError::Unreadable(error.to_string()))?;
     let found = entry.header.zxid;
@@ -42,8 +42,8 @@ fn check_entry(zxid: Zxid, entry: &[u8]) -> Result<(), EntryError> {
 /// Tells a peer of the configurations in its history. Committed or not, a proposed configuration counts beside the one in force
 /// until a leader knows more. The dynamic configuration files may have lost it with the power.
 pub fn tell_of_history(peer: &mut zab::Peer, configs: LastConfigs<'_>) {
-    // A file that no reconfiguration has changed is its operator's, whatever configuration the tree has. Beside it there is no
-    // file of a proposed one.
+    // A configuration file that no reconfiguration has changed is the operator's, whatever configuration the tree has. There
+    // is no file of a proposed configuration beside it.
     if peer.core.view.version == 0 && peer.core.next.is_none() {
         return;
     }
@@ -57,7 +57,7 @@ pub fn tell_of_history(peer: &mut zab::Peer, configs: LastConfigs<'_>) {
     }
 }
 
-/// Version of a configuration; an empty text is that of a server that was never told one.
+/// Version of a configuration; a server without one has an empty text.
 fn version_of(text: &[u8]) -> Option<i64> {
     if text.is_empty() { Some(0) } else { View::from_bytes(text).ok().map(|view| view.version) }
 }
@@ -65,7 +65,7 @@ fn version_of(text: &[u8]) -> Option<i64> {
 /// The configuration that an entry proposes.
 fn view_in(entry: &[u8]) -> Option<View> {
     View::from_bytes(txn::config_in(entry)?)
-        .inspect_err(|error| tracing::error!("reconfiguration that cannot be read: {error}"))
+        .inspect_err(|error| tracing::error!("reconfiguration ignored, it can't be read: {error}"))
         .ok()
 }
 

@@ -1,23 +1,23 @@
 //! Finds containers without children and TTL znodes past their time, which the leader deletes (P-74).
 //!
-//! A look through all of them is cut into slices, and what it finds is deleted bit by bit: no tick does much. Each znode
-//! is looked at when it is found, again when its turn comes, and by `prep` against what is pending then.
+//! A sweep over all of them is cut into slices, and the znodes it finds are deleted at an even pace: no tick does much. Each
+//! znode is checked when it is found, again when its turn comes, and by `prep` against the changes that are pending then.
 
 use super::core::{ContainerTimes, Core};
 use super::interface::TICK_MS;
 use crate::tree::NodeId;
 use std::collections::VecDeque;
 
-/// Znodes looked at per tick.
+/// Znodes checked per tick.
 const SLICE: usize = 1024;
 const MINUTE_US: u64 = 60_000_000;
 
-/// How far the look under way has come. It ends with the leadership: the next leader looks anew.
+/// The sweep under way. It ends with the leadership: the next leader begins another one.
 pub struct ContainerSweep {
     times: ContainerTimes,
-    /// Not looked at yet.
+    /// Znodes not checked yet.
     unseen: Vec<NodeId>,
-    /// To be deleted.
+    /// Paths to be deleted.
     found: VecDeque<String>,
 }
 
@@ -26,7 +26,7 @@ impl ContainerSweep {
         Self { times, unseen: Vec::new(), found: VecDeque::new() }
     }
 
-    /// What the next leadership of this server goes on with.
+    /// The times that the next leadership of this server goes on with.
     pub const fn times(&self) -> ContainerTimes {
         self.times
     }
@@ -38,7 +38,7 @@ impl ContainerSweep {
         (core.settings.container_max_per_minute != 0).then_some(at_ms)
     }
 
-    /// Looks through a slice, if a look is due or under way. `false`: there is nothing to do.
+    /// Checks one slice, if a sweep is due or under way. `false`: there is nothing to do.
     pub fn look(&mut self, core: &Core) -> bool {
         let is_idle = self.unseen.is_empty() && self.found.is_empty();
         let is_due = core.now_ms >= self.times.next_look_ms;
@@ -46,7 +46,7 @@ impl ContainerSweep {
             return false;
         }
         if is_idle {
-            // A look that takes longer than the interval is followed by the next one at once, as in Java.
+            // A sweep that takes longer than the interval is followed by the next sweep at once, as in Java.
             let interval_ms = core.settings.container_check_interval_ms.max(1);
             self.times.next_look_ms = core.now_ms + interval_ms;
             self.unseen = core.shared.state.tree.read().transients();
@@ -60,13 +60,13 @@ impl ContainerSweep {
                 slice.into_iter().filter(|&id| tree.has_outlived(id, core.wall_ms, never_used_ms));
             self.found.extend(outlived.map(|id| tree.path(id).to_owned()));
         }
-        // Time in which there was nothing to delete gives no right to a burst.
+        // Time without anything to delete allows no burst afterwards.
         let now_us = core.now_ms * 1000;
         self.times.next_delete_us = self.times.next_delete_us.max(now_us - TICK_MS * 1000);
         true
     }
 
-    /// The next one that may be deleted by now, at an even pace.
+    /// The next path that may be deleted by now, at an even pace.
     pub fn next(&mut self, core: &Core) -> Option<String> {
         let never_used_ms = core.settings.container_max_never_used_ms;
         while self.times.next_delete_us <= core.now_ms * 1000

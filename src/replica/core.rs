@@ -1,4 +1,4 @@
-//! What the replica has in every role: the tree it shares with connections, agreement, the order of requests, time.
+//! What the replica has in every role: the tree it shares with connections, `zab`, the order of requests, time.
 
 use super::digest_mismatches::DigestMismatches;
 use super::ended_sessions::EndedSessions;
@@ -28,49 +28,49 @@ pub enum Service {
     Full,
 }
 
-/// When containers and TTL znodes are looked through and deleted next. The next leadership of this server goes on with it.
+/// When containers and TTL znodes are checked and deleted next. The next leadership of this server goes on with these times.
 #[derive(Clone, Copy, Debug)]
 pub struct ContainerTimes {
     pub next_look_ms: u64,
     pub next_delete_us: u64,
 }
 
-/// What the leaderships of this server that have ended leave to the next one.
+/// What ended leaderships of this server leave to the next one.
 #[derive(Debug)]
 pub struct PastLeaderships {
-    /// Changes to znodes that were processed in them. Those that were not applied were given up with the leadership.
+    /// Changes to znodes that were processed in them. Changes that were not applied were given up with the leadership.
     pub changes: u64,
-    /// Writes that passed a hard limit, by namespace, until they are published.
+    /// Writes that exceeded a hard quota, by namespace, until they are published.
     pub quota_refusals: Namespaces,
     pub containers: ContainerTimes,
 }
 
-/// The part of the replica that no change of its role replaces.
+/// The part of the replica that stays when its role changes.
 pub struct Core {
     pub shared: Arc<Shared>,
     pub zab: zab::Peer,
     pub settings: Settings,
     /// Monotonic milliseconds: the ticks that were counted.
     pub now_ms: u64,
-    /// Monotonic microseconds of the last input that told them.
+    /// Monotonic microseconds of the last input that had them.
     pub now_us: u64,
-    /// Wall-clock milliseconds of the last input that told them.
+    /// Wall-clock milliseconds of the last input that had them.
     pub wall_ms: i64,
-    /// In the order in which they are applied and answered.
+    /// Requests in the order in which they are applied and answered.
     pub inflight: VecDeque<Inflight>,
-    /// Sessions that only this server knows. They outlive an election: their clients come back to this server.
+    /// Local sessions. They outlive an election: their clients reconnect to this server.
     pub locals: Sessions,
-    /// Of those in `locals` the ones that are not local: their clients came while there was no leader to ask about them.
+    /// Sessions in `locals` that are global: their clients reconnected while there was no leader to revalidate them.
     pub not_asked_for: BTreeSet<SessionId>,
-    /// Global sessions that ended a moment ago in a leadership of this server.
+    /// Global sessions that ended recently, in a leadership of this server.
     pub ended: EndedSessions,
     pub next_session: i64,
     pub schedule: SnapshotSchedule,
-    /// The log has rolled, and the snapshot that goes with it is not begun.
+    /// The log has rolled, and the snapshot that goes with it has not begun.
     pub snapshot_due: bool,
     /// The tree that came with SNAP, until it is installed.
     pub arrived: Option<Box<Tree>>,
-    /// What the log thread made of a cut, while the tree is being loaded anew.
+    /// The log thread's report of a truncation, while the tree is loaded again.
     pub rebuilding: Option<zab::Input>,
     pub mismatches: DigestMismatches,
     pub past: PastLeaderships,
@@ -123,17 +123,17 @@ impl Core {
         self.shared.clock_ms.store(self.now_ms, Ordering::Relaxed);
     }
 
-    /// Monotonic milliseconds at which a sign of life of a session was heard that comes with this input.
+    /// Monotonic milliseconds at which a session was heard that this input touches.
     pub fn heard_at_ms(&self) -> u64 {
         self.shared.ms_at(self.now_us)
     }
 
-    /// Ticks from now on before the one that comes to `at_ms`.
+    /// Number of ticks from now on before the tick that reaches `at_ms`.
     pub const fn ticks_before(&self, at_ms: u64) -> u64 {
         at_ms.saturating_sub(self.now_ms).div_ceil(TICK_MS).saturating_sub(1)
     }
 
-    /// Tells connections which clients to accept. Only changes of role call this, so that the flags always are those of
+    /// Sets the flags by which connections accept clients. Only changes of role call this, so the flags always are those of
     /// the role.
     pub fn set_service(&mut self, service: Service) {
         let is_read_only = service == Service::ReadOnly;
@@ -159,7 +159,7 @@ impl Core {
         self.shared.epoch_begin.store(begin, Ordering::Relaxed);
     }
 
-    /// An election begins: connect requests wait for its end, for a while.
+    /// An election begins: connect requests wait for its end, at most for `connect_hold_ms`.
     pub fn hold_connects(&self) {
         let until_ms = match self.settings.connect_hold_ms {
             0 => 0,
@@ -188,13 +188,16 @@ impl Core {
         match frozen {
             Some(frozen) => out.push(Action::Snapshot(frozen)),
             None => {
-                tracing::warn!(target: crate::model::STRANGERS, "the last snapshot is still being written: none is taken now");
+                tracing::warn!(
+                    target: crate::model::STRANGERS,
+                    "snapshot skipped: the last one is still being written. If this repeats, raise snapCount"
+                );
                 self.figures.stats.snapshots_skipped += 1;
             }
         }
     }
 
-    /// A frozen tree was written or sent, or never will be.
+    /// Ends a freeze: the frozen tree was written or sent, or never will be.
     pub fn end_snapshot(&mut self, frozen: Frozen) {
         let mut tree = self.shared.state.tree.write();
         let thawed = tree.thaw(frozen);
@@ -215,15 +218,14 @@ impl Core {
         }
     }
 
-    /// Hands a transaction to agreement.
+    /// Hands a transaction to `zab`, which proposes it.
     pub fn propose(&mut self, zxid: Zxid, payload: Bytes) {
         self.zab.step(zab::Input::Propose { zxid, payload }, &mut self.zab_out);
     }
 
-    /// The next free session id. Ids count up; one that is still in the database, from before a reboot, is passed over
-    /// (P-15).
+    /// The next free session id. Ids count up; an id that is still in the tree, from before a restart, is skipped (P-15).
     ///
-    /// * `sessions`: those of the role.
+    /// * `sessions`: the role's sessions.
     pub fn new_session(&mut self, sessions: Option<&Sessions>) -> SessionId {
         loop {
             let id = SessionId(self.next_session);
@@ -245,9 +247,9 @@ impl Core {
         self.shared.state.tree.read().sessions().contains_key(&session.0)
     }
 
-    /// Answers a client that comes back with a session.
+    /// Answers a client that reconnects with its session.
     ///
-    /// * `old`: the connection that spoke for the session until now.
+    /// * `old`: the connection that owned the session until now.
     pub fn welcome_back(
         &mut self,
         reopen: &ReopenSession,
@@ -255,7 +257,7 @@ impl Core {
         is_read_only: bool,
     ) {
         let ReopenSession { conn, session, timeout_ms } = reopen;
-        // Exclusively: a read of the old connection is either before this, or finds itself closed.
+        // Under the exclusive lock: a read of the old connection is before this, or finds its connection closed.
         let _tree = self.shared.state.tree.write();
         if let Some(old) = old.filter(|old| !Arc::ptr_eq(old, conn)) {
             old.close(&mut self.wakers);
@@ -269,22 +271,22 @@ impl Core {
         });
     }
 
-    /// Answers a client whose session is not served here: the session is gone.
+    /// Refuses a session: the answer has session id 0, and the client takes its session for expired.
     pub fn refuse_session(&mut self, conn: &Conn) {
         conn.push_farewell(&mut self.wakers, |out| {
             reply::welcome(out, SessionId(0), 0, conn.wants_read_only(), false);
         });
     }
 
-    /// Closes the connection that spoke for a session which ended, unless it speaks for another one by now.
+    /// Closes the connection that owned a session which ended, unless the connection has another session by now.
     pub fn close_owner(&mut self, owner: &Conn, session: SessionId) {
         if owner.session() == Some(session) {
             owner.close(&mut self.wakers);
         }
     }
 
-    /// Discards writes without an answer: they were asked before the leader was lost, or their session has come back with
-    /// another connection.
+    /// Discards writes without an answer: they were sent before the leader was lost, or their session has another connection
+    /// by now.
     pub fn drop_batch(&mut self, batch: &Batch) {
         self.shared.throttle.end(batch.load(), &mut self.wakers);
     }
@@ -300,22 +302,26 @@ impl Core {
         out.push(Action::Peer(zab::Action::CloseLearner { connection, why }));
     }
 
-    /// Closes connections that have no session in time.
+    /// Closes connections that got no session within `sessionless_timeout_ms`.
     pub fn close_sessionless(&mut self) {
         let limit_ms = self.settings.sessionless_timeout_ms;
         for conn in self.shared.conns.all() {
             if conn.session().is_none() && conn.heard_ms() + limit_ms < self.now_ms {
-                tracing::info!(target: crate::model::STRANGERS, peer = %conn.peer, limit_ms, "connection closed: no session in time");
+                tracing::info!(
+                    target: crate::model::STRANGERS, peer = %conn.peer, limit_ms,
+                    "client connection closed: no session within limit_ms"
+                );
                 conn.close(&mut self.wakers);
                 self.figures.stats.sessionless_expired += 1;
             }
         }
     }
 
-    /// Closes connections that are silent while their sessions live: the clients have gone on elsewhere, and the sockets
-    /// may never end.
+    /// Closes silent connections whose sessions are valid: the clients have moved to other connections, and the sockets may
+    /// never end.
     ///
-    /// * `spares_owners`: where sessions are expired, a connection that still speaks for its session ends with it instead.
+    /// * `spares_owners`: on a server that expires sessions, the connection that owns a session is closed when the session
+    ///   expires.
     ///
     /// Source: `NIOServerCnxnFactory.ConnectionExpirerThread`, ZooKeeper 3.9.5.
     pub fn close_silent(&mut self, sessions: &Sessions, spares_owners: bool) {
@@ -326,7 +332,10 @@ impl Core {
             let limit_ms = u64::from(kept.timeout_ms.unsigned_abs()) + self.settings.tick_time_ms;
             let is_silent = !conn.is_kept_waiting() && conn.heard_ms() + limit_ms < self.now_ms;
             if !(speaks && spares_owners) && is_silent {
-                tracing::info!(target: crate::model::STRANGERS, peer = %conn.peer, %session, limit_ms, "connection closed: it is silent");
+                tracing::info!(
+                    target: crate::model::STRANGERS, peer = %conn.peer, %session, limit_ms,
+                    "client connection closed: nothing received within limit_ms"
+                );
                 conn.close(&mut self.wakers);
             }
         }

@@ -1,14 +1,14 @@
-//! Reports of tree digests that are not those predicted (D-68).
+//! Reports of tree digests that differ from the predicted ones (D-68).
 
 /// Differing digests are reported at most this often.
 const REPORT_PAUSE_MS: u64 = 10_000;
 
-/// What is known of digests that differed.
+/// Counts of digests that differed.
 #[derive(Debug, Default)]
 pub struct DigestMismatches {
-    /// `Some`: the tree came with SNAP, and so many digests differed since. Java writes its tree while it goes on changing
-    /// it, so such a tree may hold the effects of transactions that come next: until this server follows, differing digests
-    /// are expected.
+    /// `Some`: the tree came with SNAP, and this many digests differed since. A Java leader writes its tree while it changes
+    /// it, so such a tree may hold the effects of later transactions: until this server follows, differing digests are
+    /// expected.
     fuzzy: Option<u64>,
     /// Digests that differed since the last report.
     unreported: u64,
@@ -17,12 +17,12 @@ pub struct DigestMismatches {
 }
 
 impl DigestMismatches {
-    /// A tree that came with SNAP took the place of the old one.
+    /// A tree that came with SNAP has replaced the old one: from here on digests may differ.
     pub const fn expect(&mut self) {
         self.fuzzy = Some(0);
     }
 
-    /// From here on digests have to be those predicted. Returns how many of the tree that came with SNAP were not.
+    /// From here on digests have to be the predicted ones. Returns how many differed since the tree came with SNAP.
     pub fn expect_no_more(&mut self) -> u64 {
         self.fuzzy.take().unwrap_or(0)
     }
@@ -33,14 +33,14 @@ impl DigestMismatches {
             format!("digest mismatch at {zxid:#x}: predicted {predicted}, the tree has {found}");
         if let Some(expected) = &mut self.fuzzy {
             *expected += 1;
-            tracing::debug!("{text}, as it came with SNAP");
+            tracing::debug!("{text}; expected, as the tree came with SNAP");
             return false;
         }
         // Once the trees differ, all following digests differ: what matters is the first, and that it goes on.
         self.unreported += 1;
         if self.reported_ms.is_none_or(|reported_ms| reported_ms + REPORT_PAUSE_MS <= now_ms) {
             let more = self.unreported - 1;
-            tracing::error!(more_since_last_told = more, "{text}");
+            tracing::error!(more_since_last_report = more, "{text}");
             (self.unreported, self.reported_ms) = (0, Some(now_ms));
         }
         true

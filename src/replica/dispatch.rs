@@ -1,7 +1,7 @@
 //! What each role does with each command and with each packet of another server: pure, total tables.
 //!
-//! No arm stands for roles or packets it does not name, so a new role does not compile until each table has its row; and no
-//! row depends on the ones before it. The tests hold the functions against the tables in their comments, row by row.
+//! No match arm is a wildcard, so a new role does not compile until each table has its row; and no row depends on the rows
+//! before it. The tests compare the functions with the tables in their comments, row by row.
 
 use super::interface::Mode;
 
@@ -10,13 +10,13 @@ use super::interface::Mode;
 pub enum Open {
     /// Nothing: its connection is closed, or about to be.
     Drop,
-    /// The connection is closed: a global session needs a leader. Java gives an answer that no client can read.
+    /// The connection is closed: a global session needs a leader. Java sends an answer that no client can read.
     Close,
     /// This server alone keeps the session.
     Local,
     /// The session is proposed here.
     Process,
-    /// The leader is asked for the session.
+    /// The request for the session is forwarded to the leader.
     Forward,
 }
 
@@ -41,18 +41,18 @@ pub const fn open(mode: Mode, keeps_local: bool) -> Open {
     }
 }
 
-/// What is done about a client that comes back with a session.
+/// What is done about a client that reconnects with its session.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Reopen {
     /// Nothing: its connection is closed, or about to be.
     Drop,
-    /// The session is local: this server alone says whether it lives.
+    /// The session is local: this server alone knows whether it is valid.
     Local,
-    /// There is no leader to ask: the client may read if the tree knows the session.
+    /// There is no leader to ask: the client may read.
     ReadOnly,
-    /// This server keeps all sessions and says whether it lives.
+    /// This server keeps all sessions and knows whether it is valid.
     Process,
-    /// The leader is asked whether it lives.
+    /// The leader is asked to revalidate it.
     Forward,
 }
 
@@ -82,9 +82,9 @@ pub const fn reopen(mode: Mode, is_local: bool) -> Reopen {
 /// What is done about writes and syncs.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Writes {
-    /// They were asked before the leader was lost: the connection is closed, and its client knows that nothing is sure.
+    /// They were sent before the leader was lost: the connection is closed, so the client knows that the outcome is open.
     Drop,
-    /// Answered: this server only reads.
+    /// Answered with an error: this server is read-only.
     Refuse,
     Process,
     Forward,
@@ -109,7 +109,7 @@ pub const fn writes(mode: Mode) -> Writes {
 /// What is done about a session whose connection has ended.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Gone {
-    /// The session is kept until it expires. What it was last heard of stays known through its connection.
+    /// The session is kept until it expires. When it was last heard stays known through its connection.
     Keep,
     /// The leader keeps the session, and this server forgets it.
     Forget,
@@ -135,7 +135,7 @@ pub enum FromLearner {
     Process,
     /// This server is the master of an observer, and asks its own leader.
     Forward,
-    /// `zab` lets learners speak to a leader that broadcasts and to a follower that serves, and to no other server.
+    /// `zab` passes packets of learners on at a leader that broadcasts and at a follower that serves, at no other server.
     Never,
 }
 
@@ -156,7 +156,7 @@ pub const fn from_learner(mode: Mode) -> FromLearner {
 /// What is done about a ping of the leader.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Ping {
-    /// Answered with the sessions that were heard of.
+    /// Answered with the sessions that were touched.
     Answer,
     /// Answered with none: NEWLEADER is acknowledged, and there are no clients yet.
     AnswerEmpty,
@@ -178,12 +178,12 @@ pub const fn ping(mode: Mode) -> Ping {
     }
 }
 
-/// What is done about the leader's answer to a sync or to the question whether a session lives.
+/// What is done about the leader's answer to a sync or a revalidation.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum LeadersAnswer {
     /// The client or observer that waits for it is answered.
     Answer,
-    /// `zab` lets no answer through to this role: it has asked for nothing.
+    /// `zab` lets no answer through to this role: it has sent no request.
     Never,
 }
 
@@ -321,7 +321,7 @@ mod tests {
         );
     }
 
-    /// The parts of a role that a row asks for are there.
+    /// A row asks only for parts that its role has.
     #[test]
     fn writes_are_processed_or_forwarded_only_by_roles_that_can() {
         for mode in MODES {

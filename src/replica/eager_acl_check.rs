@@ -1,4 +1,4 @@
-//! Writes that are refused where they are asked, by the tree as it is there: `enableEagerACLCheck` (P-80, U-23).
+//! `enableEagerACLCheck`: the server that receives a write refuses it by its own tree (P-80, U-23).
 //!
 //! Such a refusal takes no transaction and, on a learner, no request to the leader. The answer has no zxid.
 //!

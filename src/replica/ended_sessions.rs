@@ -1,11 +1,11 @@
-//! Global sessions that ended a moment ago.
+//! Global sessions that ended recently.
 
 use crate::model::SessionId;
 use std::collections::{BTreeSet, VecDeque};
 
-/// Sessions that all servers knew and that ended a moment ago, where a session that the leader does not know may be a
-/// learner's local one. A write for an ended session, which its learner forwarded before it heard of the end, must not be
-/// taken for the write of such a local session.
+/// Global sessions that ended recently, kept where a session that the leader does not know may be a learner's local session.
+/// A write of an ended session, which its learner forwarded before it applied the end, must not be taken for the write of
+/// such a local session.
 #[derive(Default)]
 pub struct EndedSessions {
     ids: BTreeSet<SessionId>,

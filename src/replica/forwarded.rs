@@ -13,7 +13,7 @@ struct Forwarded {
     by_sync: bool,
 }
 
-/// The one a SYNC of the leader is for.
+/// The client or observer that a SYNC of the leader answers.
 #[derive(Clone, Copy)]
 pub enum SyncAsker {
     Client(SessionId),
@@ -25,7 +25,7 @@ pub enum SyncAsker {
 pub struct ForwardedRequests {
     /// By session, in the order they were forwarded.
     requests: BTreeMap<SessionId, VecDeque<Forwarded>>,
-    /// The leader answers syncs in order.
+    /// Unanswered syncs, in order: the leader answers them in this order.
     syncs: VecDeque<SyncAsker>,
 }
 
@@ -34,7 +34,7 @@ impl ForwardedRequests {
         self.requests.values().map(VecDeque::len).sum()
     }
 
-    /// What they count for in [`crate::request::Throttle`].
+    /// Their load in [`crate::request::Throttle`].
     pub fn load(&self) -> Load {
         let mut load = Load::default();
         self.requests.values().flatten().for_each(|request| load += request.inflight.load);
@@ -59,12 +59,12 @@ impl ForwardedRequests {
         self.syncs.push_back(SyncAsker::Observer(connection));
     }
 
-    /// The request that the transaction of `session` and `xid` answers, if a client of this server asked for it.
+    /// The request of this server's client that the transaction of `session` and `xid` answers, if there is one.
     pub fn take_proposed(&mut self, session: SessionId, xid: i32) -> Option<Inflight> {
         self.first(session, false, |inflight| inflight.xid == xid)
     }
 
-    /// The one the next SYNC of the leader is for.
+    /// The client or observer that the next SYNC of the leader answers.
     pub fn next_sync(&mut self) -> Option<SyncAsker> {
         self.syncs.pop_front()
     }

@@ -1,4 +1,4 @@
-//! A follower or an observer: what it asks of its leader for its clients, and what becomes of that.
+//! A follower or an observer: the requests of its clients that it forwards to its leader, and the leader's answers.
 
 use super::core::{Core, to_leader};
 use super::forwarded::{ForwardedRequests, SyncAsker};
@@ -25,19 +25,19 @@ pub struct Forwarding {
     /// Global sessions of this server's clients.
     pub sessions: Sessions,
     pub requests: ForwardedRequests,
-    /// Clients that came with a session, until the leader says whether it lives.
+    /// Clients that reconnected with a session, until the leader says whether the session is valid.
     returning: BTreeMap<SessionId, ReopenSession>,
-    /// Questions whether a session lives, in order: of this server's clients, or of an observer.
+    /// Unanswered revalidations, in order: of this server's clients, or of an observer.
     revalidations: VecDeque<(SessionId, Option<LearnerConnectionId>)>,
     /// Empty unless this is a follower.
     pub observers: ObserverMaster,
-    /// Unanswered questions of observers: their syncs and revalidations.
+    /// Counts of the observers' unanswered syncs and revalidations.
     observer_questions: ObserverQuestions,
-    /// Monotonic milliseconds at which the leader was last told whose clients were heard of.
+    /// Monotonic milliseconds at which the leader was last told which sessions were touched.
     told_ms: u64,
 }
 
-/// Where a session is that a connection of this server speaks for.
+/// Where the session of one of this server's connections is now.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum SessionPlace {
     /// With the connection, as far as is known here.
@@ -72,10 +72,10 @@ impl Forwarding {
         out.push(to_leader(&create_session(session, timeout_ms)));
     }
 
-    /// A client has come to this server with a session it has.
+    /// A client has reconnected to this server with its session.
     pub fn reopen(&mut self, core: &mut Core, reopen: ReopenSession, out: &mut Vec<Action>) {
         let (session, timeout_ms) = (reopen.session, reopen.timeout_ms);
-        // Before the leader gives the session to this server: what an older connection still asks would be taken for the
+        // Closed before the leader gives the session to this server: requests of the older connection would be taken for the
         // new connection's.
         if let Some(old) =
             self.sessions.owner(session).filter(|old| !Arc::ptr_eq(old, &reopen.conn))
@@ -90,8 +90,8 @@ impl Forwarding {
         out.push(to_leader(&revalidate(session, timeout_ms)));
     }
 
-    /// The connection of a client ended. Its session goes on without it until the leader expires it; the leader was told of
-    /// the last sign of life by the last ping's answer.
+    /// The connection of a client ended. Its session goes on without it until the leader expires it; the answer to the last
+    /// ping told the leader when it was last heard.
     pub fn gone(&mut self, conn: &Arc<Conn>) {
         if let Some(session) = conn.session() {
             self.sessions.leave(session, conn);
@@ -132,8 +132,8 @@ impl Forwarding {
     ) {
         let BatchedWrite { batch, request: asked, body } = write;
         let mut inflight = Inflight::asked(batch, asked);
-        // Its form is checked here: no client can use this server to harm a leader (G-01). The refusal takes its place in
-        // the order as a sync does.
+        // The body is decoded here, so that no client can use this server to harm a leader (G-01). The refusal is forwarded
+        // as a sync, which keeps its place in the order.
         let is_sound = asked.op == op::SYNC || prep::is_readable(asked.op, body);
         let closes_local = asked.op == op::CLOSE_SESSION && core.locals.contains(batch.session);
         let upgrade = core.upgrade_for(batch.session, asked.op, body);
@@ -178,8 +178,7 @@ impl Forwarding {
         }
     }
 
-    /// A request for the order of transactions that answers a proposal of the leader: that of a client of this server, if
-    /// one waits for it.
+    /// The request that a proposal of the leader answers, if a client of this server sent it.
     pub fn expected(&mut self, entry: &Bytes) -> Option<Inflight> {
         let mut header = entry.clone();
         if header.remaining() < 12 {
@@ -189,7 +188,7 @@ impl Forwarding {
         self.requests.take_proposed(session, xid)
     }
 
-    /// Answers the leader's ping with the sessions that were heard of.
+    /// Answers the leader's ping with the sessions that were touched.
     pub fn on_ping(&mut self, core: &Core, zxid: i64, out: &mut Vec<Action>) {
         let own = self.sessions.heard_since(self.told_ms);
         let touched = own.into_iter().chain(self.observers.take_touched());
@@ -197,7 +196,7 @@ impl Forwarding {
         out.extend(pongs(zxid, touched).iter().map(to_leader));
     }
 
-    /// The leader says whether a session lives: {long session, boolean lives}.
+    /// The leader says whether a session is valid: {long session, boolean valid}.
     pub fn on_revalidated(&mut self, core: &mut Core, data: &Bytes, out: &mut Vec<Action>) {
         if data.remaining() < 9 {
             return;
@@ -213,20 +212,20 @@ impl Forwarding {
                 }
                 out.push(to_learner(connection, &Packet::Revalidate { data: data.clone() }));
             }
-            // The answer is to an older connection's question: the client has come again meanwhile. The leader gives the
-            // session to this server once more when it gets to the newer question, perhaps late. If this let the newer
-            // connection in already, the client could go on to another server before that, and what it asked here would be
-            // done after what it asked there.
+            // The answer is to the revalidation of an older connection: the client has reconnected since. If this answer
+            // accepted the newer connection: 1. the client could move on to another server; 2. the leader, when it gets to
+            // the newer revalidation, perhaps late, would give the session back to this server; 3. requests the client sent
+            // here would be processed after requests it sent there.
             Some((_, None)) if lives && self.revalidations.contains(&(session, None)) => {}
             Some((_, None)) => self.on_own_revalidated(core, session, lives),
             None => {
-                tracing::warn!(target: crate::model::STRANGERS, %session, lives, "REVALIDATE that answers no question: ignored")
+                tracing::warn!(target: crate::model::STRANGERS, %session, lives, "REVALIDATE ignored: no client or observer waits for it")
             }
         }
     }
 
-    /// The follower that is this observer's master says, unasked, that a session went on elsewhere. If its client has come back
-    /// meanwhile, the connection that this is about was closed then.
+    /// The follower that is this observer's master reports that a session has moved. If its client has reconnected here
+    /// since, the connection that the report is about was closed then.
     pub fn on_session_moved(&mut self, core: &mut Core, session: SessionId) {
         if self.returning.contains_key(&session) {
             return;
@@ -253,7 +252,7 @@ impl Forwarding {
         core.welcome_back(&reopen, old, false);
     }
 
-    /// The leader's SYNC: all that was committed before the sync is applied, since the leader says this after it.
+    /// The leader's SYNC: all that was committed before the sync is applied, since the leader sends SYNC after it.
     pub fn on_synced(&mut self, core: &mut Core, out: &mut Vec<Action>) {
         let session = match self.requests.next_sync() {
             Some(SyncAsker::Client(session)) => session,
@@ -270,7 +269,7 @@ impl Forwarding {
         core.shared.throttle.end(synced.load, &mut core.wakers);
     }
 
-    /// What an observer of this follower asks of the leader.
+    /// A packet of an observer of this follower, for the leader.
     pub fn on_observer(
         &mut self,
         core: &mut Core,
@@ -323,7 +322,7 @@ impl Forwarding {
     }
 
     /// # Panics
-    /// When the records of what was asked contradict each other.
+    /// When the records of unanswered requests contradict each other.
     #[cfg(any(debug_assertions, feature = "sim"))]
     pub fn assert_invariants(&self) {
         self.requests.assert_invariants();
@@ -336,7 +335,7 @@ impl Forwarding {
     }
 }
 
-/// Takes a proposal of the leader into the order of transactions.
+/// Appends a proposal of the leader to the order of transactions.
 ///
 /// * `asked`: the request it answers.
 pub fn expect(core: &mut Core, asked: Option<Inflight>, zxid: Zxid, entry: Bytes) {
@@ -357,7 +356,7 @@ mod tests {
         core.shared.conns.add(|id| Conn::new(id, ([127, 0, 0, 1], 1).into(), 0))
     }
 
-    /// The session's client comes with a connection of its own.
+    /// The session's client reconnects.
     fn comes_back(
         forwarding: &mut Forwarding,
         core: &mut Core,
@@ -374,19 +373,19 @@ mod tests {
     }
 
     #[test]
-    fn client_that_came_back_before_its_observer_hears_that_it_had_left_keeps_its_session() {
+    fn client_that_reconnects_before_session_moved_arrives_keeps_its_session() {
         let (mut core, mut forwarding, mut out) =
             (test_member(Settings::DEFAULT), Forwarding::new(2000), Vec::new());
         let first = comes_back(&mut forwarding, &mut core, &mut out);
         forwarding.on_revalidated(&mut core, &answer(true), &mut out);
         assert_eq!(first.session(), Some(SESSION));
-        // It goes to another observer and comes again, while the word of the first move is on its way here.
+        // The client goes to another observer and returns, while the SessionMoved of its first move is on its way here.
         let second = comes_back(&mut forwarding, &mut core, &mut out);
         forwarding.on_session_moved(&mut core, SESSION);
         forwarding.on_revalidated(&mut core, &answer(true), &mut out);
         assert_eq!(second.session(), Some(SESSION));
         assert!(forwarding.sessions.owner(SESSION).is_some_and(|at| Arc::ptr_eq(at, &second)));
-        // An answer to nothing is none.
+        // An answer that no client waits for is ignored.
         forwarding.on_revalidated(&mut core, &answer(false), &mut out);
         assert!(!second.stats.is_gone());
         forwarding.on_session_moved(&mut core, SESSION);
@@ -394,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn observer_whose_session_has_left_is_told_that_and_nothing_that_looks_like_an_answer() {
+    fn request_of_a_moved_session_gets_session_moved_and_no_answer_from_observer_master() {
         let (mut core, mut forwarding, mut out) =
             (test_member(Settings::DEFAULT), Forwarding::new(2000), Vec::new());
         let [one, two] = [1, 2].map(LearnerConnectionId);
@@ -413,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn session_that_does_not_live_leaves_nothing_at_an_observer_master() {
+    fn observer_master_forgets_sessions_that_are_not_valid() {
         let (mut core, mut forwarding, mut out) =
             (test_member(Settings::DEFAULT), Forwarding::new(2000), Vec::new());
         let [one, two] = [1, 2].map(LearnerConnectionId);
@@ -432,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn observer_master_passes_on_touches_of_sessions_at_its_observers_alone() {
+    fn observer_master_passes_on_touches_only_of_sessions_at_its_observers() {
         let (mut core, mut forwarding, mut out) =
             (test_member(Settings::DEFAULT), Forwarding::new(2000), Vec::new());
         let connection = LearnerConnectionId(1);
@@ -463,7 +462,7 @@ mod tests {
             }
         }
         assert!(!is_closed(&out) && out.len() == 1 << 16);
-        // What the leader has answered makes room for as much.
+        // Each answer of the leader makes room for one more question.
         for _ in 0..10 {
             forwarding.on_synced(&mut core, &mut out);
             forwarding.on_revalidated(&mut core, &answer(true), &mut out);

@@ -7,25 +7,25 @@ use bytes::Bytes;
 
 /// A write or sync on its way: proposed, or waiting for what was proposed before it.
 pub struct Inflight {
-    /// `None`: takes no zxid and is answered once all before it is.
+    /// `None`: the request takes no zxid and is answered once all requests before it are.
     pub zxid: Option<Zxid>,
     pub entry: Bytes,
-    /// For what takes no zxid: the answer, and the body that sync gives back.
+    /// The result of a request without a zxid. Its `entry` is the request's body, which the answer to a sync repeats.
     pub code: Code,
-    /// The connection that waits for the answer; `None` for what the server itself or another server's client asked.
+    /// The connection that waits for the answer; `None` for requests of the server itself or of another server's client.
     pub conn: Option<Arc<Conn>>,
     pub session: SessionId,
     pub xid: i32,
     pub op: i32,
     pub received_us: u64,
-    /// A sync of the connection itself: its client is not told.
+    /// A sync that the connection sends for itself: its client gets no answer.
     pub is_silent: bool,
-    /// What it counts for in [`crate::request::Throttle`].
+    /// Its load in [`crate::request::Throttle`].
     pub load: Load,
 }
 
 impl Inflight {
-    /// What a client of this server asked, before it is processed.
+    /// A request of this server's client, before it is processed.
     pub fn asked(batch: &Batch, asked: &BatchedRequest) -> Self {
         Self {
             conn: Some(batch.conn.clone()),
@@ -37,7 +37,7 @@ impl Inflight {
         }
     }
 
-    /// What the server itself asks for, or a connection before it has a session.
+    /// A request of the server itself, or of a connection before it has a session.
     pub fn of_server(session: SessionId, op: i32) -> Self {
         Self {
             zxid: None,

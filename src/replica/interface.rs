@@ -20,9 +20,9 @@ pub enum Input {
     Command { command: ClientCommand, wall_ms: i64, now_us: u64 },
     /// The log is durable through `through`.
     Flushed { through: Zxid, now_us: u64 },
-    /// The snapshot under way has ended, well or badly.
+    /// A snapshot was written or sent, or was given up.
     SnapshotEnded(Frozen),
-    /// From another server, or the disk's answer to what was asked for another server.
+    /// An input of `zab`: from another server, or the disk's answer to an action of `zab`.
     Peer { input: zab::Input, now_us: u64 },
     /// SNAP came from the leader, and this is its tree.
     LeaderTree { zxid: Zxid, tree: Box<Tree> },
@@ -48,7 +48,7 @@ pub enum Action {
         connection: LearnerConnectionId,
         frozen: Frozen,
     },
-    /// Load the tree anew from the disk, whose log was cut; report [`Input::Rebuilt`].
+    /// Load the tree again from the disk, whose log was truncated; report [`Input::Rebuilt`].
     Rebuild,
     /// An action of `zab` for the connections to other servers or for the disk. Never `Append` or `Commit`.
     Peer(zab::Action),
@@ -57,7 +57,7 @@ pub enum Action {
     Stop(&'static str),
 }
 
-/// What the replica is told at start.
+/// The settings of a replica.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Width of session buckets: tickTime.
@@ -69,7 +69,7 @@ pub struct Settings {
     pub snap_size_bytes: u64,
     /// Connections without a session are closed after this long.
     pub sessionless_timeout_ms: u64,
-    /// `znode.container.checkIntervalMs`: containers and TTL znodes are looked through this often.
+    /// `znode.container.checkIntervalMs`: containers and TTL znodes are checked this often.
     pub container_check_interval_ms: u64,
     /// `znode.container.maxPerMinute`: at most so many of them are deleted, evenly over the minute.
     pub container_max_per_minute: u64,
@@ -85,7 +85,7 @@ pub struct Settings {
     pub eager_acl_check: bool,
     /// `oxkeeper.quorumSync`: a sync is answered after a transaction of its own, which a quorum has acknowledged.
     pub quorum_sync: bool,
-    /// `oxkeeper.connectHold`: a connect request that comes so soon after the begin of an election waits for its end.
+    /// `oxkeeper.connectHold`: a connect request that comes within this time after an election began waits for its end.
     pub connect_hold_ms: u64,
     /// `readonlymode.enabled`: read-only clients are served without a leader.
     pub read_only: bool,
@@ -96,7 +96,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// What Java has unless it is told otherwise.
+    /// Java's defaults.
     pub const DEFAULT: Self = Self {
         tick_time_ms: 3000,
         first_session: 1,

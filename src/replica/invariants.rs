@@ -7,21 +7,24 @@ use super::role::Role;
 use crate::model::sync::Ordering;
 use crate::zab;
 
+/// Asserts what holds after a step, in release builds too.
+///
 /// # Panics
 /// When an invariant is broken.
 ///
-/// 1. Every action of agreement was carried out, and every task that is due was handed out to be woken.
-/// 2. The role is the one that agreement has: a server that leads for its clients leads its learners too, in an epoch that a quorum
-///    has acknowledged.
-/// 3. What waits in the order was proposed or received: its zxids are after the tree and not after the log's end.
-/// 4. What takes no zxid waits only after what does: nothing is first in the order but a transaction.
+/// 1. Every action of `zab` was carried out, and every task that is due was handed out to be woken.
+/// 2. The role fits the one in `zab`: a server that leads for its clients leads its learners too, in an epoch that a
+///    quorum has acknowledged.
+/// 3. Transactions that wait to be applied were proposed or received: their zxids are after the tree's and not after the
+///    log's last one.
+/// 4. A request without a zxid waits only after one with a zxid: the first request in the order is a transaction.
 /// 5. A tree that came with SNAP is installed in the step it came in, or dropped.
-/// 6. What a server that serves has committed is in its log, and its tree is not about to be replaced by the one on disk.
+/// 6. On a server that serves, what is committed is in the log, and no tree is being loaded from disk to replace its tree.
 /// 7. The flags that connections read are those of the role.
 ///
-/// Costly ones, in tests and in the simulator: see [`assert_costly`].
+/// Costly invariants are checked in tests and in the simulator: see [`assert_costly`].
 pub fn assert_invariants(core: &Core, role: &Role) {
-    assert!(core.zab_out.is_empty(), "actions of agreement are left after a step");
+    assert!(core.zab_out.is_empty(), "actions of `zab` are left after a step");
     assert!(core.wakers.is_empty(), "tasks to be woken are left after a step");
     assert!(core.arrived.is_none(), "a tree that came with SNAP is left after a step");
     let agreed = core.zab.role();
@@ -39,11 +42,11 @@ pub fn assert_invariants(core: &Core, role: &Role) {
         }
     };
     let mode = role.mode();
-    assert!(is_allowed, "a server is {mode:?}, which agreement does not know of");
+    assert!(is_allowed, "a server is {mode:?}, which does not fit its role in `zab`");
     let history = &core.zab.core.history;
     if let Some(first) = core.inflight.front() {
         let zxid = first.zxid;
-        assert!(zxid.is_some(), "a request without a zxid waits for no transaction");
+        assert!(zxid.is_some(), "a request without a zxid is first in the order");
     }
     if let Some(zxid) = core.inflight.back().and_then(|inflight| inflight.zxid) {
         let last = history.last();
@@ -60,7 +63,7 @@ pub fn assert_invariants(core: &Core, role: &Role) {
     if serves {
         let (committed, last) = (history.committed(), history.last());
         assert!(committed <= last, "{committed} is committed, but the log ends at {last}");
-        assert!(core.rebuilding.is_none(), "a tree that is loaded anew is served");
+        assert!(core.rebuilding.is_none(), "a tree that the disk's is to replace is served");
     }
     assert_flags(core, mode);
     #[cfg(any(debug_assertions, feature = "sim"))]
@@ -88,10 +91,13 @@ fn assert_flags(core: &Core, mode: Mode) {
     }
 }
 
+/// Asserts the invariants that are costly to check:
+///
 /// 1. Zxids in the order strictly increase.
-/// 2. Of a server that serves: applied <= committed, and each zxid that waits is after what is applied. To see it takes the tree's lock.
-/// 3. Of a server that rests, or serves only reads: no client waits for a request in the order. Of a learner: every SYNC
-///    and revalidation it waits for belongs to a request, an observer or a client that came back.
+/// 2. On a server that serves: applied <= committed, and each zxid that waits is after the applied one. The check takes the
+///    tree's lock.
+/// 3. On a server that rests or is read-only: no client waits for a request in the order. On a learner: every SYNC and
+///    revalidation it waits for belongs to a request, an observer or a client that reconnected.
 #[cfg(any(debug_assertions, feature = "sim"))]
 fn assert_costly(core: &Core, role: &Role) {
     let mode = role.mode();

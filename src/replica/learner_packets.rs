@@ -1,26 +1,26 @@
-//! What a learner asks of the server it learns from, a leader or a follower that forwards for its observers, and what that
-//! server says to the learner's clients.
+//! Packets of a learner to the server it learns from, a leader or an observer master, and that server's packets that concern
+//! the learner's clients.
 //!
-//! Leader and observer master read the same packets and give the same kinds of answers; they differ in what they do in
-//! between (`learner_requests`, `observer_master`).
+//! Leader and observer master read the same packets and send the same kinds of answers; they differ in what they do between
+//! (`learner_requests`, `observer_master`).
 
 use super::interface::Action;
 use crate::model::{SessionId, op};
 use crate::zab::{self, LearnerConnectionId, Packet, Request};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
-/// One packet of a learner, read.
+/// A decoded packet of a learner.
 pub enum LearnerPacket {
-    /// The answer to a ping: sessions the learner heard of since the last one.
+    /// The answer to a ping: sessions that were touched since the last one.
     Touched(Bytes),
-    /// A client has come to the learner with a session it has.
+    /// A client has reconnected to the learner with its session.
     Revalidate { session: SessionId, timeout_ms: i32 },
     /// A write or sync of the learner's client, or a new session.
     Request(Request),
 }
 
 impl LearnerPacket {
-    /// `None`: the packet is none of those, or too short.
+    /// `None`: any other packet, or a REVALIDATE that is too short.
     pub fn read(packet: Packet) -> Option<Self> {
         match packet {
             Packet::Ping { touched, .. } => Some(Self::Touched(touched.unwrap_or_default())),
@@ -29,7 +29,7 @@ impl LearnerPacket {
                 timeout_ms: data.get_i32(),
             }),
             Packet::Request(request) => Some(Self::Request(request)),
-            // `zab` keeps them to itself.
+            // `zab` handles these itself.
             Packet::FollowerInfo { .. }
             | Packet::ObserverInfo { .. }
             | Packet::LeaderInfo { .. }
@@ -56,27 +56,27 @@ pub enum LeaderPacket {
     Ping {
         zxid: i64,
     },
-    /// Whether a session lives: {long session, boolean lives}.
+    /// Whether a session is valid: {long session, boolean valid}.
     Revalidate {
         data: Bytes,
     },
     /// The answer to the next sync.
     Sync,
-    /// A session of this observer is at another server now.
+    /// A session of this observer has moved to another server.
     SessionMoved {
         session: SessionId,
     },
 }
 
 impl LeaderPacket {
-    /// `None`: the packet is none of those.
+    /// `None`: any other packet.
     pub fn read(packet: Packet) -> Option<Self> {
         match packet {
             Packet::Ping { zxid, .. } => Some(Self::Ping { zxid }),
             Packet::Revalidate { data } => Some(Self::Revalidate { data }),
             Packet::Sync => Some(Self::Sync),
             Packet::SessionMoved { session } => Some(Self::SessionMoved { session }),
-            // `zab` keeps them to itself.
+            // `zab` handles these itself.
             Packet::FollowerInfo { .. }
             | Packet::ObserverInfo { .. }
             | Packet::LeaderInfo { .. }
@@ -97,7 +97,7 @@ impl LeaderPacket {
     }
 }
 
-/// The question of a server whose client has come with a session: {long session, int timeout}.
+/// A learner's question whether a reconnecting client's session is valid: {long session, int timeout}.
 pub fn revalidate(session: SessionId, timeout_ms: i32) -> Packet {
     let mut data = BytesMut::with_capacity(12);
     data.put_i64(session.0);
@@ -105,7 +105,7 @@ pub fn revalidate(session: SessionId, timeout_ms: i32) -> Packet {
     Packet::Revalidate { data: data.freeze() }
 }
 
-/// The answer to [`revalidate`]: {long session, boolean lives}.
+/// The answer to [`revalidate`]: {long session, boolean valid}.
 pub fn revalidated(session: SessionId, lives: bool) -> Packet {
     let mut data = BytesMut::with_capacity(9);
     data.put_i64(session.0);
@@ -113,17 +113,17 @@ pub fn revalidated(session: SessionId, lives: bool) -> Packet {
     Packet::Revalidate { data: data.freeze() }
 }
 
-/// The request for a session, which all servers are to know.
+/// The request for a global session.
 pub fn create_session(session: SessionId, timeout_ms: i32) -> Packet {
     let body = Bytes::copy_from_slice(&timeout_ms.to_be_bytes());
     let (op, who) = (op::CREATE_SESSION, Vec::new());
     Packet::Request(Request { session, xid: 0, op, body, who })
 }
 
-/// One packet names so many sessions at most: a leader takes no packet above its `jute.maxbuffer`, and Java's neither.
+/// Limit on the sessions of one packet: a leader, ours or Java's, takes no packet above its `jute.maxbuffer`.
 const PONG_SESSIONS_MAX: usize = 4096;
 
-/// The answer to a ping: sessions that were heard of, each {long session, int timeout}; at least one packet.
+/// The answer to a ping: sessions that were touched, each {long session, int timeout}; at least one packet.
 pub fn pongs(zxid: i64, touched: impl Iterator<Item = (SessionId, i32)>) -> Vec<Packet> {
     let (mut packets, mut data) = (Vec::new(), BytesMut::new());
     let packet = |data: &mut BytesMut| Packet::Ping { zxid, touched: Some(data.split().freeze()) };

@@ -1,4 +1,4 @@
-//! A leader, and what the clients of its learners ask of it.
+//! A leader, and the requests of its learners' clients.
 
 use super::core::{Core, OutOfZxids};
 use super::inflight::Inflight;
@@ -23,22 +23,22 @@ impl Leading {
         Self { processor, quiet: QuietMoment::default() }
     }
 
-    /// Whether each tick has to ask [`Self::stands_down`].
+    /// Whether each tick has to call [`Self::stands_down`].
     pub fn nears_its_end(&self, core: &Core) -> bool {
         let last = self.processor.prep.last();
         QuietMoment::is_late(core.settings.counter_max.saturating_sub(last.counter()))
     }
 
-    /// Says why, when this leader should stand down for the next epoch. Clients have to connect again, as after every
-    /// election; so it does when none of them waits for anything.
+    /// The reason to stand down now, so that the next epoch begins. Clients have to reconnect, as after every election, so
+    /// the leader stands down when no request is unanswered.
     pub fn stands_down(&mut self, core: &Core) -> Option<String> {
         let last = self.processor.prep.last();
         let left = core.settings.counter_max.saturating_sub(last.counter());
         let is_time = self.quiet.is_time(last, left, core.now_ms);
-        // An epoch in which nothing happened is not worth another one.
+        // An epoch without transactions is not replaced by another one.
         let is_used = 0 < last.counter();
         let stands_down = is_time && is_used && core.inflight.is_empty();
-        stands_down.then(|| format!("{left} zxids of this epoch are left, and nobody writes"))
+        stands_down.then(|| format!("{left} zxids of this epoch are left, and no client writes"))
     }
 
     pub fn on_learner(
@@ -69,7 +69,7 @@ impl Leading {
         }
     }
 
-    /// A client has come to another server with a session it has.
+    /// A client has reconnected to a learner with its session.
     fn revalidate(
         &mut self,
         core: &mut Core,
@@ -80,7 +80,8 @@ impl Leading {
     ) {
         core.figures.stats.revalidations += 1;
         let owner = Owner::Elsewhere(connection.0);
-        // A connection here that spoke for it stays until it writes or falls silent, as it would at another server (G-23).
+        // A connection to this server that owned the session stays until it writes or falls silent, as it would at another
+        // server (G-23).
         let taken =
             self.processor.sessions.take_over(session, timeout_ms, owner, core.heard_at_ms());
         out.push(to_learner(connection, &revalidated(session, taken.is_ok())));
@@ -124,7 +125,7 @@ impl Leading {
         drop(tree);
         let zxid = match prepared {
             Some(Prepared::Proposal(zxid)) => Some(zxid),
-            // Its server waits for an answer in the history, and has no other way to get one.
+            // The learner waits for a transaction as the answer, and has no other way to get one.
             Some(Prepared::Refused(code)) => processor.prep.refuse(&asker, code, &mut entry),
             None => None,
         };

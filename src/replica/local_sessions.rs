@@ -18,7 +18,7 @@ pub enum Upgrade {
 }
 
 impl Core {
-    /// Opens a session that no other server hears of.
+    /// Opens a local session.
     pub fn open_local(
         &mut self,
         open: &OpenSession,
@@ -33,7 +33,7 @@ impl Core {
         });
     }
 
-    /// A client came back with a local session of this server.
+    /// A client reconnected with a local session of this server.
     pub fn reopen_local(&mut self, reopen: &ReopenSession, is_read_only: bool) {
         let owner = Owner::Conn(reopen.conn.clone());
         match self.locals.take_over(reopen.session, reopen.timeout_ms, owner, self.heard_at_ms()) {
@@ -57,7 +57,7 @@ impl Core {
     /// Ends local sessions that have been silent for too long.
     pub fn expire_locals(&mut self) {
         for session in self.locals.expired(self.now_ms) {
-            tracing::info!(target: crate::model::STRANGERS, %session, "session expired, which only this server knew");
+            tracing::info!(target: crate::model::STRANGERS, %session, "local session expired");
             self.figures.stats.sessions_expired += 1;
             self.not_asked_for.remove(&session);
             if let Some(owner) = self.locals.remove(session) {
@@ -74,7 +74,7 @@ impl Core {
 
     /// Notes the end of a global session.
     pub fn note_end_of(&mut self, session: SessionId) {
-        // A learner that is silent for syncLimit is cut off, and its requests with it.
+        // A learner that is silent for syncLimit is disconnected, and its requests are dropped with the connection.
         let settings = &self.zab.core.settings;
         let kept_ms = 2 * settings.sync_limit * settings.tick_time_ms;
         self.ended.add(session, self.now_ms, self.now_ms.saturating_sub(kept_ms));

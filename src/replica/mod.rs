@@ -66,20 +66,20 @@ use request_processor::RequestProcessor;
 use role::Role;
 use std::ops::{Deref, DerefMut};
 
-/// The machine.
+/// One server: `zab`, `request` and `tree` as one machine.
 pub struct Replica {
     core: Core,
     role: Role,
 }
 
 impl Replica {
-    /// A server that is alone, whose tree is what its disk held.
+    /// A standalone server, whose tree is what its disk held.
     ///
     /// * `now_ms`: monotonic milliseconds; sessions found on disk get their whole timeout from here.
     pub fn standalone(shared: Arc<Shared>, settings: Settings, now_ms: u64) -> Self {
         let last = shared.state.tree.read().last_zxid();
         let zab = zab::Peer::alone(ServerId(1), last);
-        // Of members only.
+        // Settings of ensemble members only.
         let settings = Settings {
             local_sessions: false,
             local_upgrades: false,
@@ -118,12 +118,12 @@ impl Replica {
         &self.core.zab
     }
 
-    /// What has happened among the servers since this was last asked.
+    /// What has happened among the servers since the last call.
     pub fn notes(&mut self) -> Vec<zab::Note> {
         std::mem::take(&mut self.core.zab.core.notes)
     }
 
-    /// What was put into the machine of agreement since this was last asked; from the first time on.
+    /// Inputs of `zab` since the last call; they are recorded from the first call on.
     #[cfg(feature = "sim")]
     pub fn tape(&mut self) -> Vec<zab::Input> {
         self.core.zab.core.tape.replace(Vec::new()).unwrap_or_default()
@@ -134,17 +134,18 @@ impl Replica {
         self.core.inflight.iter().filter(|inflight| inflight.is_sync()).count()
     }
 
-    /// Whether sessions are kept and writes are processed here.
+    /// Whether this server keeps all sessions and processes writes: a standalone server or a leader.
     pub fn prepares(&self) -> bool {
         self.role.processor().is_some()
     }
 
-    /// Number of global sessions kept: all of them where writes are processed, on a learner those of its own clients.
+    /// Number of global sessions kept: all of them on a standalone server or a leader, on a learner those of its own
+    /// clients.
     pub fn session_count(&self) -> usize {
         self.role.sessions().map_or(0, Sessions::len)
     }
 
-    /// Writes that passed a hard limit, by namespace.
+    /// Writes that exceeded a hard quota, by namespace.
     pub fn quota_refusals(&mut self) -> &mut Namespaces {
         match self.role.processor_mut() {
             Some(processor) => processor.prep.quota_refusals(),
@@ -175,7 +176,7 @@ impl Replica {
         self.core.locals.len()
     }
 
-    /// Requests on their way.
+    /// Outstanding requests.
     pub fn outstanding(&self) -> usize {
         let asked = || self.core.inflight.iter().filter(|inflight| inflight.conn.is_some()).count();
         match &self.role {
@@ -210,7 +211,7 @@ impl Replica {
             Input::LeaderTree { zxid, tree } => {
                 self.core.arrived = Some(tree);
                 self.on_peer(zab::Input::Leader { packet: Packet::Snap { zxid } }, out);
-                self.core.arrived = None; // Unless it was installed, it is not wanted.
+                self.core.arrived = None; // Unless it was installed, it is dropped.
             }
             Input::Rebuilt { tree } => {
                 if let Some(input) = self.core.rebuilt(tree, out) {
@@ -327,7 +328,7 @@ impl Replica {
         out: &mut Vec<Action>,
         request: impl FnOnce(&mut RequestProcessor, &mut Core) -> Result<(), OutOfZxids>,
     ) {
-        let processor = self.role.processor_mut().expect("`dispatch` knows who processes");
+        let processor = self.role.processor_mut().expect("`dispatch` knows which roles process");
         let proposed = request(processor, &mut self.core);
         self.conclude(proposed, now_us, out);
     }
@@ -341,9 +342,9 @@ impl Replica {
         }
     }
 
-    /// Has a learner do something with its leader.
+    /// Has a learner send its leader something, or handle what its leader sent.
     fn forward(&mut self, request: impl FnOnce(&mut Forwarding, &mut Core)) {
-        let forwarding = self.role.forwarding_mut().expect("`dispatch` knows who forwards");
+        let forwarding = self.role.forwarding_mut().expect("`dispatch` forwards on learners");
         request(forwarding, &mut self.core);
     }
 
@@ -358,7 +359,7 @@ impl Replica {
         self.carry_out(self.core.now_us, out);
     }
 
-    /// Carries out what agreement asks for.
+    /// Carries out the actions of `zab`.
     fn carry_out(&mut self, now_us: u64, out: &mut Vec<Action>) {
         self.role.end_read_only(&mut self.core);
         // What an action leads to comes after the actions that were there before it.
@@ -368,7 +369,7 @@ impl Replica {
                 self.on_action(action, now_us, out);
             }
             if self.core.zab_out.is_empty() {
-                self.core.zab_out = actions; // Its memory.
+                self.core.zab_out = actions; // Keeps its memory.
             }
         }
         if self.core.inflight.front().is_some_and(|inflight| inflight.zxid.is_none()) {
@@ -457,7 +458,7 @@ impl Replica {
         let Some(packet) = LearnerPacket::read(packet) else { return };
         match dispatch::from_learner(self.mode()) {
             FromLearner::Process => {
-                let leading = self.role.leading_mut().expect("`dispatch` knows who leads");
+                let leading = self.role.leading_mut().expect("`dispatch` knows the leading role");
                 if leading.on_learner(&mut self.core, connection, packet, out).is_err() {
                     self.out_of_zxids(out);
                 }
@@ -505,14 +506,15 @@ impl Replica {
         }
     }
 
-    /// `zab` gave this role a packet that it keeps from it: our own bug, but nothing is lost when the packet is ignored. So only tests
-    /// and the simulator end by it.
+    /// `zab` passed a packet on that it should have kept from this role: our own bug, but nothing is lost when the packet is
+    /// ignored, so only tests and the simulator panic.
     fn is_misled(&self, what: &str) {
         let is_tested = cfg!(any(debug_assertions, feature = "sim"));
         assert!(!is_tested, "{what} reached a server that is {:?}", self.mode());
     }
 
-    /// There is nothing left to give to a write. A leader lets another epoch begin; a standalone server has none.
+    /// No zxid is left for a write. A leader stands down, so that another epoch begins; a standalone server has no other
+    /// epoch.
     fn out_of_zxids(&mut self, out: &mut Vec<Action>) {
         match self.mode() {
             Mode::Standalone => out.push(Action::Stop("there are no zxids left")),

@@ -3,14 +3,14 @@
 use crate::zab::LearnerConnectionId;
 use std::collections::BTreeMap;
 
-/// Questions of one observer's connection that may wait for the leader.
+/// Syncs and revalidations of one observer that may wait for the leader.
 const OF_ONE_MAX: usize = 1 << 16;
-/// Questions of all observers. The leader ends its connection to this follower when more syncs than
+/// The same limit for all observers. The leader closes its connection to this follower when more syncs than
 /// [`crate::zab::WAITING_SYNCS_MAX`] wait there: observers leave half of them to this follower's own clients.
 const OF_ALL_MAX: usize = 1 << 17;
 
-/// How many each connection has. Those of a connection that has ended count until they are answered, as the leader's answers come
-/// in order.
+/// The number of unanswered questions of each observer's connection. Questions of a closed connection count until they are
+/// answered, as the leader's answers come in order.
 #[derive(Default)]
 pub struct ObserverQuestions {
     counts: BTreeMap<LearnerConnectionId, usize>,
@@ -21,7 +21,7 @@ impl ObserverQuestions {
     /// Counts a question.
     ///
     /// # Errors
-    /// In words, why the connection is to be closed instead.
+    /// Why the connection is closed instead.
     pub fn asked(&mut self, connection: LearnerConnectionId) -> Result<(), String> {
         let all = self.all;
         let count = self.counts.entry(connection).or_default();
@@ -35,7 +35,7 @@ impl ObserverQuestions {
         Ok(())
     }
 
-    /// The leader has answered one.
+    /// The leader has answered a question.
     pub fn answered(&mut self, connection: LearnerConnectionId) {
         let Some(count) = self.counts.get_mut(&connection) else { return };
         *count -= 1;
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_observer_and_all_together_may_have_so_many_questions_waiting() {
+    fn questions_above_the_limit_of_one_or_of_all_observers_are_refused() {
         let [one, two, three] = [1, 2, 3].map(LearnerConnectionId);
         let mut questions = ObserverQuestions::default();
         for connection in [one, two] {
@@ -62,7 +62,7 @@ mod tests {
         }
         assert!(
             questions.asked(three).is_err(),
-            "all of them have as many as the leader is to keep"
+            "together they have as many as the leader is to keep"
         );
         questions.answered(one);
         questions.asked(three).unwrap();

@@ -3,7 +3,7 @@
 use super::core::Core;
 use super::role::Role;
 
-/// Connections that lead to no client any more are looked for this often.
+/// Connections without a session, and silent ones, are looked for this often.
 pub const SWEEP_MS: u64 = 1000;
 
 impl Role {

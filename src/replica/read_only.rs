@@ -8,9 +8,9 @@ use crate::model::{Code, op};
 use crate::request::{Batch, Owner, ReopenSession};
 
 impl Core {
-    /// A client came back with a session that is not local, while there is no leader to ask. It may live although this
-    /// server's tree has it not, or no longer: the others can be ahead. Only a leader could renew it or say that it is over;
-    /// until there is one its client reads on.
+    /// A client reconnected with a global session while there is no leader to ask. The session may be valid although this
+    /// server's tree does not have it, or no longer has it: other servers can be ahead. Only a leader could renew it or say
+    /// that it has expired; until there is a leader the client may read.
     pub fn reopen_read_only(&mut self, reopen: &ReopenSession) {
         let ReopenSession { conn, session, timeout_ms } = reopen;
         self.not_asked_for.insert(*session);
@@ -18,7 +18,7 @@ impl Core {
         self.welcome_back(reopen, None, true);
     }
 
-    /// Nothing can be written; only a local session of this server can be closed.
+    /// Refuses writes and syncs; only a local session of this server can be closed.
     pub fn refuse_writes(&mut self, batch: &Batch) {
         let is_local = !self.not_asked_for.contains(&batch.session);
         for asked in &batch.requests {
@@ -59,7 +59,7 @@ mod tests {
         let mut batch = Batch::new(conn, session, std::sync::Arc::default(), 0);
         batch.push(request);
         core.refuse_writes(&batch);
-        assert!(core.locals.contains(session), "it may live: no answer may say that it was closed");
+        assert!(core.locals.contains(session), "it may be valid: no answer may say it was closed");
         core.forget_locals();
         assert!(core.not_asked_for.is_empty());
     }

@@ -8,7 +8,7 @@ use jute::proto::SyncRequest;
 use jute::{Encode, Reader};
 
 impl Core {
-    /// Notes what `cons` shows of the answer, before the client can have it. A refused write has no name there.
+    /// Notes what `cons` shows of the answer, before the client can receive it. A refused write has no op there.
     pub fn note(&mut self, inflight: &Inflight, op: i32, zxid: i64, now_us: u64) {
         let Some(conn) = inflight.conn.as_ref().filter(|_| !inflight.is_silent) else { return };
         // Source: `Request.isStale` and its callers.
@@ -44,7 +44,7 @@ impl Core {
             });
         }
         if inflight.is_silent {
-            // The reads that wait for it may not be answered when the session has gone elsewhere.
+            // Reads that wait for this sync may not be answered when the session has moved.
             return match inflight.code {
                 Code::OK => conn.push_answer(&mut self.wakers, |_| {}),
                 _ => conn.close(&mut self.wakers),

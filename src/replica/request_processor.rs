@@ -28,10 +28,10 @@ pub struct Drafts {
     proposals: Vec<(Zxid, Range<usize>)>,
 }
 
-/// The rights of the client that asks for a batch.
+/// The rights of the client that has sent a batch.
 struct Rights {
     owner: Owner,
-    /// Whether the session lives and is the asker's.
+    /// Whether the session is valid and the asker owns it.
     acts: Result<(), Code>,
     /// Whether it may own ephemeral znodes.
     may_own: Result<(), Code>,
@@ -119,7 +119,7 @@ impl RequestProcessor {
             core.locals.set_closing(batch.session);
             inflight.code = by.acts.err().unwrap_or(Code::OK);
         } else if asked.op == op::SYNC {
-            // No transaction: answered once all before it is, with the path it came with.
+            // A sync takes no transaction: it is answered once all requests before it are, with its own path.
             if let Err(error) = self.draft_confirmation(core, drafts) {
                 core.inflight.push_back(inflight.unanswered());
                 return Err(error);
@@ -183,8 +183,8 @@ impl RequestProcessor {
         Ok(prepared)
     }
 
-    /// Before a sync: a transaction that changes nothing, so that the answer shows that this server still leads. Without it
-    /// a leader that was cut off answers what it knows, as Java's does.
+    /// Drafts a transaction before a sync that changes nothing, so that the answer shows that this server still leads.
+    /// Without it a leader that was cut off answers from its own tree, as Java's does.
     fn draft_confirmation(
         &mut self,
         core: &mut Core,
@@ -200,7 +200,7 @@ impl RequestProcessor {
         Ok(())
     }
 
-    /// The same transaction for a sync that a learner forwards.
+    /// Proposes the same transaction for a sync that a learner forwards.
     pub fn confirm(&mut self, core: &mut Core) -> Result<(), OutOfZxids> {
         let mut drafts = Drafts { entries: Vec::new(), proposals: Vec::new() };
         let first = core.inflight.len();
@@ -209,7 +209,7 @@ impl RequestProcessor {
         Ok(())
     }
 
-    /// The transaction that lets all servers know of a session.
+    /// Drafts the createSession transaction that makes a local session global.
     fn draft_session(
         &mut self,
         core: &mut Core,
@@ -231,7 +231,7 @@ impl RequestProcessor {
         Ok(())
     }
 
-    /// Proposes what the server itself wants, or a connection wants before it has a session.
+    /// Proposes a request of the server itself, or of a connection before it has a session.
     ///
     /// * `inflight`: what will be answered.
     pub fn propose_own(
@@ -253,7 +253,7 @@ impl RequestProcessor {
         Ok(())
     }
 
-    /// What a leader processes a reconfiguration by; `None` for other requests and on a standalone server.
+    /// The members by which a leader processes a reconfiguration; `None` for other requests and on a standalone server.
     pub fn ensemble(&self, core: &Core, asked: i32) -> Option<Ensemble> {
         let zab::Role::Leading(leader) = core.zab.role() else { return None };
         let zab = &core.zab.core;
@@ -277,7 +277,7 @@ impl RequestProcessor {
             return (core.locals.check(session, owner), Err(Code::EPHEMERAL_ON_LOCAL_SESSION));
         }
         let acts = self.sessions.check(session, owner);
-        // A local session of another server: its number names the server.
+        // A local session of another server: the first byte of a session id names its server.
         let is_others = session.0 >> 56 != core.zab.core.me.0;
         let is_known = self.sessions.contains(session) || core.ended.contains(session);
         if core.settings.local_sessions && is_others && !is_known {
@@ -287,7 +287,7 @@ impl RequestProcessor {
     }
 }
 
-/// Hands the drafts of a batch to agreement, and each entry to the request that waits for it.
+/// Proposes the drafts of a batch, and hands each entry to the request that waits for it.
 ///
 /// * `first`: the first request of the batch in `inflight`.
 fn propose(core: &mut Core, first: usize, drafts: Drafts) {

@@ -7,7 +7,7 @@
 //! ```text
 //!            start, alone -> Standalone
 //! start, of an ensemble -> Resting -> ReadOnly      2 s without a leader, readonlymode.enabled
-//!                             |  ^------- '         an election has ended, or begins anew
+//!                             |  ^------- '         an election has ended, or begins again
 //!                             |--> Leading   --.    Action::Lead
 //!                             |--> Following --|    Action::Follow
 //!                             '--> Observing --|    Action::Follow, as an observer
@@ -57,7 +57,7 @@ impl Role {
         }
     }
 
-    /// Where writes are processed and sessions are kept.
+    /// The request processor, of a standalone server or a leader.
     pub fn processor(&self) -> Option<&RequestProcessor> {
         match self {
             Self::Standalone(processor) => Some(processor),
@@ -85,7 +85,7 @@ impl Role {
         }
     }
 
-    /// Where writes are forwarded to a leader.
+    /// The state of a follower or an observer, which forwards writes to its leader.
     pub fn forwarding_mut(&mut self) -> Option<&mut Forwarding> {
         match self {
             Self::Following(forwarding) | Self::Observing(forwarding) => Some(forwarding),
@@ -93,7 +93,7 @@ impl Role {
         }
     }
 
-    /// Global sessions: all of them where writes are processed; on a learner those of its own clients.
+    /// Global sessions: all of them on a standalone server or a leader; on a learner those of its own clients.
     pub fn sessions(&self) -> Option<&Sessions> {
         match self {
             Self::Resting(_) | Self::ReadOnly => None,
@@ -103,7 +103,7 @@ impl Role {
         }
     }
 
-    /// A global session has ended. Returns the connection of this server that spoke for it last.
+    /// A global session has ended. Returns the connection to this server that owned it last.
     pub fn end_session(&mut self, core: &mut Core, session: SessionId) -> Option<Arc<Conn>> {
         match self {
             Self::Resting(_) | Self::ReadOnly => None,
@@ -121,20 +121,20 @@ impl Role {
         }
     }
 
-    /// A server that is alone.
+    /// The role of a standalone server.
     pub fn standalone(core: &mut Core) -> Self {
         core.set_service(Service::Full);
         Self::Standalone(Box::new(RequestProcessor::standalone(core)))
     }
 
-    /// A member of an ensemble before its first election.
+    /// The role of an ensemble member before its first election.
     pub fn resting(core: &mut Core) -> Self {
         core.set_service(Service::None);
         core.hold_connects();
         Self::Resting(Resting::default())
     }
 
-    /// A role of agreement begins. An election that ends and begins anew in one step ends read-only service only here.
+    /// A role of `zab` begins. If one election ends and another begins in the same step, read-only service ends only here.
     fn start_from_rest(&mut self, core: &mut Core) {
         if matches!(self, Self::ReadOnly) {
             self.rest(core);
@@ -171,7 +171,7 @@ impl Role {
         core.set_service(Service::Full);
     }
 
-    /// The role ends. Clients go elsewhere or come again; what they asked and was not committed may yet be.
+    /// The role ends. Clients reconnect to this server or another one; their requests that are not committed may yet be.
     pub fn rest(&mut self, core: &mut Core) {
         let forwarded = match std::mem::replace(self, Self::Resting(Resting::default())) {
             Self::Resting(resting) => {
@@ -197,7 +197,7 @@ impl Role {
         give_up_requests(core, forwarded);
     }
 
-    /// Serves read-only clients when there has been no leader for long enough. To be asked at each tick.
+    /// Serves read-only clients when there has been no leader for long enough. To be called at each tick.
     pub fn consider_read_only(&mut self, core: &mut Core) {
         let Self::Resting(resting) = self else { return };
         let is_looking = matches!(core.zab.role(), zab::Role::Looking(_));
@@ -214,7 +214,7 @@ impl Role {
         }
     }
 
-    /// The election is over: read-only clients come again, as those of a server that does everything.
+    /// The election is over: read-only clients are disconnected, and come back to a server that also writes.
     pub fn end_read_only(&mut self, core: &mut Core) {
         if matches!(self, Self::ReadOnly) && !matches!(core.zab.role(), zab::Role::Looking(_)) {
             tracing::info!("there is a leader again: read-only clients are disconnected");
@@ -229,7 +229,7 @@ impl Role {
 /// * `done`: requests that are dropped already.
 fn give_up_requests(core: &mut Core, mut done: Load) {
     for conn in core.shared.conns.all() {
-        // What is answered is sent, whichever server leads next: a reconfiguration may be what ends the role.
+        // Answers in the outbox are sent before, whichever server leads next: a reconfiguration may be what ends the role.
         conn.close_behind(&mut core.wakers);
     }
     for inflight in &mut core.inflight {
@@ -248,7 +248,7 @@ mod tests {
     use crate::replica::interface::Settings;
     use crate::request::Owner;
 
-    /// What connections read: whether no client is accepted, and whether only those that read.
+    /// The flags that connections read: no client is accepted, and only read-only clients are.
     fn flags(core: &Core) -> (bool, bool) {
         let shared = &core.shared;
         (shared.at_rest.load(Ordering::Relaxed), shared.is_read_only.load(Ordering::Relaxed))
@@ -256,7 +256,7 @@ mod tests {
 
     // rows: Q-93
     #[test]
-    fn read_only_service_ends_with_its_flags_and_sessions_when_the_election_begins_anew() {
+    fn read_only_service_ends_with_its_flags_and_sessions_when_another_election_begins() {
         let mut core = member(Settings { read_only: true, ..Settings::DEFAULT });
         let mut role = Role::resting(&mut core);
         assert_eq!(flags(&core), (true, false));
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_that_connect_during_an_election_wait_for_a_while() {
+    fn connect_requests_are_held_during_an_election_for_at_most_connect_hold() {
         let held = |core: &Core| core.shared.connects_held_until_ms.load(Ordering::Relaxed);
         let mut core = member(Settings { connect_hold_ms: 20, ..Settings::DEFAULT });
         let mut role = Role::resting(&mut core);
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn next_leadership_starts_anew_but_for_what_it_is_handed() {
+    fn next_leadership_keeps_only_local_sessions_and_container_times() {
         let mut core = member(Settings::DEFAULT);
         let mut role = Role::resting(&mut core);
         role.lead(&mut core, Epoch(1));

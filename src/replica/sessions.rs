@@ -11,14 +11,14 @@ impl RequestProcessor {
     pub fn open(&mut self, core: &mut Core, open: OpenSession) -> Result<(), OutOfZxids> {
         let OpenSession { conn, timeout_ms, received_us } = open;
         let session = core.new_session(Some(&self.sessions));
-        // From now, not from its commit: a slow disk must not make it immortal.
+        // Tracked from now on, not from its commit: a slow disk must not keep it from expiring.
         self.sessions.track(session, timeout_ms, Owner::Conn(conn.clone()), core.heard_at_ms());
         let inflight = Inflight::of_server(session, op::CREATE_SESSION);
         let inflight = Inflight { conn: Some(conn), received_us, ..inflight };
         self.propose_own(core, inflight, &timeout_ms.to_be_bytes())
     }
 
-    /// A client has come to this server with a session it has.
+    /// A client has reconnected to this server with its session.
     pub fn reopen(&mut self, core: &mut Core, reopen: &ReopenSession) {
         let owner = Owner::Conn(reopen.conn.clone());
         match self.sessions.take_over(reopen.session, reopen.timeout_ms, owner, core.heard_at_ms())
@@ -28,7 +28,7 @@ impl RequestProcessor {
         }
     }
 
-    /// What falls due with time: the ends of silent sessions, and of containers.
+    /// Expires silent sessions, and deletes containers and TTL znodes that are due.
     pub fn on_tick(&mut self, core: &mut Core) -> Result<(), OutOfZxids> {
         let mut proposed = Ok(());
         for session in self.sessions.expired(core.now_ms) {

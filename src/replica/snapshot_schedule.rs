@@ -4,7 +4,7 @@ use crate::model::Rng;
 
 /// Counts the transactions and bytes logged since the last roll, and says when the next one is due.
 ///
-/// The limit is drawn anew after each roll, from half of the setting to all of it, so that the servers of an
+/// The limit is drawn again after each roll, from half of the setting to all of it, so that the servers of an
 /// ensemble don't take their snapshots together.
 ///
 /// Source: `SyncRequestProcessor.shouldSnapshot`, ZooKeeper 3.9. Java's size also counts what a file is padded with, so
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
     use std::collections::BTreeSet;
 
-    /// How many entries of so many bytes go between two rolls, 300 times.
+    /// The numbers of entries of `entry` bytes between two rolls, in 300 rolls.
     fn gaps(snap_count: u64, snap_size_bytes: u64, entry: u64) -> BTreeSet<u64> {
         let mut schedule = SnapshotSchedule::new(snap_count, snap_size_bytes, 7);
         let gap = |_| {
@@ -74,7 +74,7 @@ mod tests {
 
     // rows: D-33 C-140 C-141
     #[test]
-    fn between_half_of_each_limit_and_all_of_it() {
+    fn log_rolls_between_half_of_each_limit_and_the_whole_limit() {
         assert_eq!(gaps(2, 0, 1 << 40), [2].into());
         assert_eq!(gaps(3, 0, 1), [2].into());
         assert_eq!(gaps(10, 0, 1), (6..=10).collect());

@@ -17,10 +17,10 @@ pub struct Stats {
     pub sessions_expired: u64,
     pub snapshots_skipped: u64,
     pub sessionless_expired: u64,
-    /// Writes processed, and answers made, although their connection was gone.
+    /// Writes that were processed, and answers that were made, after their connection had ended.
     pub stale_requests: u64,
     pub stale_replies: u64,
-    /// Clients of learners that came with a session they had.
+    /// Revalidations of sessions that learners asked for.
     pub revalidations: u64,
     /// Syncs of this server's clients that were answered.
     pub syncs: u64,
@@ -31,14 +31,14 @@ pub struct Stats {
 /// Single measurements since they were last taken; `server` publishes and empties them.
 #[derive(Clone, Debug, Default)]
 pub struct Samples {
-    /// What took the write path and ended.
+    /// Requests that took the write path and have ended.
     pub writes: Vec<WriteSample>,
-    /// Watchers told of one event.
+    /// Watchers that one event has fired, for each event.
     pub told: Vec<(EventKind, u64)>,
-    /// What was written, by namespace.
+    /// Bytes written, by namespace.
     pub spaces: Namespaces,
-    /// Wall-clock milliseconds at which transactions were created, of a member of an ensemble that serves: when a
-    /// follower hears of them, and when they are applied.
+    /// Wall-clock milliseconds at which transactions were created, on an ensemble member that serves: `heard` for proposals
+    /// that a follower receives, `committed` for transactions that are applied.
     pub heard: Vec<i64>,
     pub committed: Vec<i64>,
 }
@@ -48,6 +48,6 @@ pub struct Samples {
 pub struct WriteSample {
     /// From frame to answer, in microseconds; `None` when no client asked for it.
     pub took_us: Option<u64>,
-    /// Wall-clock milliseconds at which it became a transaction; `None` when it is none.
+    /// Wall-clock milliseconds at which the transaction was created; `None` for requests without one.
     pub born_ms: Option<i64>,
 }

@@ -1,4 +1,4 @@
-//! The tree is replaced: by the leader's, which came with SNAP, or by what the disk holds after the log was cut.
+//! The tree is replaced: by the leader's, which came with SNAP, or by what the disk holds after the log was truncated.
 
 use super::core::Core;
 use super::interface::Action;
@@ -7,8 +7,8 @@ use crate::tree::Tree;
 use crate::zab;
 
 impl Core {
-    /// Whether the tree has to be loaded from disk anew before agreement may be told of this. Then it asks for that, and
-    /// keeps the input until [`Self::rebuilt`]; otherwise it gives the input back.
+    /// Returns the input, unless the tree has to be loaded from disk before `zab` may have it: then it asks for that, and
+    /// keeps the input until [`Self::rebuilt`].
     pub fn keep_until_rebuilt(
         &mut self,
         input: zab::Input,
@@ -18,8 +18,8 @@ impl Core {
         let differs = match input {
             // The tree holds transactions that are no longer in the log.
             zab::Input::Truncated { to } => to < last(),
-            // The log holds transactions that are not in the tree; those that waited for their commit were given up with
-            // the cut.
+            // The log holds transactions that are not in the tree; those that waited for their commit were given up with the
+            // truncation.
             zab::Input::CannotTruncate { last: logged } => last() < logged,
             zab::Input::Tick
             | zab::Input::Notification { .. }
@@ -49,7 +49,7 @@ impl Core {
         None
     }
 
-    /// The tree is what the log is now. Returns the input that waited for it.
+    /// Installs the tree that was loaded from disk. Returns the input that waited for it.
     pub fn rebuilt(&mut self, tree: Box<Tree>, out: &mut Vec<Action>) -> Option<zab::Input> {
         let input = self.rebuilding.take()?;
         let last = tree.last_zxid();
@@ -57,7 +57,7 @@ impl Core {
             && to < last
         {
             out.push(Action::Stop(
-                "the log was cut, and the tree read from disk goes on after the cut",
+                "the log was truncated, and the tree read from disk goes on after that zxid",
             ));
             return None;
         }
@@ -66,7 +66,7 @@ impl Core {
         Some(input)
     }
 
-    /// Forgets what was to be applied after a cut.
+    /// Drops what was to be applied after `to`: the log is truncated there.
     pub fn truncate(&mut self, to: Zxid) {
         self.inflight.retain(|inflight| inflight.zxid.is_some_and(|zxid| zxid <= to));
     }
@@ -82,7 +82,7 @@ impl Core {
         out.push(Action::Install(frozen));
     }
 
-    /// No client reads the old tree, and snapshots of it end early.
+    /// Replaces the tree: no client reads the old one any more, and snapshots of it end early.
     fn replace_tree(&mut self, tree: Box<Tree>) {
         let mut place = self.shared.state.tree.write();
         let mut tree = *tree;
@@ -90,7 +90,7 @@ impl Core {
         let old = std::mem::replace(&mut *place, tree);
         self.shared.throttle.note_snapshot_saved(0, &mut self.wakers);
         drop(place);
-        drop(old); // It may be large: not under the lock.
+        drop(old); // Not under the lock: it may be large.
     }
 
     /// This server follows: all that the leader had committed when it finished writing its tree is applied, since that came

@@ -2,7 +2,7 @@
 
 use crate::model::Zxid;
 
-/// A quiet moment is waited for once so few zxids are left. They last three days at 1,000 transactions a second.
+/// The leader waits for a quiet moment once this few zxids are left. They last three days at 1,000 transactions a second.
 const LATE_LEFT: u32 = 0x0fff_fffe;
 /// A moment is quiet after nothing was proposed for this long.
 const QUIET_MS: u64 = 1000;
@@ -16,12 +16,12 @@ pub struct QuietMoment {
 }
 
 impl QuietMoment {
-    /// Whether so few zxids are left that each tick has to look for a quiet moment.
+    /// Whether each tick has to look for a quiet moment, as few zxids are left.
     pub const fn is_late(left: u32) -> bool {
         left <= LATE_LEFT
     }
 
-    /// Whether the leader should stand down now. To be asked at each tick.
+    /// Whether the leader should stand down now. To be called at each tick.
     ///
     /// * `last`: the last zxid proposed. `left`: zxids of its epoch after it.
     pub fn is_time(&mut self, last: Zxid, left: u32, now_ms: u64) -> bool {
@@ -48,7 +48,7 @@ mod tests {
         };
         let mut is_time = |counter, now_ms| is_time_in(1, counter, now_ms);
         assert!(!is_time(LATE - 1, 0) && !is_time(LATE - 1, 90_000));
-        // Each transaction begins the wait anew.
+        // Each transaction begins the wait again.
         assert!(!is_time(LATE, 90_000) && !is_time(LATE + 1, 90_999));
         assert!(!is_time(LATE + 1, 91_998) && is_time(LATE + 1, 91_999));
         // In the next epoch there is time again.

@@ -1,4 +1,4 @@
-//! Access lists that clients name, and what can be refused by them without being judged (P-80, U-23).
+//! Access lists in requests, and writes that an access list forbids before they are prepared (P-80, U-23).
 
 use super::write_request::Write;
 use crate::auth::{self, AclError, Schemes};
@@ -8,8 +8,8 @@ use crate::tree::Tree;
 /// The list to store; `None` for the open one, which is nearly always asked for and needs no work.
 ///
 /// # Errors
-/// -114 for a list that cannot be meant, -5 for one that schemes cannot look at, where Java fails at a null, and for one that
-/// would be too long.
+/// -114 for an invalid list, -5 for one that schemes cannot check, where Java fails at a null, and for one that would be too
+/// long.
 pub(super) fn fix_acl<'a>(
     schemes: &Schemes,
     who: &[Identity],
@@ -36,9 +36,9 @@ pub(super) fn fix_acl<'a>(
     })
 }
 
-/// Why the tree as it is forbids a write: -102 or -114. `None`: it does not, or the write has to be judged to know.
+/// Why the tree as it is forbids a write: -102 or -114. `None`: it does not, or only preparing the write can tell.
 ///
-/// Only create, create2, delete, setData and setACL are looked at; a znode that is not there forbids nothing.
+/// Only create, create2, delete, setData and setACL are checked; a znode that is not there forbids nothing.
 ///
 /// Source: `ZooKeeperServer.authWriteRequest`, ZooKeeper 3.9.5.
 pub fn refusal(
@@ -71,7 +71,7 @@ pub fn refusal(
     (!auth::permits(schemes, acl, wanted, who)).then_some(Code::NO_AUTH)
 }
 
-/// Whose list guards the children; `None` for what is no path of a child.
+/// The parent, whose access list guards its children; `None` if `path` is no path of a child.
 fn parent(path: &str) -> Option<&str> {
     path::parent(path).filter(|_| !path.contains('\0') && !path::is_special(path))
 }

@@ -8,9 +8,9 @@ use jute::proto::{AuthPacket, GetSaslRequest, ReplyHeader, RequestHeader, SetSas
 use jute::{Decode, Encode, Reader};
 use std::sync::Arc;
 
-/// Identities of one connection. Java has no limit; but each is copied and compared with every new one.
+/// Limit on the identities of one connection. Java has none; but each is copied and compared with every new one.
 const IDENTITIES_MAX: usize = 256;
-/// Bytes of all of them: they go with every write that is forwarded, and into every list that names `auth`.
+/// Limit on the bytes of all of them: they go with every write that is forwarded, and into every list that names `auth`.
 const IDENTITY_BYTES_MAX: usize = 64 * 1024;
 
 impl Connection {
@@ -38,7 +38,7 @@ impl Connection {
         let answer = reply::header(header.xid, 0, Code::SESSION_CLOSED_REQUIRE_AUTH);
         reply::put_uncounted(&mut self.unsent, answer, |_| {});
         let required = self.shared.limits.schemes.required.join(", ");
-        Need::Close(format!("it has shown none of these schemes: {required}"))
+        Need::Close(format!("the client has not authenticated with a required scheme: {required}"))
     }
 
     fn auth(&mut self, answer: ReplyHeader, body: &[u8]) -> Result<(), Need> {
@@ -63,7 +63,7 @@ impl Connection {
             Proof::Fails => false,
             Proof::Astray => {
                 self.counts.ensemble.astray += 1;
-                return Err(Need::Close("it looks for another ensemble".into()));
+                return Err(Need::Close("the client names another ensemble".into()));
             }
         };
         if !added {
@@ -94,8 +94,8 @@ impl Connection {
         true
     }
 
-    /// No mechanism is offered, and Java then says yes without a token and goes on: clients take it as the end of an
-    /// exchange that proved nothing (U-18).
+    /// Answers a sasl request. No mechanism is offered, and Java then answers OK without a token: clients take it as the end
+    /// of an exchange that proved nothing (U-18).
     fn sasl(&mut self, answer: ReplyHeader, body: &[u8]) -> Result<(), Need> {
         let request: GetSaslRequest<'_> = decode(body)?;
         if request.token.is_none() {

@@ -1,8 +1,8 @@
-//! How far the request at the front of a connection's input has come, if one hold of the tree's lock is too short for it.
+//! The progress of the request at the front of a connection's input, if one hold of the tree's lock is too short for it.
 //!
-//! What changes meanwhile may be seen or not (P-58, P-60b, P-60c). What changes to a znode whose watch was brought back
-//! already is told by that watch, and a znode whose turn comes later is compared with the client's zxid then, so no change
-//! is lost in between. A session makes no ephemeral znode before the answer; one that another client deletes may be left out.
+//! Changes between the holds may be seen or not (P-58, P-60b, P-60c). A change to a znode whose watch is already set again
+//! fires that watch, and a znode whose turn comes later is compared with the client's zxid then, so no change is lost. A
+//! session creates no ephemeral znode before the answer; one that another client deletes may be left out.
 
 use crate::tree::{Count, NodeId};
 use bytes::Bytes;
@@ -19,7 +19,7 @@ pub(super) enum Begun {
 pub(super) struct WatchCursor {
     /// Lists whose count has been read.
     pub lists: usize,
-    /// Paths left of the last of them.
+    /// Paths left in the last of these lists.
     pub left: usize,
     /// The place in the request's body.
     pub at: usize,
@@ -27,7 +27,7 @@ pub(super) struct WatchCursor {
 
 /// The ephemeral znodes of a session, and the part of the answer that is made.
 pub(super) struct EphemeralList {
-    /// As they were when the request began. The session makes no more before the answer; others may delete some.
+    /// As they were when the request began. The session creates no more before the answer; other clients may delete some.
     pub ids: Vec<NodeId>,
     pub next: usize,
     /// Paths in the answer.

@@ -83,7 +83,7 @@ impl Blue {
         self.dice() < self.drop_chance
     }
 
-    /// At least 0 and below 1.
+    /// A random number, at least 0 and below 1.
     fn dice(&mut self) -> f64 {
         self.rng ^= self.rng << 13;
         self.rng ^= self.rng >> 7;
@@ -113,7 +113,7 @@ mod tests {
 
     // rows: C-123 C-124 C-125 C-130 C-131 C-133
     #[test]
-    fn tokens_run_out_and_come_back() {
+    fn connects_are_refused_without_tokens_until_the_bucket_is_refilled() {
         let settings = settings();
         let mut blue = Blue::new(&settings, 0);
         let mut lets_in = |renews, now_ms| blue.lets_in(&settings, renews, now_ms);
@@ -127,7 +127,7 @@ mod tests {
 
     // rows: C-126 C-127 C-128 C-129
     #[test]
-    fn an_empty_bucket_raises_the_chance_to_be_turned_away() {
+    fn drop_probability_rises_while_the_token_bucket_is_empty() {
         let settings =
             Connects { freeze_time_ms: Some(0), fill_time_ms: 1000, new_weight: 6, ..settings() };
         let mut blue = Blue::new(&settings, 0);
@@ -136,8 +136,8 @@ mod tests {
             assert!(!blue.lets_in(&settings, false, now_ms));
         }
         assert!(blue.drop_chance == 1.0, "half and half");
-        assert!(!blue.lets_in(&settings, false, 100_000), "tokens there are, but no luck");
-        assert!(blue.drop_chance == 0.5, "and the chance has sunk");
+        assert!(!blue.lets_in(&settings, false, 100_000), "there are tokens, but it is dropped");
+        assert!(blue.drop_chance == 0.5, "and the probability has decreased");
         assert!((0..1000).map(|_| blue.dice()).all(|dice| (0.0..1.0).contains(&dice)));
     }
 }

@@ -43,14 +43,14 @@ pub struct Batch {
     /// The request bodies, one after the other.
     pub bytes: Vec<u8>,
     pub requests: Vec<BatchedRequest>,
-    /// Sum of the loads of `requests`: asked before each of them.
+    /// Sum of the loads of `requests`: needed before each of them.
     pub(super) load: Load,
     /// Monotonic microseconds at which the requests were read.
     pub received_us: u64,
 }
 
 impl BatchedRequest {
-    /// What it counts for in [`Throttle`](super::Throttle) until it is answered.
+    /// Its load in [`Throttle`](super::Throttle) until it is answered.
     pub fn load(&self) -> Load {
         Load { requests: 1, bytes: u64::from(self.bytes), large_bytes: u64::from(self.large_bytes) }
     }
@@ -76,7 +76,7 @@ impl Batch {
         Self { conn, session, who, bytes, requests, load, received_us }
     }
 
-    /// What all its requests count for until they are answered.
+    /// The load of all its requests until they are answered.
     pub const fn load(&self) -> Load {
         self.load
     }
@@ -105,7 +105,7 @@ pub struct BatchedRequest {
     pub op: i32,
     /// End of the body in the batch's bytes; the body begins at the end of the previous one.
     pub end: usize,
-    /// Its body and the identities of its client: what it counts for until it is answered.
+    /// Bytes of its body and of its client's identities: its load until it is answered.
     pub bytes: u32,
     /// Size of the frame if it counts as large (`largeRequestThreshold`), else 0.
     pub large_bytes: u32,

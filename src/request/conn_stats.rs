@@ -5,15 +5,15 @@ use core::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 /// No request has carried a cxid.
 const NO_XID: i64 = -1;
 
-/// Numbers of one connection. Nothing is ordered by them, and they are no part of any decision, so they are plain
-/// atomics; whoever answers a request writes them, which is never two at a time (the gate).
+/// Numbers of one connection. Nothing is ordered by them, and they are no part of any decision, so they are plain atomics;
+/// the connection's task or `replica` writes them when it answers a request, never both at a time (the gate).
 #[derive(Debug)]
 pub struct ConnStats {
     received: AtomicU64,
     sent: AtomicU64,
     /// Writes and syncs handed to `replica`.
     asked: AtomicU64,
-    /// Bit 0: more is read from the client; bit 2: it has not taken all yet.
+    /// Bit 0: more is read from the client; bit 2: it has not received all yet.
     interest: AtomicU64,
     timeout_ms: AtomicI64,
     last_op: AtomicI64,
@@ -25,14 +25,14 @@ pub struct ConnStats {
     max_latency_ms: AtomicU64,
     answers: AtomicU64,
     latency_ms: AtomicU64,
-    /// Nobody takes answers any more.
+    /// Answers are not sent any more.
     gone: AtomicBool,
 }
 
 /// Requests that were answered together.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Answered {
-    /// The last one's operation; 0 for a write that was refused, which Java shows without a name.
+    /// The last request's operation; 0 for a write that was refused, which Java shows without a name.
     pub op: i32,
     pub xid: i32,
     pub zxid: i64,
@@ -53,7 +53,7 @@ pub struct ConnFigures {
     pub timeout_ms: i64,
     /// 0 when nothing was answered yet, or the last write was refused.
     pub last_op: i32,
-    /// Of the last request with one that is not negative.
+    /// The xid of the last request whose xid is not negative.
     pub last_xid: Option<i32>,
     /// -1 when nothing was answered yet.
     pub last_zxid: i64,
@@ -117,9 +117,9 @@ impl ConnStats {
         self.interest.store(u64::from(reads) | u64::from(writes) << 2, Relaxed);
     }
 
-    /// Source: `ServerCnxn.updateStatsForResponse`, ZooKeeper 3.9.5. Requests answered in one turn are as old as it.
+    /// Source: `ServerCnxn.updateStatsForResponse`, ZooKeeper 3.9.5. Requests answered in one turn all have its latency.
     pub fn note(&self, answered: Answered) {
-        // A ping's and other special xids are no request of the client's.
+        // The xids of pings and of other special requests do not count.
         if answered.xid >= 0 {
             self.last_xid.store(answered.xid.into(), Relaxed);
         }
@@ -138,7 +138,7 @@ impl ConnStats {
         self.latency_ms.fetch_add(took_ms * answered.count, Relaxed);
     }
 
-    /// What the word `crst` resets.
+    /// Resets what the four-letter word `crst` resets.
     pub fn reset(&self) {
         let fresh = Self::default();
         for (mine, fresh) in [
@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn latencies_are_of_requests_however_many_were_answered_together() {
+    fn latencies_are_counted_for_each_of_the_requests_answered_together() {
         let stats = ConnStats::default();
         let note = |count, took_us| {
             let began_us: u64 = 1_000_000;

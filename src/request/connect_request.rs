@@ -7,7 +7,7 @@ use crate::model::SessionId;
 use crate::model::sync::Ordering;
 use jute::{Decode, Reader};
 
-/// With more connections than these no connect request is held.
+/// With more connections than this no connect request is held.
 const HELD_MAX: usize = 10_000;
 
 impl Connection {
@@ -28,8 +28,8 @@ impl Connection {
         Ok(4 + frame.len())
     }
 
-    /// Whether a connect request is held because an election has begun a moment ago: a client that is turned away sleeps for up
-    /// to a second before it tries another server.
+    /// Whether a connect request is held because an election has just begun: a client that is refused sleeps for up to a
+    /// second before it tries another server.
     fn waits_for_a_leader(&self, now_us: u64) -> bool {
         let now_ms = self.shared.ms_at(now_us);
         self.shared.at_rest.load(Ordering::Relaxed)
@@ -37,7 +37,7 @@ impl Connection {
             && self.shared.conns.count() <= HELD_MAX
     }
 
-    /// Whether a held connect request is to be looked at again.
+    /// Whether a held connect request is to be processed again.
     pub(super) fn is_released(&self) -> bool {
         let holds = self.shared.connects_held_until_ms.load(Ordering::Relaxed) != 0;
         self.is_held && !(holds && self.shared.at_rest.load(Ordering::Relaxed))
@@ -64,8 +64,8 @@ impl Connection {
         let is_too_little =
             self.shared.is_read_only.load(Ordering::Relaxed) && from.rest().first() != Some(&1);
         if is_too_little || self.shared.at_rest.load(Ordering::Relaxed) {
-            // Without a warning: clients try every server again and again until there is a leader.
-            tracing::debug!(peer = %self.conn.peer, "no leader is known: connection closed");
+            // Not a warning: clients try every server again and again until there is a leader.
+            tracing::debug!(peer = %self.conn.peer, "client connection closed: no leader is known");
             return Err(Need::Close(String::new()));
         }
         let now_ms = self.shared.ms_at(now_us);
@@ -78,8 +78,9 @@ impl Connection {
         let ours = self.shared.state.tree.read().last_zxid();
         let epoch_begin = self.shared.epoch_begin.load(Ordering::Relaxed).cast_signed();
         if ours.to_wire().max(epoch_begin) < last_zxid {
-            // The client has seen a transaction that this server has not applied: another server can serve it. What it has seen of an
-            // earlier epoch and is not applied was committed nowhere: a read-only server showed it.
+            // The client has seen a transaction that this server has not applied: another server can serve it. A transaction
+            // of an earlier epoch that the client has seen, and that is not applied here, was never committed: a read-only
+            // server showed it.
             return Err(Need::Close(format!(
                 "client has seen zxid {last_zxid:#x}, ours is {ours}"
             )));

@@ -31,15 +31,15 @@ pub enum Need {
     Bytes(usize),
     /// An answer of `replica`, or the end of a gate; do not read meanwhile.
     Answer,
-    /// The client to take what was sent to it.
+    /// The client to receive what was sent to it.
     Room,
-    /// Another turn: this one has had its share.
+    /// Another turn: this one has used its share.
     Turn,
-    /// Less to be under way on all connections.
+    /// Fewer outstanding writes on all connections.
     Relief,
     /// A four-letter word came instead of a connect request: answer it and close.
     Word([u8; 4]),
-    /// To be closed once everything is sent, for the reason given (empty: as it should be).
+    /// To be closed once everything is sent, for the reason given (empty: a regular end).
     Close(String),
 }
 
@@ -50,34 +50,34 @@ pub struct Counts {
     pub received: u64,
     /// Their bytes, lengths included.
     pub received_bytes: u64,
-    /// Requests answered here, without `replica`, identifications left out.
+    /// Requests answered here, without `replica`, authentication requests left out.
     pub answered: u64,
     /// The last of them: operation, xid, and the zxid of its answer.
     pub last: (i32, i32, i64),
     /// Connect requests.
     pub connects: u64,
-    /// Those that came too fast upon others, and were not looked at.
+    /// Connect requests that the connection throttle has refused.
     pub refused: u64,
-    /// Tokens that were taken when this one connected.
+    /// Tokens that were taken when this client connected.
     pub token_deficit: i64,
-    /// Writes that had to wait for relief.
+    /// Writes that had to wait because too many were outstanding.
     pub stalls: u64,
-    /// Of them those that waited for too long and were told so.
+    /// Writes that waited in this way for too long and were refused.
     pub throttled: u64,
-    /// Of them those that outlived their session.
+    /// Writes that waited in this way for longer than their session's timeout.
     pub outlived: u64,
-    /// Those for a session that was there before.
+    /// Connect requests with an existing session.
     pub revalidations: u64,
     pub ensemble: EnsembleCounts,
 }
 
-/// Clients that identified themselves by the ensemble they look for.
+/// Clients that authenticated with the name of their ensemble.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct EnsembleCounts {
     pub found: u64,
-    /// Those who look for another one.
+    /// Clients that named another ensemble.
     pub astray: u64,
-    /// Those who named none, or whom none was asked of.
+    /// Clients without an ensemble name, or of a server that does not require one.
     pub unasked: u64,
 }
 
@@ -91,12 +91,12 @@ impl Counts {
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Phase {
-    /// Neither a connect request nor a word has come yet.
+    /// Neither a connect request nor a four-letter word has come yet.
     Fresh,
     /// The connect request is with `replica`.
     Opening,
     Open(SessionId),
-    /// Nothing more is read: closeSession was asked, or the connection is being closed.
+    /// Nothing more is read: closeSession has come, or the connection is being closed.
     Ending,
 }
 
@@ -120,13 +120,13 @@ impl<'b> Request<'b> {
     }
 }
 
-/// For how much a new batch makes room.
+/// The capacity of a new batch.
 struct BatchRoom {
     requests: usize,
     body_bytes: usize,
 }
 
-/// Whether a write may go on its way.
+/// Whether a write may be handed to `replica`.
 enum Admission {
     Now,
     Later(Need),
@@ -134,30 +134,30 @@ enum Admission {
     Refused,
 }
 
-/// The machine. Owned by the connection's task; everybody else sees its [`Conn`].
+/// One client connection. Owned by the connection's task; other tasks and threads see its [`Conn`].
 pub struct Connection {
     pub(super) conn: Arc<Conn>,
     pub(super) shared: Arc<Shared>,
     /// The connect request waits for a leader.
     pub(super) is_held: bool,
-    /// What `conn` says too, without its lock: nobody but this machine changes it.
+    /// The identities of `conn`, without its lock: only this machine changes them.
     pub(super) who: std::sync::Arc<[Identity]>,
     /// Bytes of `who` beside each request that is forwarded.
     pub(super) who_bytes: usize,
-    /// It has yet to show a scheme that is required, and may do nothing else.
+    /// The client has yet to authenticate with a required scheme, and may do nothing else.
     pub(super) barred: bool,
-    /// What the request at the front of the input has begun and not finished.
+    /// The progress of the request at the front of the input, if it has begun.
     begun: Option<Begun>,
     pub(super) phase: Phase,
     /// Writes and syncs handed to `replica` so far.
     asked: u64,
-    /// Bytes at the front of the input that came before the last silent sync was asked: reads in them see all that was
-    /// committed before they came, once it is answered. None wait without `oxkeeper.linearizableReads`.
+    /// Bytes at the front of the input that came before the last silent sync was sent: once it is answered, reads in these
+    /// bytes see all that was committed before they came. No read waits without `oxkeeper.linearizableReads`.
     covered: usize,
     known: Found,
-    /// Monotonic microseconds since when the next write waits for relief.
+    /// Monotonic microseconds since which the next write waits because too many are outstanding.
     stalled_us: Option<u64>,
-    /// Whether relief is all it waits for.
+    /// Whether the next write waits for nothing else.
     wants_relief: bool,
     /// The next write has waited for too long.
     late: bool,
@@ -167,7 +167,7 @@ pub struct Connection {
     /// To be handed to `replica`, in order. Emptied by `net`.
     pub commands: Vec<ClientCommand>,
     pub counts: Counts,
-    /// What was read, by namespace.
+    /// Reads, by namespace.
     pub spaces: Namespaces,
 }
 
@@ -201,7 +201,7 @@ impl Connection {
         &self.conn
     }
 
-    /// Large requests that were refused, here or elsewhere, since anybody asked.
+    /// Large requests that were refused on any connection since the last call.
     pub fn take_large_refused(&self) -> u64 {
         self.shared.throttle.take_large_refused()
     }
@@ -211,16 +211,17 @@ impl Connection {
         self.asked - self.known.answered
     }
 
-    /// Asks to be woken when others have something for this connection. `false`: they have already.
+    /// Asks to be woken when another task or thread has something for this connection. `false`: one has already.
     pub fn wait(&self, waker: &Waker) -> bool {
         if self.wants_relief && !self.shared.throttle.wait(waker, &self.shared.limits) {
             return false;
         }
-        // Released in this order: first what is read here, then each connection's waker is taken.
+        // Connect requests are released in this order: first what is read here is changed, then each connection's waker is
+        // taken.
         self.conn.wait(waker, self.known, self.is_full()) && !self.is_released()
     }
 
-    /// Moves what others have put into the outbox to `unsent`; nothing while that is full.
+    /// Moves the contents of the outbox to `unsent`; nothing while `unsent` is full.
     pub fn collect(&mut self) {
         let full = self.is_full();
         self.known = self.conn.take(&mut self.unsent, full);
@@ -229,7 +230,7 @@ impl Connection {
         }
     }
 
-    /// What comes for such a client stays in its outbox, where events are counted against their limit.
+    /// While `unsent` is full, answers and events stay in the outbox, where events are counted against their limit.
     const fn is_full(&self) -> bool {
         self.unsent.len() > UNSENT_MAX
     }
@@ -288,7 +289,7 @@ impl Connection {
         let Some(len) =
             usize::try_from(len_raw).ok().filter(|&len| len <= self.shared.limits.frame_max)
         else {
-            // No later boundary is known then, so the connection must go (P-01).
+            // No later frame boundary is known then, so the connection must be closed (P-01).
             let frame_max = self.shared.limits.frame_max;
             return Err(Need::Close(format!(
                 "frame of {len_raw} bytes; jute.maxbuffer is {frame_max}"
@@ -313,7 +314,7 @@ impl Connection {
         }
     }
 
-    /// Requests off the front of `bytes`: either writes, or one hold's worth of what is answered here.
+    /// Requests off the front of `bytes`: either writes, or the reads of one hold.
     fn requests(
         &mut self,
         session: SessionId,
@@ -359,7 +360,7 @@ impl Connection {
                     return self.reads(bytes, taken, request, now_us);
                 }
                 op::AUTH | op::SASL => {
-                    // The writes so far are judged by who it was when they came.
+                    // The writes so far are checked with the client's identities when they came.
                     self.hand_over(batch);
                     if let Err(need) = self.identify(header, request.body()) {
                         return (taken, Some(need));
@@ -377,7 +378,7 @@ impl Connection {
         }
     }
 
-    /// Whether the next write may go on its way.
+    /// Whether the next write may be handed to `replica`.
     ///
     /// Source: `ZooKeeperServer.shouldThrottle`, `RequestThrottler`.
     fn admit(&mut self, request: Request<'_>, batch: &Option<Batch>, now_us: u64) -> Admission {
@@ -389,12 +390,12 @@ impl Connection {
         if throttle.makes_all_wait(limits, batched) {
             self.counts.stalls += u64::from(self.stalled_us.is_none());
             self.stalled_us.get_or_insert(now_us);
-            // What is in hand is not on its way yet, and would wait for itself.
+            // The batch is not handed over yet, and would wait for itself.
             self.wants_relief = batched.requests == 0;
             return Admission::Later(if self.wants_relief { Need::Relief } else { Need::Turn });
         }
         if let Some(since_us) = self.stalled_us.take() {
-            // One that comes too late is told so by `replica`.
+            // If the session's end is decided, `replica` answers the request.
             let _late = self.heard(now_us);
             let waited_us = now_us.saturating_sub(since_us);
             if limits.drops_late && waited_us > u64::from(self.timeout_ms.unsigned_abs()) * 1000 {
@@ -407,7 +408,7 @@ impl Connection {
         if !self.late {
             return Admission::Now;
         }
-        // Told in its place among the answers, like a read.
+        // Refused in its place among the answers, like a read.
         if self.outstanding() > 0 {
             return Admission::Later(Need::Answer);
         }
@@ -423,7 +424,7 @@ impl Connection {
         Admission::Refused
     }
 
-    /// Sends the writes so far on their way.
+    /// Hands the writes so far to `replica`.
     fn hand_over(&mut self, batch: &mut Option<Batch>) {
         let Some(batch) = batch.take() else { return };
         self.shared.throttle.begin(batch.load());
@@ -444,7 +445,7 @@ impl Connection {
         let large_bytes = if large { frame.len() as u32 } else { 0 };
         self.counts.received(frame.len());
         self.asked += 1;
-        // One that comes too late is told so by `replica`.
+        // If the session's end is decided, `replica` answers the request.
         let _late = self.heard(now_us);
         let body_bytes = (body.len() * 16).min(BATCH_ROOM_MAX.max(body.len()));
         let room = BatchRoom { requests: 16, body_bytes };
@@ -461,12 +462,12 @@ impl Connection {
             is_silent: false,
         });
         if header.kind == op::CLOSE_SESSION {
-            self.phase = Phase::Ending; // What comes behind it is not executed (P-77a).
+            self.phase = Phase::Ending; // Requests after it are not executed (P-77a).
         }
     }
 
-    /// Whether such a read, so many bytes behind the front of the input, has to wait for a silent sync. A server that
-    /// only reads has no leader to ask, and says so to its clients.
+    /// Whether a read, at this place in the input, has to wait for a silent sync. A read-only server has no leader to ask,
+    /// and tells its clients that it is read-only.
     fn is_uncovered(&self, kind: i32, at: usize) -> bool {
         self.shared.limits.linearizable_reads
             && self.covered <= at
@@ -489,7 +490,7 @@ impl Connection {
         });
     }
 
-    /// What goes to `replica` at the end of this turn.
+    /// The batch that goes to `replica` at the end of this turn.
     fn batch<'b>(
         &self,
         session: SessionId,
@@ -504,10 +505,10 @@ impl Connection {
         })
     }
 
-    /// One hold of the shared lock: values, watches left and places of the replies are one critical section.
-    ///
-    /// * `from`: where in `bytes` they begin.
-    /// * `first`: the first of them. Returns where in `bytes` those end that were served.
+    /// Serves reads under one hold of the shared lock: values, watches and the places of the replies are one critical
+    /// section.
+    /// * `from`: where in `bytes` the reads begin.
+    /// * `first`: the first of the reads. Returns where in `bytes` the served reads end.
     fn reads<'b>(
         &mut self,
         bytes: &'b [u8],
@@ -517,10 +518,10 @@ impl Connection {
     ) -> (usize, Option<Need>) {
         let shared = self.shared.clone();
         let tree = shared.state.tree.read();
-        // What apply has put there until now stands before what is read now. It can add nothing while we hold the lock.
+        // What apply has put into the outbox until now comes before these reads. It can add nothing while this lock is held.
         self.collect();
         if self.known.end != End::Open {
-            return (from, None); // The caller looks again, and finds it.
+            return (from, None); // The caller checks again, and finds the end.
         }
         if !self.heard(now_us) {
             return (from, Some(Need::Answer)); // Its session is about to be closed, and the connection with it.
@@ -568,14 +569,14 @@ impl Connection {
         (taken, need)
     }
 
-    /// `false`: too late.
+    /// Notes that the client was heard. `false`: too late, the session's end is decided.
     ///
-    /// * `now_us`: when the request was read; ticks may be behind, as after the process was stopped.
+    /// * `now_us`: when the request was read; ticks may be counted later, as after the process was stopped.
     pub(super) fn heard(&self, now_us: u64) -> bool {
         self.conn.heard(self.shared.ms_at(now_us))
     }
 
-    /// The connection is no more: its watches go, then its number.
+    /// The connection has ended: its watches are removed, then its id is freed.
     pub fn end(&mut self) {
         let mut wakers = Vec::new();
         self.conn.keep_waiting(false);

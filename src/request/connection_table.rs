@@ -1,4 +1,4 @@
-//! The client connections of this server, by the watcher id under which they leave watches.
+//! The client connections of this server, by the watcher id under which they set watches.
 
 use super::Conn;
 use crate::model::sync::{Arc, RwLock};
@@ -45,7 +45,7 @@ impl Conns {
         self.places.read().conns.iter().flatten().cloned().collect()
     }
 
-    /// The connections at the next `max` places from `at` on, which is moved behind them; `None` if there are no more places.
+    /// The connections at the next `max` places from `at` on, which is moved past them; `None` if there are no more places.
     pub fn next(&self, at: &mut usize, max: usize) -> Option<Vec<Arc<Conn>>> {
         let places = self.places.read();
         let end = places.conns.len().min(*at + max);

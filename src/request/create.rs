@@ -9,7 +9,7 @@ use crate::tree::digest::StatPart;
 use crate::tree::txn::{CreateKind, write};
 use std::sync::Arc;
 
-/// What a create comes down to.
+/// What kind of znode a create makes.
 #[derive(Debug, Eq, PartialEq)]
 struct Mode {
     kind: CreateKind,
@@ -120,7 +120,7 @@ mod tests {
 
     // rows: P-38
     #[test]
-    fn the_operation_decides_the_kind_and_the_flags_the_number() {
+    fn znode_kind_follows_the_operation_and_sequence_number_the_flags() {
         let made = |kind, sequential| Ok(Mode { kind, sequential });
         assert_eq!(mode(op::CREATE, 4, NO_TTL, false), made(CreateKind::Persistent, false));
         for (flags, sequential) in [(4, false), (0, false), (1, false), (2, true), (3, true)] {
@@ -137,7 +137,7 @@ mod tests {
 
     // rows: P-39
     #[test]
-    fn a_ttl_is_within_its_forty_bits() {
+    fn create_ttl_is_refused_when_the_ttl_is_outside_of_forty_bits() {
         let made = |ttl, sequential| Ok(Mode { kind: CreateKind::Ttl(ttl), sequential });
         assert_eq!(mode(op::CREATE_TTL, 5, 1, true), made(1, false));
         assert_eq!(mode(op::CREATE_TTL, 6, TTL_MAX_MS, true), made(TTL_MAX_MS, true));

@@ -1,6 +1,6 @@
 //! Bytes of another protocol, on the client port or another one.
 
-/// A protocol that people aim at this port by mistake.
+/// A protocol that clients send to this port by mistake.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Foreign {
     Http,
@@ -19,7 +19,7 @@ const HTTP_ANSWER: &[u8] =
 const TLS_ANSWER: &[u8] = &[21, 3, 3, 0, 2, 2, 40];
 
 impl Foreign {
-    /// The protocol that a connection begins with. Only for what can be no frame: a client may send frames as long as
+    /// The protocol that a connection begins with. Only for bytes that can be no frame: a client may send frames as long as
     /// `jute.maxbuffer` allows, and each of these is a length of at least 369,000,000.
     pub fn recognise(head: [u8; 4]) -> Option<Self> {
         match head {
@@ -30,7 +30,7 @@ impl Foreign {
         }
     }
 
-    /// What such a client understands.
+    /// An answer that such a client understands.
     pub const fn answer(self) -> &'static [u8] {
         match self {
             Self::Http => HTTP_ANSWER,

@@ -34,7 +34,7 @@ pub struct FrameSizes {
 }
 
 impl Tally {
-    /// Counts a frame. Source: `ServerCnxn.serialize` and who adds up what it returns, ZooKeeper 3.9.5.
+    /// Counts a frame. Source: `ServerCnxn.serialize` and its callers, which add up what it returns, ZooKeeper 3.9.5.
     pub(super) fn note(&mut self, kind: FrameKind, len: usize) {
         self.packets += 1;
         match kind {
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_kind_counts_as_java_counts_it() {
+    fn each_kind_of_frame_counts_as_in_java() {
         let mut tally = Tally::default();
         tally.note(FrameKind::Welcome, 37);
         assert_eq!((tally.packets, tally.sizes), (1, None));

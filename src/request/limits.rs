@@ -1,4 +1,4 @@
-//! The settings that bound what clients may ask for and how they show who they are.
+//! The settings that limit clients' requests, and the authentication schemes.
 
 use super::blue_throttle::Connects;
 

@@ -16,12 +16,12 @@ impl Ahead {
         Self { ids: [NO_NODE; AHEAD_MAX], count: 0, next: 0 }
     }
 
-    /// For the request at the front of `input`; [`NO_NODE`] says nothing. To be asked once for each request in turn,
-    /// under one hold of the tree's lock.
+    /// The likely znode of the request at the front of `input`; [`NO_NODE`]: unknown. To be called once for each request in
+    /// turn, under one hold of the tree's lock.
     pub fn next(&mut self, tree: &Tree, input: &[u8]) -> NodeId {
         if self.next == self.count {
             let (paths, count) = paths(input);
-            // A single one gains nothing.
+            // A single look-up gains nothing.
             self.ids =
                 if count > 1 { tree.look_ahead(&paths, count) } else { [NO_NODE; AHEAD_MAX] };
             (self.count, self.next) = (count.max(1), 0);
@@ -32,16 +32,16 @@ impl Ahead {
 }
 
 impl Batch {
-    /// Brings closer what preparing and applying the requests from number `first` on will look at: [`AHEAD_MAX`] of them.
+    /// Prefetches what preparing and applying the requests from number `first` on will read: [`AHEAD_MAX`] of them.
     pub fn look_ahead(&self, tree: &Tree, first: usize) {
         let Some(requests) = self.requests.get(first..).filter(|requests| requests.len() > 1)
         else {
-            return; // A single one gains nothing.
+            return; // A single look-up gains nothing.
         };
         let mut start = first.checked_sub(1).map_or(0, |before| self.requests[before].end);
         let mut paths: [&[u8]; AHEAD_MAX] = [&[]; AHEAD_MAX];
         for (path, asked) in paths.iter_mut().zip(requests) {
-            // Of most writes the path comes first; whatever comes first of the others is no path, and not found.
+            // Most writes begin with the path; what the others begin with is no path, and is not found.
             *path = split(&self.bytes[start..asked.end]).map_or(&[], |(path, _)| path);
             start = asked.end;
         }
@@ -49,7 +49,7 @@ impl Batch {
     }
 }
 
-/// Paths of the whole requests at the front of `input`, empty for those that are no look-up.
+/// Paths of the whole requests at the front of `input`, empty for requests that look no path up.
 fn paths(mut input: &[u8]) -> ([&[u8]; AHEAD_MAX], usize) {
     let mut paths: [&[u8]; AHEAD_MAX] = [&[]; AHEAD_MAX];
     for (at, path) in paths.iter_mut().enumerate() {
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn each_request_gets_its_own_znode() {
+    fn look_ahead_gives_each_request_its_own_znode() {
         let tree = Tree::new(Options::default());
         let there = ["/zookeeper", "/", "/missing", "/zookeeper/quota"];
         // More than are looked up at once, with requests in between that look nothing up.
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn any_bytes_are_taken() {
+    fn look_ahead_accepts_any_bytes() {
         let tree = Tree::new(Options::default());
         let negative = frame(op::GET_DATA, &[0xff; 8]);
         let too_long = frame(op::GET_DATA, b"\0\0\x01\0/a");

@@ -15,12 +15,12 @@ const READ_REPLY_MAX: usize = 64 << 20;
 /// So is a multiRead whose parts after the first are more work, some 20 ms: all parts are of one zxid, so they are read
 /// under one hold of the lock. As many parts as the default frame holds are less.
 const READ_WORK_MAX: usize = 4_000_000;
-/// Type of the header behind the last part.
+/// Type of the header after the last part.
 const END: i32 = -1;
 
 impl Preparation<'_> {
-    /// Judges part after part, each by what those before it leave behind. One refused part and nothing has happened:
-    /// the entry then holds real transactions up to it, its own code, and -2 for the rest (P-64, P-66).
+    /// Prepares part after part, each on the changes of the parts before it. If one part is refused, nothing changes: the
+    /// entry then holds transactions up to that part, its code, and -2 for the rest (P-64, P-66).
     ///
     /// # Errors
     /// -5 for the whole: it has grown too long, or a quota can't be read, which in Java is no refusal of one part.
@@ -99,7 +99,7 @@ fn put_end(to: &mut Vec<u8>) {
 }
 
 impl Reading<'_> {
-    /// Answers each part by itself. What is no read, or has no path, ends the answer there and makes it -5 (P-26).
+    /// Answers each part by itself. A part that is no read, or has no path, ends the answer there and makes it -5 (P-26).
     pub(super) fn multi_read(
         &self,
         header: ReplyHeader,
@@ -164,7 +164,7 @@ impl Reading<'_> {
         Ok(())
     }
 
-    /// About how long a part's answer is: what can be large about it.
+    /// About how long a part's answer is: what can be large in it.
     fn len_of(&self, kind: i32, id: NodeId) -> usize {
         let znode = self.tree.znode(id);
         if kind == op::GET_DATA {

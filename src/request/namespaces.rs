@@ -2,7 +2,7 @@
 
 use crate::model::path;
 
-/// A connection keeps the names of this many between two turns: most clients have one.
+/// Names that a connection keeps between two turns: most clients use one namespace.
 const KEPT: usize = 4;
 
 /// Bytes per namespace since they were last published. Nothing is allocated for a name that came before.
@@ -11,11 +11,11 @@ pub struct Namespaces {
     all: Vec<Namespace>,
 }
 
-/// One of them.
+/// The reads or writes in one namespace.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Namespace {
     pub name: Box<str>,
-    /// Reads or writes; 0 for one that is only kept for its name.
+    /// Reads or writes; 0 if only the name is kept.
     pub count: u64,
     pub sum_bytes: u64,
     pub min_bytes: u64,
@@ -43,7 +43,7 @@ impl Namespaces {
         space.max_bytes = space.max_bytes.max(bytes);
     }
 
-    /// Hands out all that has been counted, and starts anew.
+    /// Hands out all that has been counted, and sets the counts to 0.
     pub fn publish(&mut self, mut sink: impl FnMut(&Namespace)) {
         for space in &mut self.all {
             if space.count > 0 {
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_count_under_their_first_name() {
+    fn namespaces_count_paths_under_their_first_name() {
         let mut spaces = Namespaces::default();
         for (path, bytes) in [("/app", 6), ("/app/a/b", 2), ("/", 9), ("", 9), ("/\u{e9}", 0)] {
             spaces.note(path, bytes);

@@ -1,4 +1,4 @@
-//! What goes to a client: the only queue there is, filled by reads and by `replica`, emptied by `net`.
+//! The bytes for a client: a connection's only queue, filled by reads and by `replica`, emptied by `net`.
 
 use super::ConnStats;
 use super::frame_counts::{FrameKind, Tally};
@@ -12,7 +12,7 @@ use jute::proto::ReplyHeader;
 use std::sync::Arc;
 use std::task::Waker;
 
-/// Events a client has not fetched may fill its outbox to this many times the largest frame; then it is closed.
+/// Events that a client has not read may fill its outbox to this many times the largest frame; then it is closed.
 const EVENT_FRAMES_MAX: usize = 4;
 
 /// A frame's length is an i32.
@@ -31,7 +31,7 @@ pub struct Outgoing {
     /// Pieces to be sent in between: each stands before `bytes[at]`, in rising order of `at`.
     pub shared: Vec<(usize, Bytes)>,
     shared_len: usize,
-    /// What all this is made of.
+    /// Counts of the frames in it.
     pub tally: Tally,
 }
 
@@ -54,7 +54,7 @@ impl Outgoing {
         self.bytes.is_empty() && self.shared.is_empty()
     }
 
-    /// Puts a piece behind everything so far.
+    /// Appends a piece.
     pub fn share(&mut self, piece: Bytes) {
         self.shared_len += piece.len();
         self.shared.push((self.bytes.len(), piece));
@@ -67,7 +67,7 @@ impl Outgoing {
         self.tally = Tally::default();
     }
 
-    /// Takes all of `other` behind what is here.
+    /// Appends all of `other`, and leaves it empty.
     pub fn append(&mut self, other: &mut Self) {
         if self.is_empty() && self.bytes.capacity() == 0 {
             std::mem::swap(self, other);
@@ -137,18 +137,18 @@ impl Outgoing {
     }
 }
 
-/// A connection as others see it: where its answers go, and who it is.
+/// A connection as other tasks and threads see it: its outbox, and its client's identities.
 pub struct Conn {
     pub id: WatcherId,
     pub peer: SocketAddr,
     /// The connect request had the readOnly byte, so the answer has it too (P-11).
     wants_read_only: AtomicU64,
-    /// Monotonic milliseconds of the last sign of life.
+    /// Monotonic milliseconds at which the client was last heard.
     heard_ms: AtomicU64,
     /// A request of the client has come and waits for this server; the connection is not read meanwhile.
     is_kept_waiting: AtomicU64,
     outbox: Mutex<Outbox>,
-    /// Replaced as a whole, so that whoever judges by it holds one state of it.
+    /// The client's identities. Replaced as a whole, so that each check uses one state of them.
     who: Mutex<Arc<[Identity]>>,
     /// Monotonic milliseconds at which it was accepted.
     pub opened_ms: u64,
@@ -201,20 +201,20 @@ impl Conn {
         }
     }
 
-    /// Who this connection has shown to be, until now.
+    /// The identities that the client has authenticated so far.
     pub fn who(&self) -> Arc<[Identity]> {
         self.who.lock().clone()
     }
 
-    /// Its own machine alone says who it is from here on.
+    /// Replaces the client's identities; only the connection's own machine does.
     pub(super) fn set_who(&self, who: Arc<[Identity]>) {
         *self.who.lock() = who;
     }
 
-    /// Notes a sign of life. `false`: it came too late, the session's end is decided.
+    /// Notes that the client was heard. `false`: too late, the session's end is decided.
     pub fn heard(&self, now_ms: u64) -> bool {
         let before = self.heard_ms.load(Ordering::Relaxed);
-        // Only the connection's own task and the one who ends it change it.
+        // Only the connection's own task and the thread that ends the session change it.
         let after = now_ms.max(before);
         before & ENDED == 0
             && self
@@ -223,7 +223,7 @@ impl Conn {
                 .is_ok()
     }
 
-    /// Decides the end of a session that was last heard of at `heard_ms`: either this, or a later sign of life (P-21).
+    /// Decides the end of a session that was last heard at `heard_ms`. `false`: it was heard again (P-21).
     pub(super) fn end_unless_heard(&self, heard_ms: u64) -> bool {
         let ended = heard_ms | ENDED;
         self.heard_ms
@@ -231,22 +231,24 @@ impl Conn {
             .is_ok()
     }
 
-    /// Monotonic milliseconds of the last sign of life.
+    /// Monotonic milliseconds at which the client was last heard.
     pub fn heard_ms(&self) -> u64 {
         self.heard_ms.load(Ordering::Relaxed) & !ENDED
     }
 
-    /// * `waits`: a request of the client waits for this server, and the connection is not read: its client may say that it lives,
-    ///   and is not heard.
+    /// Notes whether the client is kept waiting.
+    ///
+    /// * `waits`: a request of the client waits for this server, and the connection is not read: pings of the client may
+    ///   have come, and are not heard.
     pub(super) fn keep_waiting(&self, waits: bool) {
         // Only the connection's own task changes it, and hardly ever.
         if self.is_kept_waiting.load(Ordering::Relaxed) != u64::from(waits) {
-            // After the sign of life that the request is, once it is taken.
+            // Stored after `heard_ms`, which the request moves on once it is taken.
             self.is_kept_waiting.store(u64::from(waits), Ordering::Release);
         }
     }
 
-    /// The client counts as heard of. Read it before [`Self::heard_ms`].
+    /// Whether the client is kept waiting, and so counts as heard. Read it before [`Self::heard_ms`].
     pub fn is_kept_waiting(&self) -> bool {
         self.is_kept_waiting.load(Ordering::Acquire) != 0
     }
@@ -264,7 +266,7 @@ impl Conn {
         self.outbox.lock().session
     }
 
-    /// Appends an event that is already a frame. `false`: so much is waiting that the connection was closed.
+    /// Appends an event that is already a frame. `false`: so much is unsent that the connection was closed.
     pub fn push_event(&self, frame: &[u8], frame_max: usize, wakers: &mut Vec<Waker>) -> bool {
         let mut outbox = self.outbox.lock();
         if outbox.end != End::Open {
@@ -281,7 +283,7 @@ impl Conn {
         fits
     }
 
-    /// Writes and syncs that were asked and not answered yet.
+    /// Writes and syncs that were handed over and are not answered yet.
     pub fn outstanding(&self) -> u64 {
         self.stats.figures().asked.saturating_sub(self.outbox.lock().answered)
     }
@@ -296,7 +298,7 @@ impl Conn {
         wakers.extend(outbox.waker.take());
     }
 
-    /// Appends the answer to the connect request; from here on the connection speaks for `session`.
+    /// Appends the answer to the connect request; from here on the connection has `session`.
     pub fn push_welcome(
         &self,
         session: SessionId,
@@ -311,7 +313,7 @@ impl Conn {
         wakers.extend(outbox.waker.take());
     }
 
-    /// Appends a last answer and closes behind it.
+    /// Appends a last answer and closes the connection after it.
     pub fn push_farewell(&self, wakers: &mut Vec<Waker>, answer: impl FnOnce(&mut Outgoing)) {
         let mut outbox = self.outbox.lock();
         if outbox.end == End::Open {
@@ -344,7 +346,7 @@ impl Conn {
         wakers.extend(outbox.waker.take());
     }
 
-    /// Moves what is waiting behind `to`, unless that is `full`.
+    /// Appends what is waiting to `to`, unless that is `full`.
     pub(super) fn take(&self, to: &mut Outgoing, full: bool) -> Found {
         let mut outbox = self.outbox.lock();
         if !full && !outbox.out.is_empty() {

@@ -1,4 +1,4 @@
-//! The tree as it will be once everything proposed is applied: what the next write is judged by (P-66).
+//! The tree as it will be once everything proposed is applied: the next write is checked against it (P-66).
 
 use crate::model::{AccessList, Zxid};
 use crate::tree::digest::{self, StatPart};
@@ -47,7 +47,7 @@ pub(super) struct Pending {
     free: Vec<u32>,
     /// What each proposal changed, in zxid order.
     order: VecDeque<(Zxid, u32)>,
-    /// While a multi is judged: each change with what its slot held before, `None` for a new slot.
+    /// While a multi is prepared: each change with what its slot held before, `None` for a new slot.
     undo: Option<Vec<(u32, Option<Before>)>>,
     counts: ChangeCounts,
     hash: foldhash::fast::FixedState,
@@ -143,7 +143,7 @@ impl Pending {
         }
     }
 
-    /// From here on changes can be taken back, until [`keep`](Self::keep) or [`take_back`](Self::take_back).
+    /// From here on changes can be undone, until [`keep`](Self::keep) or [`take_back`](Self::take_back).
     pub fn mark(&mut self) {
         self.undo = Some(Vec::new());
     }
@@ -184,16 +184,16 @@ impl Pending {
             self.order.pop_front();
             self.counts.forgotten += 1;
             let slot = &self.slots[at as usize];
-            // A later proposal may have changed the path again; then that one's turn will come. A proposal that changed
-            // it twice is met twice, the second time with the slot emptied or already another's.
+            // A later proposal may have changed the path again; the slot is then freed with that one. A proposal that
+            // changed the path twice is met twice, the second time with the slot emptied or already another path's.
             if slot.zxid == zxid && !slot.path_is_free() {
                 self.free_slot(at);
             }
         }
     }
 
-    /// Paths with something proposed; `true` for those that will be `owner`'s then. One that was its ephemeral may be
-    /// deleted by now, and may be there again as somebody else's, or for good.
+    /// Paths with something proposed; `true` for those that `owner` will own then. A znode that was its ephemeral may be
+    /// deleted by then, and may be created again as another session's, or as a persistent one.
     pub fn owned_by(&self, owner: i64) -> impl Iterator<Item = (&str, bool)> {
         let live = self.index.iter().map(|&at| &self.slots[at as usize]);
         let is_owned = move |view: &View| view.stat.ephemeral_owner == owner;

@@ -1,4 +1,4 @@
-//! The password that proves a session is one's own.
+//! The password by which a client proves that a session is its own.
 
 use crate::model::SessionId;
 

@@ -1,6 +1,6 @@
 //! Preparing writes: a request becomes a transaction, or a refusal with a zxid of its own (P-36..P-46, P-69, G-01).
 //!
-//! A write is judged by the tree plus everything proposed before it. The tree digest that it leads to is predicted and
+//! A write is checked against the tree plus everything proposed before it. The tree digest that it leads to is predicted and
 //! goes into its log entry, where apply finds it again (D-68).
 
 use super::access;
@@ -19,7 +19,7 @@ use jute::{Encode, put_i32};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Of a [`TxnDigest`] in an entry.
+/// Bytes of a [`TxnDigest`] in an entry.
 const DIGEST_LEN: usize = 12;
 
 /// What became of a write.
@@ -31,13 +31,13 @@ pub enum Prepared {
     Refused(Code),
 }
 
-/// The judge. Owns the zxids: each one it gives out is proposed.
+/// Prepares writes (ZooKeeper: `PrepRequestProcessor`). Owns the zxids: each one it gives out is proposed.
 pub struct Prep {
     pub(super) pending: Pending,
     last: Zxid,
     /// The zxids of an epoch end with this counter; `None`: a standalone server has no epochs.
     counter_max: Option<u32>,
-    /// Of the tree once everything proposed is applied.
+    /// Digest of the tree once everything proposed is applied.
     pub(super) digest: u64,
     wanted: bool,
     /// A reconfiguration that is proposed and not in the tree.
@@ -92,7 +92,7 @@ impl Prep {
         self.last
     }
 
-    /// Writes that passed a hard limit, by namespace.
+    /// Writes that exceeded a hard quota, by namespace.
     pub const fn quota_refusals(&mut self) -> &mut super::Namespaces {
         self.quota_log.refused()
     }
@@ -101,7 +101,7 @@ impl Prep {
         self.pending.counts()
     }
 
-    /// A refusal with a place in history, for one who waits for it on another server.
+    /// An error transaction, for a client that waits for its answer on another server.
     ///
     /// `None` when there are no zxids left.
     pub fn refuse(&mut self, asker: &Asker<'_>, code: Code, to: &mut Vec<u8>) -> Option<Zxid> {
@@ -117,7 +117,7 @@ impl Prep {
         Some(zxid)
     }
 
-    /// A transaction that changes nothing and answers nobody; `None` when there are no zxids left.
+    /// A transaction that changes nothing and answers no client; `None` when there are no zxids left.
     pub fn nothing(&mut self, wall_ms: i64, to: &mut Vec<u8>) -> Option<Zxid> {
         let zxid = self.next_zxid()?;
         let zxid_raw = zxid.to_wire();
@@ -133,7 +133,7 @@ impl Prep {
         self.pending.applied(through);
     }
 
-    /// Judges one write and appends its log entry to `to`.
+    /// Prepares one write and appends its log entry to `to`.
     ///
     /// `None` when there are no zxids left.
     pub fn prepare(
@@ -170,7 +170,7 @@ impl Prep {
             }
             Ok(()) => {}
             Err(code) => {
-                // Refused, but it happened: it has its place in history, and no digest.
+                // A refused write has a place in the history too: an error transaction, without a digest.
                 to.truncate(start);
                 write_refusal(to, TxnHeader { kind: op::ERROR, ..header }, code);
             }
@@ -179,7 +179,7 @@ impl Prep {
     }
 }
 
-/// Whether a write makes an ephemeral znode, so that its session has to be known to all.
+/// Whether a write makes an ephemeral znode, so that its session has to be global.
 ///
 /// Source: `QuorumZooKeeperServer.checkUpgradeSession`.
 pub fn creates_ephemeral(kind: i32, body: &[u8]) -> bool {
@@ -192,7 +192,7 @@ pub fn creates_ephemeral(kind: i32, body: &[u8]) -> bool {
     }
 }
 
-/// Whether the body of a write can be read, so that some leader may judge it.
+/// Whether the body of a write can be read, so that a leader can prepare it.
 pub fn is_readable(kind: i32, body: &[u8]) -> bool {
     Write::decode(kind, body).is_some()
 }
@@ -214,9 +214,9 @@ pub(super) struct Preparation<'j> {
     pub(super) zxid: Zxid,
     /// Where its log entry is written.
     pub to: &'j mut Vec<u8>,
-    /// Where it begins there.
+    /// Where the entry begins in `to`.
     start: usize,
-    /// Without the digest.
+    /// The entry gets no digest.
     bare: bool,
 }
 
@@ -260,7 +260,7 @@ impl Preparation<'_> {
         Ok(())
     }
 
-    /// Judged anew: what is pending may have brought the znode back to life since it was found empty and old enough.
+    /// Checked again: pending changes may have used the znode since it was found empty and old enough.
     fn delete_container(&mut self, path: Option<&str>) -> Result<(), Code> {
         let path = path.ok_or(Code::MARSHALLING_ERROR)?;
         let parent_path =
@@ -340,7 +340,7 @@ impl Preparation<'_> {
         self.fits()?;
         let before = self.digest_of(&node, path);
         node.stat.aversion = aversion;
-        // Writes behind this one are judged by the new list, where Java waits until it is applied (G-17).
+        // Writes after this one are checked with the new list; in Java only once it is applied (G-17).
         node.acl = acl.map_or(AclOf::Table(AclId::OPEN), |acl| AclOf::Own(Arc::new(acl.into())));
         self.put(path, before, Some(node));
         Ok(())
@@ -362,8 +362,8 @@ impl Preparation<'_> {
             let list = self.to.len();
             write::close_session(self.to, &paths);
             if self.fits().is_err() {
-                // Java could not read so long an entry again, nor one without a list but with a digest. Without both it
-                // is what servers of old wrote, and apply finds the znodes by their owner.
+                // Java could not read so long an entry again, nor one without a list but with a digest. Without both it is
+                // what old servers wrote, and apply finds the znodes by their owner.
                 self.to.truncate(list);
                 self.bare = true;
             }
@@ -384,7 +384,7 @@ impl Preparation<'_> {
         }
     }
 
-    /// Refuses an entry that would be too long to be read again. Asked before anything is noted as changed.
+    /// Refuses an entry that would be too long to be read again. Called before anything is noted as changed.
     pub(super) fn fits(&self) -> Result<(), Code> {
         let len = self.to.len() - self.start + DIGEST_LEN;
         if len > self.prep.rules.entry_max { Err(Code::MARSHALLING_ERROR) } else { Ok(()) }

@@ -4,9 +4,10 @@ use super::prep::Preparation;
 use crate::model::Code;
 
 impl Preparation<'_> {
-    /// Refuses what would pass a hard limit, if quotas are enforced at all, and logs what passes any.
+    /// Refuses a write that would exceed a hard limit, if quotas are enforced at all, and logs a write that exceeds any
+    /// limit.
     ///
-    /// Limits that can't be read refuse too, with -5.
+    /// Limits that can't be read refuse writes too, with -5.
     pub(super) fn check_quota(&mut self, path: &str, count: i64, bytes: i64) -> Result<(), Code> {
         if !self.prep.rules.enforces_quota {
             return Ok(());

@@ -3,7 +3,7 @@
 use super::namespaces::Namespaces;
 use crate::tree::Exceeded;
 
-/// The same line is logged this often at the most.
+/// The same excess is logged this often at the most.
 const LOG_EVERY_MS: i64 = 60_000;
 
 /// The last logged excess, so that a client that repeats a write does not fill the log.

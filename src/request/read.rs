@@ -1,4 +1,4 @@
-//! What is answered under the shared lock: reads and pings; watches that clients bring are in `watches`.
+//! Requests that are answered under the shared lock: reads and pings; those about watches are in `watches`.
 
 use super::begun::{Begun, EphemeralList};
 use super::frame_counts::FrameKind;
@@ -15,22 +15,22 @@ use std::collections::BTreeMap;
 /// What Java adds for the stat: six longs and five ints.
 const STAT_BYTES: usize = 6 * 8 + 5 * 4;
 
-/// Access lists up to this length are judged at each read, which costs nothing to speak of...
+/// Access lists up to this length are checked at each read, which costs very little...
 const LONG_LIST: usize = 16;
 /// ...unless they are compared with so many identities.
 const MANY_IDENTITIES: usize = 8;
 /// One hold of the lock does about a millisecond's work, in comparisons of an entry of an access list. Replies are bounded
 /// apart from that, in number and bytes.
 const HOLD_WORK_MAX: usize = 200_000;
-/// A part of a multiRead is as much work as this many comparisons,
+/// Work of a part of a multiRead, in such comparisons.
 pub(super) const PART_WORK: usize = 50;
-/// and so is a path of a setWatches, which is looked up and entered among the watches,
+/// Work of a path of a setWatches, which is looked up and entered among the watches.
 pub(super) const WATCH_WORK: usize = 100;
-/// an ephemeral znode in a list of them,
+/// Work of an ephemeral znode in a list of them.
 const EPHEMERAL_WORK: usize = 25;
-/// the name of a child in a multiRead,
+/// Work of the name of a child in a multiRead.
 pub(super) const CHILD_WORK: usize = 5;
-/// and so many bytes that are hashed or copied.
+/// Bytes that are hashed or copied as one comparison's work.
 pub(super) const BYTES_PER_WORK: usize = 64;
 
 /// What the reads of one hold of the lock share.
@@ -50,7 +50,7 @@ impl Hold {
         self.work.get()
     }
 
-    /// Whether other connections have their turn before the next read.
+    /// Whether this hold's work is used up: other connections have their turn before the next read.
     pub const fn is_spent(&self) -> bool {
         HOLD_WORK_MAX <= self.work.get()
     }
@@ -92,7 +92,7 @@ pub(super) struct Reading<'h> {
 }
 
 impl Reading<'_> {
-    /// Answers one request. An undecodable body is -5 and costs the client nothing else (P-09a).
+    /// Answers one request. An undecodable body is answered -5 and has no other effect (P-09a).
     ///
     /// `false`: not answered yet, `begun` holds how far it came; the same request is to be served in another hold.
     pub fn serve(
@@ -216,7 +216,7 @@ impl Reading<'_> {
         })
     }
 
-    /// Who may not administer the znode sees whose entries there are, but no password hashes (P-45).
+    /// A client without ADMIN sees whose entries there are, but no password hashes (P-45).
     fn get_acl(&self, header: ReplyHeader, body: &[u8], out: &mut Outgoing) -> Result<(), Code> {
         let path: Ustring<'_> = decode(body)?;
         let id =
@@ -250,7 +250,7 @@ impl Reading<'_> {
         Ok(())
     }
 
-    /// Of this session only. The prefix is a plain one, not a path; none or `/` asks for all (P-60b).
+    /// Lists ephemeral znodes of this session only. The prefix is a plain one, not a path; none or `/` asks for all (P-60b).
     fn get_ephemerals(
         &self,
         header: ReplyHeader,
@@ -260,7 +260,7 @@ impl Reading<'_> {
     ) -> Result<bool, Code> {
         let prefix: Ustring<'_> = decode(body)?;
         let prefix = prefix.as_deref().unwrap_or_default();
-        // What Java trims: all up to the space.
+        // Java trims all characters up to the space.
         let wants_all = matches!(prefix.trim_matches(|c| c <= ' '), "" | "/");
         let session = self.conn.session().map_or(0, |session| session.0);
         let mut list = match begun.take() {
@@ -347,7 +347,7 @@ impl Reading<'_> {
         if may { Ok(()) } else { Err(Code::NO_AUTH) }
     }
 
-    /// A long list is asked once in a hold of the lock, whatever the number of reads.
+    /// A long list is checked once in a hold of the lock, whatever the number of reads.
     fn long_list(&self, acl: AclId, permits: impl FnOnce() -> bool) -> bool {
         *self.hold.long_lists.borrow_mut().entry(acl).or_insert_with(|| {
             let len = self.tree.acl(acl).len();

@@ -7,7 +7,7 @@ use crate::model::{ChangeError, Code, Role, View, ViewError, perms};
 use crate::tree::txn::write;
 use jute::proto::ReconfigRequest;
 
-/// Where the configuration stands.
+/// The znode of the configuration.
 const PATH: &str = "/zookeeper/config";
 
 impl Preparation<'_> {
@@ -30,7 +30,7 @@ impl Preparation<'_> {
             && !rules.many_addresses
         {
             tracing::warn!(
-                target: crate::model::STRANGERS, server = member.id.0,
+                target: crate::model::STRANGERS, server_id = member.id.0,
                 "reconfiguration refused: multiAddress.enabled is not set"
             );
             return Err(Code::BAD_ARGUMENTS);
@@ -39,7 +39,7 @@ impl Preparation<'_> {
         if view.voters().count() < voters_min {
             tracing::warn!(
                 target: crate::model::STRANGERS, voters_min,
-                "reconfiguration refused: too few of the members would vote"
+                "reconfiguration refused: it has too few voters"
             );
             return Err(Code::BAD_ARGUMENTS);
         }
@@ -47,7 +47,7 @@ impl Preparation<'_> {
             let synced: Vec<i64> = ensemble.synced.iter().map(|id| id.0).collect();
             tracing::warn!(
                 target: crate::model::STRANGERS, ?synced,
-                "reconfiguration refused: who follows now is no quorum of the new voters"
+                "reconfiguration refused: the servers in sync are no quorum of the new voters"
             );
             return Err(Code::NEW_CONFIG_NO_QUORUM);
         }
@@ -72,7 +72,7 @@ impl Preparation<'_> {
     }
 }
 
-/// The configuration that is asked for, whole or by what changes.
+/// The requested configuration, given as a whole or as changes.
 fn wanted(now: &View, request: &ReconfigRequest<'_>, needs_two_voters: bool) -> Result<View, Code> {
     if let Some(text) = request.new_members.as_deref() {
         return View::parse(&text.replace(',', "\n"))
@@ -82,7 +82,7 @@ fn wanted(now: &View, request: &ReconfigRequest<'_>, needs_two_voters: bool) -> 
             })
             .and_then(|view| {
                 let observes = view.members.values().any(|member| member.role == Role::Observer);
-                // Java's reader of configurations fails here, before anybody counts.
+                // Java's parser of configurations fails here, before the voters are counted.
                 if view.voters().count() == 1 && observes && needs_two_voters {
                     return Err(Code::MARSHALLING_ERROR);
                 }
@@ -94,14 +94,14 @@ fn wanted(now: &View, request: &ReconfigRequest<'_>, needs_two_voters: bool) -> 
     now.changed(leaving.unwrap_or(""), joining.unwrap_or("")).map_err(|error| {
         tracing::warn!(target: crate::model::STRANGERS, %error, "reconfiguration refused");
         match error {
-            // Java does not expect them.
+            // Java does not expect this error.
             ChangeError::Number(_) => Code::MARSHALLING_ERROR,
             _ => Code::BAD_ARGUMENTS,
         }
     })
 }
 
-/// Java's two ways to fail: the text is refused, or reading it fails where nobody expects it.
+/// Java's two ways to fail: the text is refused, or parsing it throws an unexpected exception.
 fn code_of_text(error: &ViewError, text: &str) -> Code {
     match error {
         ViewError::Name { .. } | ViewError::Unicode { .. } => Code::MARSHALLING_ERROR,

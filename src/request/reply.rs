@@ -10,12 +10,12 @@ use jute::{Encode, put_frame, put_i32, put_string};
 /// Keeper state of every event a server sends: SyncConnected (P-31).
 const SYNC_CONNECTED: i32 = 3;
 
-/// A reply; `body` runs only for a success. One that no length field holds is answered -5.
+/// A reply; `body` runs only for a success. A reply too long for its length field is answered -5.
 pub fn reply(out: &mut Outgoing, header: ReplyHeader, body: impl FnOnce(&mut Vec<u8>)) {
     put(out, FrameKind::Answer, header, body);
 }
 
-/// A reply whose bytes Java does not count: to a ping, to an identification, to what is not served.
+/// A reply whose bytes Java does not count: to a ping, to an authentication request, to an operation that is not served.
 pub(super) fn put_uncounted(
     out: &mut Outgoing,
     header: ReplyHeader,
@@ -52,9 +52,9 @@ pub fn path_and_stat(to: &mut Vec<u8>, path: Option<&str>, stat: Option<&Stat>) 
     }
 }
 
-/// A watch event as a frame: encoded once, shared by all who watch (P-29).
+/// A watch event as a frame: encoded once, shared by all watchers (P-29).
 ///
-/// * `zxid`: of the transaction; -1 for what `setWatches` finds missed.
+/// * `zxid`: of the transaction; -1 for an event that `setWatches` finds missed.
 pub fn event(to: &mut Vec<u8>, zxid: i64, kind: EventKind, path: &str) {
     put_frame(to, |to| {
         header(xid::NOTIFICATION, zxid, Code::OK).encode(to);
@@ -64,7 +64,7 @@ pub fn event(to: &mut Vec<u8>, zxid: i64, kind: EventKind, path: &str) {
     });
 }
 
-/// The same for one client alone, who is told what it missed.
+/// The same for one client alone, which missed the event.
 pub(super) fn missed(out: &mut Outgoing, kind: EventKind, path: &str) {
     let from = out.bytes.len();
     event(&mut out.bytes, -1, kind, path);
@@ -73,7 +73,7 @@ pub(super) fn missed(out: &mut Outgoing, kind: EventKind, path: &str) {
 
 /// Answer to a connect request (P-11); session 0 with timeout 0 says "expired" (P-17).
 ///
-/// * `read_only_flag`: the client sent the byte, so it gets one. `read_only`: this server only reads.
+/// * `read_only_flag`: the client sent the byte, so it gets one. `read_only`: this server is read-only.
 pub fn welcome(
     out: &mut Outgoing,
     session: SessionId,
@@ -93,7 +93,7 @@ pub fn welcome(
         };
         response.encode(to);
         if !read_only_flag {
-            to.pop(); // The byte at the end, which a client of old would take for the next frame.
+            to.pop(); // The byte at the end, which an old client would take for the next frame.
         }
     });
     out.noted(FrameKind::Welcome, from);

@@ -1,19 +1,19 @@
-//! Which sessions live, who speaks for them, and when they expire (P-21, P-22).
+//! Which sessions are valid, which connections own them, and when they expire (P-21, P-22).
 
 use super::Conn;
 use crate::model::sync::Arc;
 use crate::model::{Code, SessionId};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Who speaks for a session.
+/// The owner of a session, whose requests are accepted.
 #[derive(Clone, Default)]
 pub enum Owner {
-    /// Whoever asks first.
+    /// None yet: the first connection that sends a request becomes the owner.
     #[default]
     Nobody,
-    /// The last connection even after it went.
+    /// The last connection, even after it has ended.
     Conn(Arc<Conn>),
-    /// A client of another server; that server's link to this one.
+    /// A client of another server; the number of that server's learner connection.
     Elsewhere(u64),
 }
 
@@ -35,21 +35,21 @@ impl Owner {
 /// A session this server keeps.
 pub struct Session {
     pub timeout_ms: i32,
-    /// Whose requests count.
+    /// The owner, whose requests are accepted.
     owner: Owner,
-    /// The connection here that spoke for it until it went to another server. It may not write, and may ping: its client may
-    /// be here after all, and the other server have read late that it came.
+    /// The connection to this server that owned it until it moved to another server. It may not write, and may ping: its
+    /// client may be here after all, if the other server has read late that it came.
     left: Option<Arc<Conn>>,
-    /// Monotonic milliseconds; what `conn` heard later counts too.
+    /// Monotonic milliseconds; what the owner's connection heard later counts too.
     touched_ms: u64,
-    /// When it is looked at next, in monotonic milliseconds; never after the time it is due.
+    /// When the session is checked next, in monotonic milliseconds; never after the time it is due.
     look_ms: u64,
     /// Its closeSession is on its way.
     closing: bool,
 }
 
 impl Session {
-    /// The connection of this server whose being heard of keeps the session alive.
+    /// The connection to this server that keeps the session alive when it is heard.
     fn voice(&self) -> Option<&Arc<Conn>> {
         match &self.owner {
             Owner::Conn(conn) => Some(conn),
@@ -60,14 +60,14 @@ impl Session {
 
 /// All sessions, in buckets by the time they are due.
 ///
-/// Due times are rounded up to the next multiple of the tick time, as Java does. A session is in one bucket and is looked at when
-/// that falls due: if it was heard from since, or has a longer timeout now, it moves to a later one. So a request costs a store to
-/// the connection's clock and nothing here, and a peer that often names another timeout adds nothing.
+/// Due times are rounded up to the next multiple of the tick time, as Java does. A session is in one bucket and is checked
+/// when that falls due: if it was heard since, or has a longer timeout now, it moves to a later one. So a request costs a
+/// store to the connection's clock and nothing here, and a peer that often names another timeout adds nothing.
 ///
 /// Source: `ExpiryQueue`, `SessionTrackerImpl`.
 pub struct Sessions {
     sessions: BTreeMap<SessionId, Session>,
-    /// When each session is looked at; those whose end was decided then are left out.
+    /// When each session is checked; sessions whose end was decided then are left out.
     due: BTreeSet<(u64, SessionId)>,
     interval_ms: u64,
 }
@@ -90,7 +90,7 @@ impl Sessions {
         self.sessions.contains_key(&id)
     }
 
-    /// Every session with the time it expires at unless it is heard from before, in monotonic milliseconds. In no order.
+    /// Every session with the time at which it expires unless it is heard before, in monotonic milliseconds. In no order.
     pub fn dues(&self) -> Vec<(u64, SessionId)> {
         self.sessions.keys().map(|&id| (self.due_ms(id), id)).collect()
     }
@@ -99,7 +99,7 @@ impl Sessions {
         self.sessions.get(&id)
     }
 
-    /// Starts to keep a session; one that is kept already goes on with the new timeout.
+    /// Starts to track a session; a session that is tracked already goes on with the new timeout.
     pub fn track(&mut self, id: SessionId, timeout_ms: i32, owner: Owner, now_ms: u64) {
         let look_ms = self.bucket(now_ms, timeout_ms);
         let session =
@@ -109,7 +109,7 @@ impl Sessions {
         self.due.insert((look_ms, id));
     }
 
-    /// Whoever spoke for it last.
+    /// The connection to this server that owned it last.
     pub fn owner(&self, id: SessionId) -> Option<&Arc<Conn>> {
         match &self.sessions.get(&id)?.owner {
             Owner::Conn(conn) => Some(conn),
@@ -117,7 +117,7 @@ impl Sessions {
         }
     }
 
-    /// Forgets a session. Returns the connection of this server that spoke for it last.
+    /// Forgets a session. Returns the connection to this server that owned it last.
     pub fn remove(&mut self, id: SessionId) -> Option<Arc<Conn>> {
         self.forget(id).and_then(|session| session.owner.conn().or(session.left))
     }
@@ -128,7 +128,7 @@ impl Sessions {
         Some(session)
     }
 
-    /// Notes that another server heard of the session. `false`: there is none, or it is closing.
+    /// Notes that another server touched the session. `false`: there is none, or it is closing.
     pub fn touch(&mut self, id: SessionId, timeout_ms: i32, now_ms: u64) -> bool {
         let Some(session) = self.sessions.get_mut(&id).filter(|session| !session.closing) else {
             return false;
@@ -138,15 +138,15 @@ impl Sessions {
         true
     }
 
-    /// Sessions whose connection here was heard of since `since_ms`, or has a request that waits for this server; with their
-    /// timeouts in milliseconds.
+    /// Sessions whose connection to this server was heard since `since_ms`, or has a request that waits for this server;
+    /// with their timeouts in milliseconds.
     pub fn heard_since(&self, since_ms: u64) -> Vec<(SessionId, i32)> {
         let heard = |session: &Session| matches!(&session.owner, Owner::Conn(conn) if conn.is_kept_waiting() || since_ms <= conn.heard_ms());
         let all = self.sessions.iter().filter(|(_, session)| heard(session));
         all.map(|(&id, session)| (id, session.timeout_ms)).collect()
     }
 
-    /// Forgets a session if `conn` speaks for it.
+    /// Forgets a session if `conn` owns it.
     pub fn leave(&mut self, id: SessionId, conn: &Arc<Conn>) {
         let leaves = |session: &Session| matches!(&session.owner, Owner::Conn(owner) if Arc::ptr_eq(owner, conn));
         if self.sessions.get(&id).is_some_and(leaves) {
@@ -176,7 +176,7 @@ impl Sessions {
         }
     }
 
-    /// Gives the session to another owner. Returns the connection of this server that spoke for it before, if another one of
+    /// Gives the session to another owner. Returns the connection to this server that owned it before, if another one to
     /// this server does now.
     ///
     /// # Errors
@@ -233,13 +233,14 @@ impl Sessions {
                 self.set_closing(id);
                 expired.push(id);
             } else {
-                self.place(id, self.due_ms(id).max(look_ms + self.interval_ms)); // Heard of just now.
+                self.place(id, self.due_ms(id).max(look_ms + self.interval_ms)); // Heard just now.
             }
         }
         expired
     }
 
-    /// Has a session looked at earlier whose timeout or connection changed. A later time is found when it is looked at.
+    /// Moves a session whose timeout or connection changed to an earlier bucket, if it is due earlier. A later time is found
+    /// when it is checked.
     fn settle(&mut self, id: SessionId) {
         let due_ms = self.due_ms(id);
         if self.sessions.get(&id).is_some_and(|session| due_ms < session.look_ms) {
@@ -255,7 +256,7 @@ impl Sessions {
         }
     }
 
-    /// Decides the end of a session that is due, unless its connection is heard of at this very moment, or this server keeps a
+    /// Decides the end of a session that is due, unless its connection is heard at this very moment, or this server keeps a
     /// request of its client waiting.
     fn ends(&self, id: SessionId) -> bool {
         let Some(session) = self.sessions.get(&id) else { return true };
@@ -307,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn session_that_ends_leaves_no_bucket() {
+    fn expiry_buckets_forget_sessions_that_end() {
         let mut sessions = Sessions::new(2000);
         for round in 0..10 {
             sessions.track(SessionId(1), 4000 + round * 2000, Owner::Nobody, 0);

@@ -19,8 +19,8 @@ pub struct Shared {
     pub clock_ms: AtomicU64,
     /// No leader is known, so connect requests are refused. Set by `replica`.
     pub at_rest: AtomicBool,
-    /// Until then, in milliseconds of `clock_ms`, a connect request waits for the election that is under way; 0: it does not. Set
-    /// by `replica`.
+    /// Milliseconds of `clock_ms` before which a connect request waits for the election that is under way; 0: it does not
+    /// wait. Set by `replica`.
     pub connects_held_until_ms: AtomicU64,
     /// Only clients that accept a read-only server are served.
     pub is_read_only: AtomicBool,
@@ -52,8 +52,9 @@ impl Shared {
         }
     }
 
-    /// Monotonic milliseconds of something that was read at `now_us`. Ticks count later than what was read, as after the process was
-    /// stopped: by `clock_ms` alone, what is heard on waking would look as old as the pause is long.
+    /// Monotonic milliseconds of something that was read at `now_us`. Ticks may be counted later than bytes are read, as
+    /// after the process was stopped: by `clock_ms` alone, a client heard on waking would seem to have been silent during
+    /// the whole pause.
     pub fn ms_at(&self, now_us: u64) -> u64 {
         self.clock_ms.load(Ordering::Relaxed).max(now_us / 1000)
     }

@@ -33,7 +33,7 @@ pub struct Throttle {
     large_refused: AtomicU64,
 }
 
-/// What outstanding requests count for.
+/// The load of outstanding requests.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Load {
     pub requests: u64,
@@ -83,7 +83,7 @@ impl Throttle {
     /// Notes how many bytes are saved for a snapshot, and wakes the connections whose next write waits if it need not any
     /// more. Call it under the tree's lock: the last call is then the last change.
     pub fn note_snapshot_saved(&self, bytes: u64, wakers: &mut Vec<Waker>) {
-        // Connections read this cache line at each write, so it is not written in vain: nearly always nothing is saved.
+        // Connections read this cache line at each write, so it is not written needlessly: nearly always nothing is saved.
         if self.snapshot_saved.load(Ordering::SeqCst) == bytes {
             return;
         }
@@ -105,8 +105,7 @@ impl Throttle {
     }
 
     /// Whether so much is outstanding, or saved for a snapshot, that every further write waits.
-    ///
-    /// * `batched`: what is about to be handed over.
+    /// * `batched`: the load that is about to be handed over.
     pub(super) fn makes_all_wait(&self, limits: &Limits, batched: Load) -> bool {
         limits.requests_max.is_some_and(|max| max <= self.in_process() + batched.requests)
             || 2 * limits.outstanding_bytes_max <= self.bytes() + batched.bytes
@@ -114,8 +113,7 @@ impl Throttle {
     }
 
     /// Whether so much is outstanding that a connection which waits for a reply is not read.
-    ///
-    /// * `batched`: what is about to be handed over.
+    /// * `batched`: the load that is about to be handed over.
     pub(super) fn is_full(&self, limits: &Limits, batched: Load) -> bool {
         limits.outstanding_max <= self.in_process() + batched.requests
             || limits.outstanding_bytes_max <= self.bytes() + batched.bytes
@@ -131,7 +129,7 @@ impl Throttle {
         fits
     }
 
-    /// Large frames that were refused since this was last asked.
+    /// Large frames that were refused since the last call.
     pub(super) fn take_large_refused(&self) -> u64 {
         self.large_refused.swap(0, Ordering::Relaxed)
     }

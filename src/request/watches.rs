@@ -1,4 +1,4 @@
-//! Watches as requests of their own: brought back after a reconnect, added, asked for, removed (P-55..P-59, P-75).
+//! Requests about watches: set again after a reconnect, added, checked, removed (P-55..P-59, P-75).
 
 use super::begun::{Begun, WatchCursor};
 use super::read::{BYTES_PER_WORK, Reading, WATCH_WORK, decode};
@@ -9,17 +9,18 @@ use crate::tree::digest::StatPart;
 use jute::proto::{AddWatchRequest, CheckWatchesRequest, ReplyHeader, SetWatches, SetWatches2};
 use jute::{Reader, Ustring, put_i32};
 
-/// Stands in the tables for a null path, which Java watches too. No znode can have it.
+/// In the watch tables the path for a null path, which Java watches too. No znode can have it.
 const NULL_PATH: &str = "\0";
 /// The zxid before the lists of a setWatches.
 const SINCE_BYTES: usize = 8;
 
 impl Reading<'_> {
-    /// Tells a client what it missed while it was away, and watches the rest again (P-58, P-59, P-75). `false`: `begun`
-    /// holds how far it came; the rest is for another hold.
+    /// Notifies a client of what it missed while it was away, and sets the other watches again (P-58, P-59, P-75). `false`:
+    /// `begun` holds how far it came; the rest is for another hold.
     ///
-    /// Unlike in Java, nobody is told of a znode that it may not read, as with an event that fires (P-32). The watch is
-    /// kept then: the client believes in it. Of one that is gone all may know; a read would tell them too.
+    /// Unlike in Java, a client is not notified of a znode that it may not read, as with a watch that fires (P-32). The
+    /// watch is kept then, since the client counts on it. Every client is notified of a deletion; a read would show that
+    /// too.
     pub(super) fn set_watches(
         &self,
         kind: i32,
@@ -35,7 +36,7 @@ impl Reading<'_> {
                 WatchCursor { at: SINCE_BYTES, ..WatchCursor::default() }
             }
         };
-        // What Java fails at it fails at after the events so far.
+        // Where Java fails, it has sent the events so far.
         let header = match self.bring_back(kind, body, &mut cursor, out) {
             Ok(true) => header,
             Ok(false) => {
@@ -48,7 +49,7 @@ impl Reading<'_> {
         Ok(true)
     }
 
-    /// Goes on from `cursor` to the end of the lists, or of this hold's work: `false`.
+    /// Goes on from `cursor` to the end of the lists. `false`: to the end of this hold's work.
     ///
     /// # Errors
     /// -5 for a list or a path that is null.
@@ -60,7 +61,7 @@ impl Reading<'_> {
         out: &mut Outgoing,
     ) -> Result<bool, Code> {
         let since: i64 = decode(body)?;
-        // The lists of persistent watches came later.
+        // setWatches2 has added the lists of persistent watches.
         let lists = if kind == op::SET_WATCHES2 { 5 } else { 3 };
         let mut from = Reader::new(&body[cursor.at..]);
         let start = cursor.at;
@@ -106,7 +107,7 @@ impl Reading<'_> {
                 let changed = |stat: StatPart| stat.pzxid > since;
                 self.catch_up(path, WatchKind::CHILD, changed, EventKind::NodeChildrenChanged, out);
             }
-            // A client that hears of everything is not told what it missed.
+            // A client with a persistent watch is not notified of what it missed.
             4 => watches.add(path, self.conn.id, WatchKind::PERSISTENT),
             _ => watches.add(path, self.conn.id, WatchKind::RECURSIVE),
         }
@@ -130,7 +131,7 @@ impl Reading<'_> {
         }
     }
 
-    /// Anything can be watched, whether it is there or not; what may be read shows when it fires (P-57).
+    /// Any path can be watched, whether there is a znode or not; permission to read is checked when the watch fires (P-57).
     pub(super) fn add_watch(
         &self,
         header: ReplyHeader,

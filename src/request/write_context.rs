@@ -9,16 +9,16 @@ pub struct Asker<'a> {
     pub session: SessionId,
     pub xid: i32,
     pub who: &'a [Identity],
-    /// Whether the session lives and belongs to the client's connection.
+    /// Whether the session is valid and belongs to the client's connection.
     pub standing: Result<(), Code>,
-    /// Whether the session may own ephemeral znodes: one that only its own server knows may not.
+    /// Whether the session may own ephemeral znodes: a local session may not.
     pub may_own: Result<(), Code>,
     /// Milliseconds since 1970: the transaction's time.
     pub wall_ms: i64,
     /// `skipACL`.
     pub skip_acl: bool,
     pub schemes: &'a auth::Schemes,
-    /// What a reconfiguration is judged by; `None`: this server is alone, or something else is asked.
+    /// The members by which a reconfiguration is checked; `None`: this server is standalone, or the request is another one.
     pub ensemble: Option<Ensemble>,
 }
 
@@ -53,17 +53,17 @@ pub struct Ensemble {
 /// The settings that decide about writes.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
-    /// `enforceQuota`: hard limits refuse.
+    /// `enforceQuota`: hard limits refuse writes.
     pub enforces_quota: bool,
     /// `reconfigEnabled`
     pub reconfigs: bool,
-    /// `standaloneEnabled`: an ensemble of one voter is none.
+    /// `standaloneEnabled`: one voter is no ensemble.
     pub needs_two_voters: bool,
     /// `multiAddress.enabled`
     pub many_addresses: bool,
-    /// `closeSessionTxn.enabled`: the end of a session lists its ephemeral znodes.
+    /// `closeSessionTxn.enabled`: a closeSession transaction lists the session's ephemeral znodes.
     pub lists_closed: bool,
-    /// Bytes of the longest entry: Java's server can read no longer one from its log, and does not start then.
+    /// Bytes of the longest entry: a Java server can't read a longer one from its log, and does not start then.
     pub entry_max: usize,
 }
 

@@ -7,8 +7,8 @@ use jute::proto::{
 };
 use jute::{DecodeError, Reader, Ustring};
 
-/// Operations that `replica` answers: they take the write path. Not deleteContainer, which no client may ask: it checks
-/// no access list (P-41).
+/// Operations that `replica` answers: they take the write path. Not deleteContainer, which no client may send: it checks no
+/// access list (P-41).
 pub(super) const fn is_write(kind: i32) -> bool {
     matches!(
         kind,
@@ -29,7 +29,7 @@ pub(super) const fn is_write(kind: i32) -> bool {
 pub(super) enum Write<'a> {
     Create(Creation<'a>),
     Delete(DeleteRequest<'a>),
-    /// Asked by the server itself: deletes an empty container or a TTL znode past its time.
+    /// From the server itself: deletes an empty container or a TTL znode past its time.
     DeleteContainer(Ustring<'a>),
     SetData(SetDataRequest<'a>),
     SetAcl(SetAclRequest<'a>),
@@ -96,7 +96,8 @@ pub(super) struct Creation<'a> {
 }
 
 impl<'a> Creation<'a> {
-    /// Whether the flags ask for an ephemeral znode: what a learner that forwards the request looks at, valid or not.
+    /// Whether the flags ask for an ephemeral znode: this is what a learner that forwards the request checks, whether the
+    /// flags are valid or not.
     pub fn is_ephemeral(&self) -> bool {
         matches!(self.kind, op::CREATE | op::CREATE2) && matches!(self.request.flags, 1 | 3)
     }
@@ -108,7 +109,7 @@ impl<'a> Creation<'a> {
     }
 }
 
-/// The parts of a multi: never of both sorts.
+/// The parts of a multi: only writes or only reads.
 pub(super) enum Parts<'a> {
     /// Each with the operation it counts as.
     Writes(Vec<(i32, Write<'a>)>),
@@ -116,7 +117,7 @@ pub(super) enum Parts<'a> {
     Reads(Vec<(i32, Ustring<'a>)>),
 }
 
-/// Why a body is no multi. In Java the first costs a zxid and the second does not (P-65, G-01).
+/// Why a body is no multi. In Java a malformed body costs a zxid and a null access list does not (P-65, G-01).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Fault {
     Malformed,
@@ -131,7 +132,7 @@ impl From<DecodeError> for Fault {
 }
 
 impl<'a> Parts<'a> {
-    /// Reads part after part; the first that is at fault counts.
+    /// Reads part after part; the first faulty one counts.
     ///
     /// Source: `MultiOperationRecord.deserialize`.
     pub fn decode(body: &'a [u8]) -> Result<Self, Fault> {
@@ -178,7 +179,7 @@ fn create<'a>(kind: i32, request: CreateRequest<'a>) -> Result<(i32, Write<'a>),
 
 fn create_ttl(request: CreateTtlRequest<'_>) -> (i32, Write<'_>) {
     let mut creation = Creation::with_ttl(request);
-    // With another flag it is what the flag says, and the TTL is not looked at.
+    // With another flag the flag decides the kind of znode, and the TTL is ignored.
     match creation.request.flags {
         5 | 6 => {}
         4 => (creation.kind, creation.ttl_ms) = (op::CREATE_CONTAINER, NO_TTL),

@@ -47,7 +47,7 @@ fn a_reconfiguration_leaves_the_files_of_the_next_start() {
 }
 
 #[test]
-fn a_power_cut_leaves_one_view_or_the_other() {
+fn power_cut_leaves_the_files_of_one_configuration_or_the_other() {
     let disk = SimDisk::new();
     let config_file = Path::new("/c/zoo.cfg");
     disk.create_dir(Path::new("/c")).unwrap();
@@ -75,7 +75,7 @@ fn a_power_cut_leaves_one_view_or_the_other() {
 
 // A configuration of `.dynamic.next` counts at the next start.
 #[test]
-fn configuration_that_came_to_nothing_does_not_come_back_with_a_power_cut() {
+fn discarded_configuration_does_not_come_back_after_a_power_cut() {
     let disk = SimDisk::new();
     let config_file = Path::new("/c/zoo.cfg");
     let next = Path::new("/c/zoo.cfg.dynamic.next");
@@ -98,8 +98,8 @@ fn configuration_that_came_to_nothing_does_not_come_back_with_a_power_cut() {
     }
 }
 
-// What follows a change tells other servers that it is done, and the next start reads the files: the removal of
-// `.dynamic.next` too.
+// Packets after a change tell other servers that it is done, and the next start reads the files. This holds for the removal
+// of `.dynamic.next` too.
 #[test]
 fn server_whose_configuration_files_cannot_be_changed_ends() {
     let committed =
@@ -124,7 +124,7 @@ fn server_whose_configuration_files_cannot_be_changed_ends() {
     }
 }
 
-/// What is performed of `actions`, if changes of the configuration files fail.
+/// Which of `actions` are performed, if changes of the configuration files fail.
 fn performed(actions: Vec<Action>, ended: &mut Option<Ended>) -> Vec<String> {
     let mut performed = Vec::new();
     turn::perform_in_order(actions, ended, |action| match action {
@@ -151,7 +151,7 @@ fn nothing_is_performed_after_an_action_that_has_failed() {
     assert_eq!(performed(actions, &mut ended), [r#"DialLeader { dial: 1, addresses: [] }"#]);
     assert!(matches!(ended, Some(Ended::Failed { exit: 1, .. })), "{ended:?}");
     assert!(performed(vec![send()], &mut ended).is_empty(), "nor in a later turn");
-    // A server that was asked to stop performs what it had decided.
+    // A server that was asked to stop performs its other actions.
     let actions = vec![Action::End(Ended::Stopped), send()];
     assert_eq!(performed(actions, &mut None).len(), 1);
 }

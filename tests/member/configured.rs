@@ -1,4 +1,4 @@
-//! What the parts of a server go by, as its configuration says.
+//! The settings of each part of a server, taken from its configuration.
 
 use oxkeeper::config::{Config, Source, parse};
 use oxkeeper::member::LogReadLimit;
@@ -13,14 +13,14 @@ use support::configured::{config, parts, parts_of};
 
 // rows: C-143 C-144
 #[test]
-fn the_log_is_kept_as_file_and_flags_say() {
+fn log_options_follow_zoo_cfg_and_flags() {
     for (lines, flags, grown_kib, syncs) in [
         ("", "", 65536, true),
         ("preAllocSize=16", "", 16, true),
         ("", "-Dzookeeper.preAllocSize=32", 32, true),
         ("forceSync=no", "", 65536, false),
         ("", "-Dzookeeper.forceSync=no -Dzookeeper.preAllocSize=8", 8, false),
-        // What the file says is set last.
+        // zoo.cfg is read last.
         ("preAllocSize=16\nforceSync=yes", "-Dzookeeper.forceSync=no", 16, true),
     ] {
         let disk = SimDisk::new();
@@ -39,7 +39,7 @@ fn the_log_is_kept_as_file_and_flags_say() {
 
 // rows: C-117
 #[test]
-fn connections_wait_for_a_session_as_long_as_file_and_flags_say() {
+fn sessionless_timeout_follows_zoo_cfg_and_flags() {
     let limit_ms = |lines, flags| parts(lines, flags).replica.sessionless_timeout_ms;
     assert_eq!(limit_ms("", ""), 10_000);
     assert_eq!(limit_ms("nio.sessionlessCnxnTimeout=700", ""), 700);
@@ -55,14 +55,14 @@ fn member_of_three(lines: &str) -> Config {
     config(&format!("tickTime=100\n{servers}\n{lines}"), "")
 }
 
-/// A member of three with limits, and what its parts are told.
+/// The settings of the parts of a member of three.
 fn member_parts(lines: &str) -> PartSettings {
     parts_of(&member_of_three(&format!("initLimit=10\nsyncLimit=5\n{lines}")))
 }
 
 // rows: C-24 C-25 C-146 C-153 C-165 C-166 C-173 C-174
 #[test]
-fn agreement_goes_by_what_is_set() {
+fn zab_settings_follow_zoo_cfg() {
     let of = |lines| {
         let config = member_of_three(lines);
         parts_of(&config).agreement.unwrap()
@@ -83,7 +83,7 @@ fn agreement_goes_by_what_is_set() {
 
 // rows: C-59 C-60 C-61 C-185 C-185a C-185b
 #[test]
-fn several_addresses_are_told_and_looked_after_where_that_is_set() {
+fn multi_address_settings_follow_zoo_cfg_and_flags() {
     let of = |lines: &str, flags: &[&str]| {
         let text = format!(
             "dataDir=/d\nclientPort=0\ninitLimit=10\nsyncLimit=5\nserver.1=a:1:2|b:3:4\nserver.2=c:1:2\n{lines}\n"
@@ -117,7 +117,7 @@ fn several_addresses_are_told_and_looked_after_where_that_is_set() {
 
 // rows: C-181 C-182
 #[test]
-fn observers_wait_as_long_as_is_set() {
+fn observer_delays_follow_zoo_cfg() {
     let delays = |lines: &str| {
         let config = member_of_three(&format!("initLimit=10\nsyncLimit=5\n{lines}"));
         let settings = parts_of(&config).agreement.unwrap();
@@ -130,7 +130,7 @@ fn observers_wait_as_long_as_is_set() {
 
 // rows: C-106 C-107
 #[test]
-fn messages_are_kept_if_that_is_set() {
+fn messages_are_tracked_only_if_message_tracker_is_enabled() {
     let kept = |lines: &str| {
         let config = member_of_three(&format!("initLimit=10\nsyncLimit=5\n{lines}"));
         parts_of(&config).member.ensemble.unwrap().tracked_messages
@@ -143,7 +143,7 @@ fn messages_are_kept_if_that_is_set() {
 
 // rows: C-26 C-28 C-161 C-162 C-163 C-164 C-180
 #[test]
-fn calls_go_by_what_is_set() {
+fn dial_settings_follow_zoo_cfg() {
     let of = |lines: &str| {
         let config = member_of_three(&format!("initLimit=10\nsyncLimit=5\n{lines}"));
         let ensemble = config.ensemble.clone().unwrap();
@@ -168,7 +168,7 @@ fn calls_go_by_what_is_set() {
 
 // rows: C-142
 #[test]
-fn log_files_are_closed_at_the_size_that_is_set() {
+fn log_files_end_at_txn_log_size_limit() {
     let files = |lines| {
         let disk = SimDisk::new();
         let mut log = Log::new(disk.clone(), Path::new("/log"), parts(lines, "").log, None);
@@ -187,7 +187,7 @@ fn log_files_are_closed_at_the_size_that_is_set() {
 
 // rows: C-34 C-35 C-36 C-37 C-59 C-71 C-160 C-261
 #[test]
-fn members_serve_clients_as_is_set() {
+fn client_settings_of_members_follow_zoo_cfg() {
     let plain = member_parts("");
     let plain_bytes = plain.limits.outstanding_bytes_max;
     let plain = plain.replica;
@@ -219,7 +219,7 @@ fn members_serve_clients_as_is_set() {
 
 // rows: C-18 C-35
 #[test]
-fn members_are_told_of_reconfigurations_and_observers_if_that_is_set() {
+fn reconfig_and_observer_master_settings_follow_zoo_cfg() {
     let of = |lines: &str| {
         let parts = member_parts(lines);
         let (agreement, member) = (parts.agreement.unwrap(), parts.member.ensemble.unwrap());
@@ -236,7 +236,7 @@ fn members_are_told_of_reconfigurations_and_observers_if_that_is_set() {
 
 // rows: C-147
 #[test]
-fn as_much_log_as_is_set_takes_the_place_of_a_tree() {
+fn log_read_limit_follows_snapshot_size_factor() {
     let factor = |lines| match member_parts(lines).member.log_read {
         LogReadLimit::Factor(factor) => factor,
         LogReadLimit::Bytes(bytes) => panic!("{bytes} bytes were not set"),
@@ -247,7 +247,7 @@ fn as_much_log_as_is_set_takes_the_place_of_a_tree() {
 }
 
 #[test]
-fn packet_of_a_learner_may_bring_as_much_as_an_entry_of_the_log() {
+fn learner_packets_may_be_as_long_as_log_entries() {
     for (flags, bytes) in [
         ("", 2 * 0xf_ffff),
         ("-Djute.maxbuffer=2000 -Dzookeeper.jute.maxbuffer.extrasize=1024", 3024),

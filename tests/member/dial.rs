@@ -32,7 +32,7 @@ fn attempts(patience: Patience, after_ms: u64, error: AttemptError) -> (Vec<u64>
 
 // rows: Q-60 C-180
 #[test]
-fn server_that_refuses_is_called_with_growing_pauses_until_patience_ends() {
+fn server_that_refuses_is_dialed_with_growing_pauses_until_its_time_is_over() {
     let patience = Patience { silence: LONG, refusals: Duration::from_millis(400), others: None };
     let (times, ended_ms, error) = attempts(patience, 0, refused());
     assert_eq!(times, [0, 10, 30, 70, 150, 250, 350]);
@@ -41,7 +41,7 @@ fn server_that_refuses_is_called_with_growing_pauses_until_patience_ends() {
 
 // rows: Q-60 C-26
 #[test]
-fn silent_server_is_called_until_patience_ends() {
+fn silent_server_is_dialed_until_its_time_is_over() {
     let patience = Patience { silence: Duration::from_millis(150), refusals: LONG, others: None };
     let (times, ended_ms, error) = attempts(patience, 60_000, AttemptError::Silent);
     assert_eq!((times, ended_ms), (vec![0], 150), "an attempt lasts no longer than patience");
@@ -65,7 +65,7 @@ fn begin(dial: &mut Dial, addresses: usize) {
 
 // rows: Q-30 C-60 C-61
 #[test]
-fn other_addresses_have_a_grace_after_a_refusal() {
+fn other_addresses_are_given_up_some_time_after_one_has_refused() {
     let others = Some(Duration::from_millis(20));
     let patience = Patience { silence: LONG, refusals: Duration::ZERO, others };
     let mut dial = dial(&["a:1", "b:2", "c:3"], patience);
@@ -82,12 +82,12 @@ fn other_addresses_have_a_grace_after_a_refusal() {
 
 // rows: Q-30 C-60 C-61
 #[test]
-fn without_a_grace_every_address_is_waited_for() {
+fn every_address_is_waited_for_if_no_time_for_others_is_set() {
     let patience = Patience { silence: LONG, refusals: Duration::ZERO, others: None };
     let mut both = dial(&["a:1", "b:2"], patience);
     begin(&mut both, 2);
     both.attempt_failed(1, refused(), 1005);
-    assert_eq!(both.next(4000), DialStep::Wait { until_ms: None }, "unless it is to be");
+    assert_eq!(both.next(4000), DialStep::Wait { until_ms: None }, "it is still being dialed");
     both.attempt_failed(0, refused(), 4000);
     assert!(matches!(both.next(4000), DialStep::GiveUp(DialError::Failed { .. })));
     let nowhere = dial(&[], patience).next(1000);
@@ -95,7 +95,7 @@ fn without_a_grace_every_address_is_waited_for() {
 }
 
 #[test]
-fn call_that_tries_once_does_not_try_again() {
+fn dial_once_tries_each_address_once() {
     let names = vec!["a:1".to_owned(), "b:2".to_owned()];
     let mut dial = Dial::once(names, Duration::from_secs(7), None, 1000);
     assert_eq!(dial.next(1000), DialStep::Attempt { address: 0, until_ms: 8000 });

@@ -43,7 +43,7 @@ fn opening_then_hello_then_messages_are_read_however_the_bytes_are_split() {
         let (mut dialed, mut accepted) = (dialed(hello().encode(false), 70), accepted(50));
         accepted.connected();
         dialed.connected();
-        assert!(!carry(&mut accepted, &mut dialed, step), "the dialing end speaks first");
+        assert!(!carry(&mut accepted, &mut dialed, step), "the dialing end sends first");
         for _ in 0..2 {
             assert!(carry(&mut dialed, &mut accepted, step));
             assert_eq!((accepted.next_received(), accepted.is_open()), (Ok(None), false));
@@ -125,7 +125,7 @@ fn one_write_is_under_way_at_a_time() {
 
 // rows: Q-24
 #[test]
-fn messages_have_a_length() {
+fn election_message_of_an_invalid_length_is_refused() {
     let mut read = BytesMut::from(&b"\0\0\0\x02ab\0\0\0\x01c\0\0\0\x05de"[..]);
     let mut next = || next_message(&mut read).unwrap().map(|message| message.to_vec());
     assert_eq!([next(), next(), next()], [Some(b"ab".to_vec()), Some(b"c".to_vec()), None]);

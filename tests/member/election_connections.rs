@@ -1,4 +1,4 @@
-//! Scripts over the election connections of one server, and whole conversations between several.
+//! Scripts over the election connections of one server, and whole exchanges between several.
 
 use bytes::{Bytes, BytesMut};
 use oxkeeper::member::election_connections::{
@@ -152,16 +152,16 @@ fn newest_message_is_sent_and_the_last_one_again_over_a_new_connection() {
 
 // rows: Q-22 Q-23
 #[test]
-fn server_with_the_larger_id_keeps_what_it_dialed_and_the_smaller_is_dialed_back() {
+fn connection_from_the_larger_id_stays_and_the_smaller_id_is_dialed_back() {
     let mut server = Server::new(&[1, 5]);
-    // To a larger one only the hello is sent.
+    // To a server with a larger id only the hello is sent.
     let connection = dialed(&server.dial(5));
     server.connect(connection);
     assert_eq!(server.written(connection), [close(connection)]);
     let (from_five, actions) = server.accept_from(hello(5));
     assert_eq!(actions, [up(5)]);
     assert_eq!(server.dial(5), [], "there is a connection");
-    // From a smaller one only the hello is read.
+    // From a server with a smaller id only the hello is read.
     let (from_one, actions) = server.accept_from(hello(1));
     let addresses = vec![("zoo1".to_owned(), 3888)];
     let back = ConnectionId(from_one.0 + 1);
@@ -170,14 +170,15 @@ fn server_with_the_larger_id_keeps_what_it_dialed_and_the_smaller_is_dialed_back
     // A second server with the same id as this one.
     let (same, actions) = server.accept_from(hello(3));
     assert_eq!(actions, [close(same)]);
-    // Two observers before 3.5, with the same id on the wire: smaller than this server, and nothing says where they are.
+    // Two observers before 3.5, with the same id on the wire: their ids are smaller than this server's, and no address of
+    // theirs is known.
     let (old, actions) = server.accept_from(i64::MAX.to_be_bytes());
     assert_eq!(actions, [close(old)]);
     assert_eq!(server.receive(from_five, frame("vote")), [heard(5, "vote")]);
 }
 
 #[test]
-fn earlier_connection_stays_until_the_one_that_was_dialed_back_is_there() {
+fn earlier_connection_stays_until_the_server_is_dialed_back() {
     let mut server = Server::new(&[1]);
     let first = server.connected_to(1);
     let (accepted, actions) = server.accept_from(hello(1));
@@ -186,7 +187,7 @@ fn earlier_connection_stays_until_the_one_that_was_dialed_back_is_there() {
     assert_eq!(server.receive(first, frame("vote")), [heard(1, "vote")]);
     server.connect(back);
     assert_eq!(server.written(back), [close(first), up(1)], "no ElectionDisconnected between them");
-    assert_eq!(server.end(first), [], "nothing is said about it any more");
+    assert_eq!(server.end(first), [], "it is reported no more");
     assert_eq!(server.receive(first, frame("late")), []);
     assert_eq!(server.end(back), [down(1)]);
 }
@@ -263,7 +264,7 @@ fn message_with_the_hello_is_heard_after_the_connection_is_reported() {
     let (connection, actions) = server.accept_from(bytes);
     assert_eq!(actions, [up(9), heard(9, "a"), heard(9, "b")]);
     let (again, actions) = server.accept_from(hello(9));
-    assert_eq!(actions, [close(connection), up(9)], "the second takes the place of the first");
+    assert_eq!(actions, [close(connection), up(9)], "the second connection replaces the first");
     assert_eq!(server.send(9, "answer"), [write(again, &frame("answer"))]);
 }
 
@@ -283,7 +284,7 @@ fn messages_that_came_before_the_hello_was_written_are_heard_after_it() {
 }
 
 #[test]
-fn unknown_servers_and_callers_without_a_hello_are_few() {
+fn unknown_servers_and_connections_without_a_hello_are_limited() {
     let mut server = Server::new(&[500]);
     let mut connections = Vec::new();
     for id in 100..164 {
@@ -308,7 +309,7 @@ fn unknown_servers_and_callers_without_a_hello_are_few() {
 #[test]
 fn unknown_server_is_dialed_where_its_hello_says_and_forgotten_when_that_fails() {
     let mut server = Server::new(&[]);
-    assert_eq!(server.send(1, "vote"), [], "nothing says where it is");
+    assert_eq!(server.send(1, "vote"), [], "no address of it is known");
     assert_eq!(server.step(Input::DialAll), []);
     let (_, actions) = server.accept_from(hello(1));
     let [_, Action::Dial { connection, ref addresses, .. }] = actions[..] else {
@@ -327,7 +328,7 @@ fn unknown_server_is_dialed_where_its_hello_says_and_forgotten_when_that_fails()
 
 // rows: Q-30 C-59 C-60
 #[test]
-fn addresses_of_a_server_with_several_are_looked_after() {
+fn silence_of_a_server_with_several_addresses_is_limited() {
     let settings =
         Settings { reach_timeout_ms: Some(70), multi_address: true, ..election_settings(3) };
     let mut server = Server::with(settings, &[1]);
@@ -344,7 +345,7 @@ fn addresses_of_a_server_with_several_are_looked_after() {
 
 // rows: C-28 Q-29 C-163
 #[test]
-fn place_where_listening_fails_is_reported_and_left_when_the_server_moves() {
+fn address_that_cannot_be_bound_is_reported_and_left_when_the_server_moves() {
     let mut server = Server::with(Settings { bind_tries_max: 1, ..election_settings(3) }, &[1]);
     let actions = server.step(Input::Start);
     let [Action::Listen { listener, ref place }] = actions[..] else { panic!("{actions:?}") };
@@ -362,14 +363,14 @@ fn place_where_listening_fails_is_reported_and_left_when_the_server_moves() {
         panic!("{actions:?}")
     };
     assert_eq!((left, place.to_string()), (listener, "new:4000".to_owned()));
-    // The next hello says it.
+    // The next hello names the new address.
     let connection = dialed(&server.dial(1));
     let actions = server.connect(connection);
     let [Action::Write { ref bytes, .. }] = actions[..] else { panic!("{actions:?}") };
     assert_eq!(Hello::parse(bytes).unwrap().unwrap().0.addresses, [("new".to_owned(), 4000)]);
 }
 
-/// What was said last in each direction, once `rest` ms have passed.
+/// The last message in each direction, once `rest_ms` have passed.
 fn hear(net: &mut VirtualElectionNet, rest_ms: u64, heard: &mut BTreeMap<(i64, i64), Bytes>) {
     let until_ms = net.now_ms() + rest_ms;
     while let Some((to, event)) = net.next_report(until_ms) {
@@ -410,7 +411,7 @@ fn servers_that_dial_each_other_at_once_end_with_one_connection_each_and_the_las
 }
 
 #[test]
-fn any_bytes_in_any_pieces_are_taken_alike() {
+fn election_bytes_in_any_pieces_have_the_same_effect() {
     let script = [&hello(9)[..], &frame("a"), &frame("bc"), &0_i32.to_be_bytes()].concat();
     let mut whole = Server::new(&[]);
     let (_, expected) = whole.accept_from(&script);

@@ -18,7 +18,7 @@ fn bytes(version: i64, id: i64, text: &str) -> Vec<u8> {
 
 // rows: Q-20 Q-21
 #[test]
-fn every_form_is_read() {
+fn hello_of_every_version_is_read() {
     let read = |bytes: &[u8]| Hello::parse(bytes).unwrap().unwrap();
     let one = bytes(-65536, 3, "zoo3:3888");
     assert_eq!(read(&one), (hello(3, &[("zoo3", 3888)]), one.len()));
@@ -35,7 +35,7 @@ fn every_form_is_read() {
 
 // rows: Q-20
 #[test]
-fn messages_of_java_are_read_and_written_alike() {
+fn hello_of_java_is_read_and_written_alike() {
     let golden = include_str!("../../compat-tests/golden/election/messages.txt");
     let hex = golden.lines().find_map(|line| line.strip_prefix("hello ")).unwrap();
     let byte = |at: usize| u8::from_str_radix(&hex[at..at + 2], 16).unwrap();
@@ -62,7 +62,7 @@ fn bytes_that_are_no_hello_are_refused() {
 }
 
 #[test]
-fn only_the_first_address_is_told_unless_peers_know_of_several() {
+fn hello_names_only_the_first_address_without_multi_address() {
     let two = hello(-5, &[("::1", 1), ("zoo", 2)]);
     assert_eq!(two.encode(false), bytes(-65536, -5, "[::1]:1"));
     assert_eq!(two.encode(true), bytes(-65535, -5, "[::1]:1|zoo:2"));
@@ -70,11 +70,11 @@ fn only_the_first_address_is_told_unless_peers_know_of_several() {
 
 // rows: Q-22 Q-23
 #[test]
-fn the_larger_id_dials() {
+fn server_with_the_larger_id_dials() {
     let id = ServerId;
     assert_eq!(fate_of_accepted(id(2), id(3)), Fate::Keep);
     assert_eq!(fate_of_accepted(id(2), id(1)), Fate::DialBack);
-    assert_eq!(fate_of_accepted(id(2), id(2)), Fate::Close, "a second server with our id");
+    assert_eq!(fate_of_accepted(id(2), id(2)), Fate::Close, "two servers with one id");
     assert_eq!(fate_of_dialed(id(2), id(1)), Fate::Keep);
     assert_eq!(fate_of_dialed(id(2), id(3)), Fate::Close);
     let mut old = OldObservers::default();

@@ -1,4 +1,4 @@
-//! Where election connections are accepted, and what a port does that can't be bound or can't accept.
+//! The addresses where election connections are accepted, and ports that can't be bound or can't accept.
 
 use core::net::SocketAddr;
 use oxkeeper::member::dial::HostPort;
@@ -46,7 +46,7 @@ fn zk_3320_listening_is_tried_for_ever_and_reported_once() {
 }
 
 #[test]
-fn places_that_stay_are_left_alone_and_old_attempts_do_not_count() {
+fn unchanged_addresses_keep_listening_and_old_attempts_do_not_count() {
     let (mut listeners, mut out) = (Listeners::new(1), Vec::new());
     listeners.set(&[at("a", 1), at("a", 2)], false, &mut out);
     out.clear();
@@ -85,7 +85,7 @@ fn steps(port: Port) -> Vec<(u64, ListenStep)> {
 
 // rows: Q-29 Q-30 Q-98
 #[test]
-fn port_that_fails_is_bound_again_and_pauses_as_its_kind_does() {
+fn port_that_fails_is_bound_again_after_the_pause_of_its_kind() {
     use ListenStep::{Accept, Bind, Wait};
     let wait = |until_ms| Wait { until_ms: Some(until_ms) };
     let bound = |pause: u64| {

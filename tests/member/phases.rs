@@ -1,4 +1,4 @@
-//! The fuzz targets `peers` and `hello` begin where they say: in each phase of each role, also from their seeds.
+//! The fuzz targets `peers` and `hello` begin where they are meant to: in each phase of each role, also from their seeds.
 
 use oxkeeper::member::opening::{NoOpening, Openings};
 use oxkeeper::member::sim_opening::SimOpenings;

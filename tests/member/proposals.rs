@@ -1,4 +1,4 @@
-//! Proposals that are no transactions: a learner leaves their leader, and its log stays readable.
+//! Proposals that are no transactions: a learner leaves the leader that sends them, and its log stays readable.
 
 use crate::{Server, sent};
 use bytes::Bytes;

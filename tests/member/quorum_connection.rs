@@ -14,7 +14,7 @@ use support::trees::tree_stream;
 
 const SNAP_ZXID: Zxid = Zxid::new(Epoch(1), 7);
 
-/// Znodes of the tree in such a stream, those included that every tree has.
+/// Number of znodes of a tree in such a stream, those included that every tree has.
 pub fn count(znodes: usize) -> usize {
     let mut loader = Loader::new(Options::default());
     assert!(loader.take(&tree_stream(znodes)).unwrap().ended);
@@ -115,16 +115,16 @@ fn other_protocols_are_recognised() {
         let error = received(&mut connection, bytes).unwrap_err().to_string();
         assert!(error.contains(word), "{error}");
         assert!(!connection.has_spoken());
-        // Too little to be refused as a packet: it is recognised when the time for a hello is over.
+        // Too few bytes to be refused as a packet: the protocol is recognised when the time for a hello is over.
         let mut connection = accepted();
         received(&mut connection, &bytes[..4]).ok();
         let error = connection.check_deadline(HELLO_WITHIN_MS).unwrap_err().to_string();
-        assert!(error.contains(word) || error == "it said nothing that a member says", "{error}");
+        assert!(error.contains(word) || error == "no FOLLOWERINFO or OBSERVERINFO came", "{error}");
     }
 }
 
 #[test]
-fn packets_before_a_wrong_one_still_count() {
+fn packets_before_an_invalid_one_are_processed() {
     let bytes = [&proposal(1).to_bytes()[..], b"\0\0\x12\x34\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"];
     let mut events = Vec::new();
     let error = dialed().receive(&bytes.concat(), 0, &mut events).unwrap_err();
@@ -133,7 +133,7 @@ fn packets_before_a_wrong_one_still_count() {
 }
 
 #[test]
-fn learner_without_a_hello_has_ten_seconds_in_all() {
+fn learner_without_a_hello_is_refused_after_ten_seconds() {
     let (mut connection, hello) = (accepted(), proposal(1).to_bytes());
     let receive = |connection: &mut QuorumConnection, bytes: &[u8], now_ms| {
         connection.receive(bytes, now_ms, &mut Vec::new()).unwrap();
@@ -145,10 +145,10 @@ fn learner_without_a_hello_has_ten_seconds_in_all() {
     assert!(matches!(connection.check_deadline(10_000), Err(QuorumError::NoHello)));
     assert_eq!(receive(&mut connection, &hello[9..], 9_999), None);
     connection.check_deadline(u64::MAX).unwrap();
-    assert_eq!(receive(&mut dialed(), b"", 5), None, "a leader may take its time");
+    assert_eq!(receive(&mut dialed(), b"", 5), None, "a leader has no deadline");
 }
 
-/// The head of a packet that claims so many bytes of data.
+/// The head of a packet whose length field claims `data_len` bytes of data.
 fn head(kind: i32, data_len: usize) -> Vec<u8> {
     [&kind.to_be_bytes()[..], &[0; 8], &(data_len as i32).to_be_bytes()].concat()
 }
@@ -194,7 +194,7 @@ fn identities_of_a_packet_are_bounded_together() {
 }
 
 #[test]
-fn trees_that_cannot_be_are_refused() {
+fn invalid_trees_are_refused() {
     let bytes = sealed_tree(9);
     let refused = received(&mut accepted(), &bytes).unwrap_err();
     assert!(matches!(refused, QuorumError::UnexpectedTree), "a learner sends none: {refused}");
@@ -208,7 +208,7 @@ fn trees_that_cannot_be_are_refused() {
     *spoilt.last_mut().unwrap() ^= 1;
     let refused = received(&mut dialed(), &spoilt).unwrap_err();
     assert!(matches!(refused, QuorumError::NoSignature), "{refused}");
-    // A znode whose parent never comes.
+    // A znode whose parent is missing.
     let mut orphan = sealed_tree(0);
     let end = orphan.len() - 5 - 4 - SIGNATURE.len();
     orphan.truncate(end);
@@ -219,10 +219,10 @@ fn trees_that_cannot_be_are_refused() {
     assert!(matches!(refused, QuorumError::Tree(_)), "{refused}");
 }
 
-/// A transaction that is kept must not keep more than came with it, nor the buffer of a tree.
+/// A transaction that is kept must not keep more bytes than came with it, nor the buffer of a tree.
 // rows: Q-53
 #[test]
-fn kept_packet_keeps_no_more_than_came_with_it() {
+fn kept_packet_keeps_no_larger_buffer_than_its_bytes() {
     let (mut connection, mut events) = (dialed(), Vec::new());
     connection.receive(&sealed_tree(20_000), 0, &mut events).unwrap();
     assert_eq!(told(std::mem::take(&mut events)), format!("tree of {}", count(20_000)));
@@ -239,7 +239,7 @@ fn kept_packet_keeps_no_more_than_came_with_it() {
 }
 
 #[test]
-fn opening_speaks_before_the_first_packet() {
+fn opening_comes_before_the_first_packet() {
     let kind = ConnectionKind::Learner;
     let opening = SimOpenings.dialed(kind, &[("a".to_owned(), 1)]);
     let mut connection = QuorumConnection::dialed(1, opening, Options::default());
@@ -254,7 +254,7 @@ fn opening_speaks_before_the_first_packet() {
     assert!(connection.take_output().is_empty());
     assert_eq!(received(&mut connection, b"o?learn").unwrap(), "");
     assert_eq!((connection.take_output(), connection.is_opened()), (b"which?".to_vec(), false));
-    // What comes with its end is no longer its own.
+    // Bytes after the opening's end belong to the connection's own protocol.
     let bytes = [b"er", &proposal(1).to_bytes()[..]].concat();
     assert_eq!(received(&mut connection, &bytes).unwrap(), "[PROPOSAL]");
     assert_eq!((connection.take_output(), connection.is_opened()), (b"enter".to_vec(), true));

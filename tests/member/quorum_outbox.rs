@@ -1,4 +1,4 @@
-//! What is sent over a learner connection: packets and trees in their order, and the limit on what is unsent.
+//! The sending half of a learner connection: packets and trees in their order, and the limit on unsent bytes.
 
 use crate::member::quorum_connection::count;
 use bytes::Bytes;
@@ -54,7 +54,7 @@ fn step_tree(
     outbox.take_piece(piece, sent.len() - before, sent, now_ms, events)
 }
 
-/// All that the outbox gives.
+/// All bytes that the outbox returns.
 fn drain(outbox: &mut QuorumOutbox, events: &mut Vec<OutboxEvent>) -> Vec<u8> {
     let mut sent = Vec::new();
     loop {
@@ -107,7 +107,7 @@ fn trees_end_once_when_the_connection_closes_before_they_are_sent() {
     assert!(matches!(outbox.next(0), Next::Bytes(_)));
     step_tree(&mut outbox, &mut Vec::new(), 0, &mut events).unwrap();
     assert!(events.is_empty() && outbox.is_in_tree());
-    // The performer has a piece in its hands when the connection is closed.
+    // The performer holds a piece when the connection is closed.
     let Next::Piece(tree) = outbox.next(0) else { panic!("there are more pieces") };
     outbox.close(0, &mut events);
     assert_eq!(std::mem::take(&mut events), [begun, waiting]);
@@ -117,7 +117,7 @@ fn trees_end_once_when_the_connection_closes_before_they_are_sent() {
     outbox.close(0, &mut events);
     assert!(events.is_empty());
     outbox.put_tree(third, 0, &mut events);
-    assert_eq!(events, [late], "what is put too late never will be sent");
+    assert_eq!(events, [late], "a tree that is put too late is never sent");
     put(&mut outbox, b"too late");
     assert!(matches!(outbox.next(0), Next::Nothing));
 }
@@ -138,7 +138,7 @@ fn replaced_tree_ends_the_connection() {
 }
 
 #[test]
-fn progress_of_a_tree_is_reported_once_a_second_as_it_is_taken() {
+fn progress_of_a_tree_is_reported_once_a_second_as_it_is_sent() {
     let (shared, mut outbox, mut events) = (shared_with(60_000, 7), opened(), Vec::new());
     outbox.put_tree(frozen(&shared), 0, &mut events);
     assert!(matches!(outbox.next(500), Next::Bytes(_)));
@@ -155,16 +155,16 @@ fn progress_of_a_tree_is_reported_once_a_second_as_it_is_taken() {
 }
 
 #[test]
-fn peer_that_takes_nothing_is_given_up_once() {
+fn peer_above_the_limit_of_unsent_bytes_is_disconnected_once() {
     let mut outbox = opened();
     let megabyte = Bytes::from(vec![0; 1 << 20]);
     let pieces = QUEUED_BYTES_MAX / cost(&megabyte);
     for _ in 0..=pieces {
-        assert!(outbox.put(vec![megabyte.clone()]), "a limit on what was unsent before");
+        assert!(outbox.put(vec![megabyte.clone()]), "bytes that were unsent before are limited");
     }
     assert!(!outbox.put(vec![megabyte.clone()]));
-    assert!(outbox.put(vec![megabyte.clone()]), "it has been told");
-    // What is sent makes room.
+    assert!(outbox.put(vec![megabyte.clone()]), "it is reported once");
+    // Sent bytes make room.
     let mut outbox = opened();
     for _ in 0..1000 {
         assert!(outbox.put(vec![megabyte.clone(), megabyte.clone()]));
@@ -173,7 +173,7 @@ fn peer_that_takes_nothing_is_given_up_once() {
 }
 
 #[test]
-fn a_smaller_limit_gives_a_peer_up_earlier() {
+fn smaller_limit_of_unsent_bytes_disconnects_a_peer_earlier() {
     let mut outbox = QuorumOutbox::with_limit(8);
     assert!(outbox.put(vec![Bytes::from_static(b"nine byte")]), "nothing was unsent before");
     assert!(!outbox.put(vec![Bytes::from_static(b"more")]));
@@ -183,7 +183,7 @@ fn a_smaller_limit_gives_a_peer_up_earlier() {
 }
 
 #[test]
-fn nothing_but_the_opening_is_sent_before_that_is_done() {
+fn only_the_opening_is_sent_until_it_is_done() {
     let (mut outbox, mut events) = (QuorumOutbox::default(), Vec::new());
     put(&mut outbox, b"packet");
     assert!(matches!(outbox.next(0), Next::Nothing));
@@ -217,14 +217,14 @@ fn answers_of_one_turn_are_one_piece_between_other_packets() {
 }
 
 #[test]
-fn only_answers_that_are_unsent_keep_a_learner_from_being_read() {
+fn only_unsent_answers_stop_reading_from_a_learner() {
     let [sync, commit] = [Packet::Sync, Packet::Commit { zxid: Zxid::new(Epoch(1), 1) }];
     let [sync, commit] = [sync, commit].map(|packet| packet.to_bytes());
     let mut outbox = opened();
     for _ in 0..1000 {
         assert!(outbox.put(vec![commit.clone(); 1000]));
     }
-    assert!(!outbox.has_many_answers(), "ACKs of a slow learner are heard");
+    assert!(!outbox.has_many_answers(), "ACKs of a slow learner are read");
     let mut turns = 0;
     while !outbox.has_many_answers() {
         assert!(outbox.put(vec![sync.clone()]));

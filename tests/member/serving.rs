@@ -1,4 +1,4 @@
-//! What others feel of a member's ends: its stop, and ports that a configuration moves, binds or closes.
+//! Where a member starts or stops serving: its stop, and ports that a configuration moves, binds or closes.
 
 use crate::{Server, reconfiguration, sent, txn};
 use oxkeeper::member::{Action, Ended, Input, ListenAddress};
@@ -7,10 +7,10 @@ use oxkeeper::request::{ClientCommand, Conn, OpenSession};
 use oxkeeper::zab::Packet;
 use support::builders::THREE;
 
-/// For three seconds at most, should its leader not answer.
+/// It waits for three seconds at most, if its leader does not answer.
 // rows: P-87
 #[test]
-fn a_member_that_stops_waits_for_what_its_clients_have_asked() {
+fn stopping_member_waits_for_its_clients_requests() {
     let mut server = Server::following();
     let conn = server
         .member
@@ -22,7 +22,7 @@ fn a_member_that_stops_waits_for_what_its_clients_have_asked() {
     let asked = server.step(Input::Client(ClientCommand::Open(open)));
     assert_eq!(sent(&asked), ["REQUEST"], "{asked:?}");
     let is_end = |action: &Action| matches!(action, Action::End(Ended::Stopped));
-    assert!(!server.step(Input::Stop).iter().any(is_end), "the session is not there yet");
+    assert!(!server.step(Input::Stop).iter().any(is_end), "the session is not created yet");
     assert!(!server.pass(1000).iter().any(is_end));
     assert!(server.pass(2500).iter().any(is_end), "its leader does not answer in time");
 }
@@ -47,10 +47,10 @@ fn client_port_moves_with_a_configuration_that_changes_it() {
     assert_eq!(move_of("server.1=a:1:2:participant;a:7"), moved);
 }
 
-/// Java's follower listens at observerMasterPort from the time it follows until it ends.
+/// A Java follower listens at observerMasterPort from the time it follows until its process ends.
 // rows: C-18 Q-92
 #[test]
-fn member_takes_observers_from_the_time_it_votes_until_it_votes_no_more() {
+fn member_listens_for_observers_while_it_is_a_voter() {
     const OBSERVER: &str =
         "server.1=a:1:2:observer\nserver.2=b:1:2\nserver.3=c:7:8\nversion=100000001";
     let ports = |actions: &[Action]| -> Vec<Vec<String>> {

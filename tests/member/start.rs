@@ -1,4 +1,4 @@
-//! What a member makes of the files of an earlier process.
+//! What a member does with the files of an earlier process.
 
 use oxkeeper::config::{Config, Environment, Source, parse};
 use oxkeeper::member::configured::PartSettings;
@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 // rows: D-09
 #[test]
-fn a_kept_configuration_counts_unless_the_log_proves_otherwise() {
+fn saved_configuration_counts_unless_the_log_proves_that_it_was_not_acknowledged() {
     let zxid = |(epoch, counter)| Zxid::new(Epoch(epoch), counter);
     let counts = |version, current, last: Option<(u32, u32)>| {
         let view = View::parse(&format!("server.1=a:1:2\nversion={:x}", zxid(version).to_wire()));
@@ -30,7 +30,7 @@ fn a_kept_configuration_counts_unless_the_log_proves_otherwise() {
     assert!(!counts((5, 3), 5, Some((5, 2))), "a crash between the file and the log");
     assert!(counts((5, 3), 5, None), "all data is lost, and it may have been acknowledged");
     assert!(counts((5, 3), 2, Some((2, 7))), "an older directory was restored");
-    assert!(counts((5, 3), 6, Some((5, 2))), "acknowledged with NEWLEADER of the next epoch");
+    assert!(counts((5, 3), 6, Some((5, 2))), "acknowledged with the next epoch's NEWLEADER");
     assert!(counts((5, 0), 5, Some((4, 7))), "the first configuration of an epoch is in no log");
 }
 
@@ -58,7 +58,7 @@ fn started_with(config: &Config, tree: Tree, fits_digests: bool) -> Started<SimD
 
 // rows: D-69
 #[test]
-fn a_tree_that_does_not_fit_its_digests_counts_for_nothing() {
+fn member_with_a_tree_that_does_not_fit_its_digests_is_unsure_of_its_history() {
     let config = config(&format!("{CONFIG}{MEMBERS}"));
     for fits_digests in [true, false] {
         let started = started(&config, fits_digests);
@@ -66,10 +66,10 @@ fn a_tree_that_does_not_fit_its_digests_counts_for_nothing() {
     }
 }
 
-// A configuration of `.dynamic.next` that counts needs votes of its members.
+// While a configuration in `.dynamic.next` counts, its members' votes are needed.
 // rows: D-09
 #[test]
-fn members_of_a_kept_configuration_are_dialed_after_a_restart() {
+fn members_of_a_saved_configuration_are_dialed_after_a_restart() {
     let mut config = config(&format!("{CONFIG}reconfigEnabled=true\n{MEMBERS}"));
     let proposed = "server.1=a:1:2\nserver.4=d:1:2\nserver.5=e:1:2\nversion=500000003";
     config.ensemble.as_mut().unwrap().last_seen = vec![View::parse(proposed).unwrap()];
@@ -86,11 +86,10 @@ fn members_of_a_kept_configuration_are_dialed_after_a_restart() {
     assert_eq!(shown, ["2 b", "3 c", "4 d", "5 e"]);
 }
 
-// What is in force has no version, as no reconfiguration wrote it: that the tree's configuration counts then is told by the
-// file of a proposed one. It has to be known before the history is.
-// rows: D-09
+// The configuration in force has no version, as no reconfiguration has written it: the tree's configuration counts then only
+// because there is a file of a proposed one. The file has to be read before the history. rows: D-09
 #[test]
-fn configuration_of_the_tree_counts_beside_a_kept_one() {
+fn configuration_of_the_tree_counts_beside_a_saved_one() {
     let view = |version: i64| {
         View::parse(&format!("server.1=a:1:2\nserver.4=d:1:2\nversion={version:x}")).unwrap()
     };
@@ -109,7 +108,7 @@ fn configuration_of_the_tree_counts_beside_a_kept_one() {
     }
 }
 
-// With the static file alone its copy is the trial.
+// With the static file alone, copying it is the test of the folder.
 // rows: D-09 D-10
 #[test]
 fn member_that_may_be_reconfigured_tries_its_configuration_folder() {
@@ -132,7 +131,7 @@ fn member_that_may_be_reconfigured_tries_its_configuration_folder() {
 
 // rows: D-33 D-60
 #[test]
-fn first_snapshot_is_taken_where_there_is_something_new_that_stays() {
+fn first_snapshot_is_taken_of_new_data_that_will_not_be_truncated() {
     use FirstSnapshot::{BeforeServing, BesideServing, None as Nothing};
     let (zero, one, two) = (Zxid::ZERO, Zxid::from_wire(1).unwrap(), Zxid::from_wire(2).unwrap());
     for (start, snapshot, last, standalone, member) in [

@@ -1,5 +1,5 @@
-//! One member among strangers who say anything at any time, in whatever role: it may refuse, close connections and give up its role;
-//! it never panics, and it stops when it is told to. Its own disk and sockets behave.
+//! One member among strangers that send anything at any time, whatever its role is: it may refuse, close connections and
+//! give up its role; it never panics, and it stops when it is asked to. Its own disk and sockets work.
 
 use bytes::Bytes;
 use oxkeeper::member::election_connections::{ConnectionId, Input as Election};
@@ -19,7 +19,7 @@ use support::txns::{reconfig, set_data};
 const LAST: Zxid = Zxid::new(Epoch(1), 3);
 
 pub struct Strangers {
-    /// What becomes of it with the reports of its threads and sockets does not depend on the order.
+    /// The outcome does not depend on the order in which its threads and sockets report.
     pub member: EnsembleMember,
     stranger: Stranger,
 }
@@ -64,7 +64,7 @@ impl Strangers {
         self.stranger.below(n)
     }
 
-    /// Takes so many steps. The member never ends by itself, whatever its leader makes it log and commit.
+    /// Takes `steps` steps. The member never ends by itself, whatever its leader makes it log and commit.
     pub fn live(&mut self, steps: usize) {
         for _ in 0..steps {
             self.one_step();
@@ -74,7 +74,7 @@ impl Strangers {
         }
     }
 
-    /// The member is told to stop while the strangers go on.
+    /// The member is asked to stop while the strangers go on.
     pub fn stop(&mut self) {
         self.step(Input::Stop);
         for _ in 0..2000 {
@@ -138,14 +138,14 @@ impl Strangers {
     }
 }
 
-/// What members would do.
+/// Steps that members would take.
 impl Strangers {
     fn elect(&mut self) {
         let leader = ServerId(1 + self.below(3) as i64);
         self.member.elect(leader);
     }
 
-    /// A learner connects, and says this.
+    /// A learner connects, and sends these packets.
     fn learn(&mut self, said: Vec<Packet>) {
         let from = QuorumPeer::Learner(self.member.connect());
         for packet in said {
@@ -154,7 +154,7 @@ impl Strangers {
         }
     }
 
-    /// What the others say up to here: a leader's followers, a leader, or a follower's observers.
+    /// The other servers send what they would in a regular start: a leader's followers, a leader, or a follower's observers.
     fn behave(&mut self) {
         let last = self.member.core().history.last();
         let next = Epoch(self.member.core().accepted.0.saturating_add(1).min(u32::MAX >> 1));
@@ -195,7 +195,7 @@ impl Strangers {
         self.member.report_all();
     }
 
-    /// A leader's learner asks for a write and acknowledges; a learner's leader proposes and commits.
+    /// A leader's learner forwards a write and acknowledges; a learner's leader proposes and commits.
     fn go_on(&mut self) {
         let last = self.member.core().history.last();
         let at = last.next().unwrap_or(last).max(Zxid::new(self.member.core().accepted, 1));
@@ -227,9 +227,9 @@ impl Strangers {
     }
 }
 
-/// What nobody would do.
+/// Steps that no member would take.
 impl Strangers {
-    /// Mostly one of the last learners; sometimes one that is still to come.
+    /// Mostly one of the last learners; sometimes one that has not connected yet.
     fn some_learner(&mut self) -> QuorumPeer {
         let back = self.below(8);
         QuorumPeer::Learner(LearnerConnectionId((self.member.learners + 1).saturating_sub(back)))

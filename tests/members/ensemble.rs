@@ -1,8 +1,8 @@
 //! Members of an ensemble without sockets, threads or disks: replicas with their clients, moved by hand.
 //!
-//! Server 1 leads, 2 and 3 follow, 4 observes. What one says to another arrives at once and in order. All packets wait in one
-//! queue, and not in one for each connection as in `support::ensemble`, because what is tested is what a client is answered when
-//! one server hears later than all others have acted.
+//! Server 1 leads, 2 and 3 follow, 4 observes. Packets arrive at once and in order. All packets wait in one queue, and not
+//! in one for each connection as in `support::ensemble`, because the tests are about a client's answers when one server gets
+//! its packets after all others have acted.
 
 use oxkeeper::client::Hello;
 use oxkeeper::model::{ServerId, Zxid};
@@ -37,13 +37,13 @@ struct Server {
     host: ReplicaOnDisk,
     clients: Vec<ClientConnection>,
     log_held: bool,
-    /// What a learner asked of its leader.
+    /// Requests that a learner has forwarded to its leader.
     asked: Vec<Request>,
 }
 
 pub struct Ensemble {
     servers: Vec<Server>,
-    /// On their way, with the server that hears them.
+    /// Packets on their way, with the server that receives them.
     packets: VecDeque<(usize, zab::Input)>,
     /// A server that is slow: packets to it wait.
     pub stalled: Option<usize>,
@@ -57,7 +57,7 @@ impl Ensemble {
         Self::behind(LEADER, settings, limits)
     }
 
-    /// * `passes_on`: to whom the observer goes.
+    /// * `passes_on`: the server that the observer connects to.
     pub fn behind(passes_on: usize, settings: &Settings, limits: &Limits) -> Self {
         let servers = (1..=4).map(|id| Server::new(id, settings, limits)).collect();
         let packets = VecDeque::new();
@@ -81,7 +81,7 @@ impl Ensemble {
         client
     }
 
-    /// A connection that takes a session over.
+    /// A connection that reconnects with a session.
     pub fn client_again(&mut self, at: usize, session: i64) -> Client {
         let (client, lines) = self.greet(at, "10.0.0.9", &hello_again(session));
         assert!(lines.len() == 1 && lines[0].starts_with("session"), "{lines:?}");
@@ -93,17 +93,18 @@ impl Ensemble {
         self.greet(at, "10.0.0.9", &hello_again(session)).0
     }
 
-    /// A client without a session that was told `zxid` elsewhere.
+    /// A client without a session that has seen `zxid` on another server.
     ///
     /// # Errors
-    /// What the server said, if it does not let the client in.
+    /// What the server sent, if it does not accept the client.
     pub fn client_that_has_seen(&mut self, at: usize, zxid: i64) -> Result<Client, Vec<String>> {
         let (client, lines) =
             self.greet(at, "10.0.0.9", &Hello { last_zxid_seen: zxid, ..hello() });
         if lines[0].starts_with("session") { Ok(client) } else { Err(lines) }
     }
 
-    /// As [`Self::client_again`]; the server reads it first, and then what the `older` connection had sent, before anybody else does anything.
+    /// As [`Self::client_again`]; the server reads this connection first, and then what the `older` one had sent, before any
+    /// other server acts.
     pub fn greet_late(&mut self, at: usize, session: i64, older: (Client, Vec<u8>)) -> Client {
         let client = self.connect(at, "10.0.0.9", &hello_again(session));
         let (old, bytes) = older;
@@ -141,14 +142,14 @@ impl Ensemble {
         Client { at, index: server.clients.len() - 1 }
     }
 
-    /// Sends requests together, lets everything happen, and gives what the client heard.
+    /// Sends requests together, lets everything happen, and returns what the client received.
     pub fn say<const N: usize>(&mut self, client: Client, requests: [Vec<u8>; N]) -> Vec<String> {
         self.servers[client.at - 1].clients[client.index].push(&requests.concat());
         self.run();
         self.heard(client)
     }
 
-    /// What the client was sent since it was last asked.
+    /// What the client has received since the last call.
     pub fn heard(&mut self, client: Client) -> Vec<String> {
         self.servers[client.at - 1].clients[client.index].heard()
     }
@@ -158,12 +159,12 @@ impl Ensemble {
         client.machine().conn().session().expect("it has one").0
     }
 
-    /// What a learner asked of its leader since it was last asked.
+    /// Requests that a learner has forwarded to its leader since the last call.
     pub fn asked(&mut self, at: usize) -> Vec<Request> {
         std::mem::take(&mut self.servers[at - 1].asked)
     }
 
-    /// A learner passes on what it was asked earlier.
+    /// A learner forwards an earlier request again.
     pub fn pass_on(&mut self, at: usize, request: Request) {
         let packet = Packet::Request(request);
         let input = zab::Input::Learner { connection: LearnerConnectionId(at as u64), packet };
@@ -188,7 +189,7 @@ impl Ensemble {
         self.shared(at).state.tree.read().last_zxid().to_wire()
     }
 
-    /// The servers count the ticks that they missed, without hearing from `silent`.
+    /// The servers count the ticks that they missed, without packets of `silent`.
     pub fn count_missed_ticks(&mut self, silent: usize) {
         let missed_ms = std::mem::take(&mut self.uncounted_ms);
         self.stalled = Some(silent);
@@ -247,7 +248,7 @@ impl Ensemble {
         self.run();
     }
 
-    /// `true`: a connection of the server got on.
+    /// `true`: a connection of the server made progress.
     fn turns(&mut self, at: usize) -> bool {
         let mut moved = false;
         for index in 0..self.servers[at - 1].clients.len() {
@@ -268,7 +269,7 @@ impl Ensemble {
         self.send(at, actions);
     }
 
-    /// What a server has for the others goes on its way.
+    /// Sends a server's packets to the others.
     fn send(&mut self, at: usize, actions: Vec<zab::Action>) {
         for action in actions {
             match action {

@@ -63,7 +63,7 @@ fn replies(machine: &mut Connection) -> Vec<(i32, i64, i32, usize)> {
 
 // rows: P-24 P-28 P-60 U-01 U-17
 #[test]
-fn auth_is_answered_at_once_and_holds_for_what_comes_behind_it() {
+fn auth_is_answered_at_once_and_applies_to_requests_after_it() {
     let mut machine = open();
     let mut input = Vec::new();
     frame(&mut input, op::SYNC, |to| jute::put_string(to, "/"));
@@ -90,7 +90,7 @@ fn auth_is_answered_at_once_and_holds_for_what_comes_behind_it() {
 
 // rows: P-60 U-18 G-15
 #[test]
-fn credentials_that_fail_are_answered_and_the_connection_closed() {
+fn failed_authentication_is_answered_and_closes_the_connection() {
     for (scheme, code) in [("world", -115), ("nonsense", -115)] {
         let (mut machine, mut input) = (open(), Vec::new());
         auth(&mut input, scheme, b"x");
@@ -104,10 +104,10 @@ fn credentials_that_fail_are_answered_and_the_connection_closed() {
     assert_eq!(replies(&mut machine), []);
 }
 
-/// A Java server without SASL answers yes without a token, and the connection stays.
+/// A Java server without SASL answers OK without a token, and the connection stays open.
 // rows: P-60a
 #[test]
-fn without_a_mechanism_a_token_is_answered_with_none() {
+fn sasl_request_is_answered_without_a_token_as_no_mechanism_is_offered() {
     for token in [&b""[..], b"a token"] {
         let (mut machine, mut input) = (open(), Vec::new());
         frame(&mut input, op::SASL, |to| jute::put_buffer(to, token));
@@ -119,7 +119,7 @@ fn without_a_mechanism_a_token_is_answered_with_none() {
 
 // rows: C-77 C-78
 #[test]
-fn nothing_is_answered_until_a_required_scheme_is_shown() {
+fn requests_without_a_required_scheme_are_refused_and_close_the_connection() {
     let under = |schemes: &[&str]| {
         let required = schemes.iter().map(|scheme| (*scheme).to_owned()).collect();
         open_under(Schemes { required, ..Schemes::default() })
@@ -133,7 +133,7 @@ fn nothing_is_answered_until_a_required_scheme_is_shown() {
         auth(&mut input, "digest", b"too:late");
         let (taken, need) = machine.advance(&input, 0);
         assert_eq!(taken, shown);
-        let why = "it has shown none of these schemes: digest, key".to_owned();
+        let why = "the client has not authenticated with a required scheme: digest, key".to_owned();
         assert_eq!(need, Need::Close(why));
         assert_eq!(replies(&mut machine).last(), Some(&(kind, 0, -124, 0)));
         assert!(machine.commands.is_empty());
@@ -149,7 +149,7 @@ fn nothing_is_answered_until_a_required_scheme_is_shown() {
 }
 
 #[test]
-fn identities_have_a_limit() {
+fn authentication_fails_above_the_limit_of_identities() {
     let mut machine = open();
     for n in 0..255 {
         let mut input = Vec::new();
@@ -163,7 +163,7 @@ fn identities_have_a_limit() {
 }
 
 #[test]
-fn identities_have_a_limit_in_bytes() {
+fn authentication_fails_above_the_limit_of_identity_bytes() {
     let shows = |sizes: &[usize]| {
         let mut machine = open();
         let taken = sizes.iter().enumerate().take_while(|&(n, size)| {
@@ -212,7 +212,7 @@ fn writes_of(machine: &mut Connection) -> Batch {
 }
 
 #[test]
-fn identities_of_a_turn_count_before_the_next_write_of_the_same_turn_is_taken() {
+fn identity_bytes_count_in_the_load_of_the_next_writes() {
     let mut machine = open();
     let mut asked = Vec::new();
     let user = "u".repeat(40_000);

@@ -1,4 +1,4 @@
-//! Settings of zoo.cfg and flags, each seen by what a server does otherwise.
+//! Settings of zoo.cfg and flags: what a server does with each and without it.
 
 use super::harness::{Client, World};
 use oxkeeper::client::Hello;
@@ -23,7 +23,7 @@ fn logged(world: &World) -> (Vec<bool>, Txn<'_>) {
 
 // rows: C-260
 #[test]
-fn frames_are_as_long_as_is_set() {
+fn frames_above_jute_maxbuffer_close_the_connection() {
     let long = create(1, "/a", &"x".repeat(3000));
     for (flags, is_taken) in [("", true), ("-Djute.maxbuffer=3000", false)] {
         let mut world = World::configured("", flags);
@@ -37,7 +37,7 @@ fn frames_are_as_long_as_is_set() {
 
 // rows: C-20 C-22 C-23
 #[test]
-fn session_timeouts_lie_between_those_that_are_set() {
+fn session_timeouts_are_clamped_to_the_configured_limits() {
     let agreed = |lines: &str| {
         let mut world = World::configured(lines, "");
         [1, 7000, i32::MAX].map(|timeout_ms| {
@@ -72,7 +72,7 @@ fn sessions_expire_on_multiples_of_the_tick_time() {
 
 // rows: C-117
 #[test]
-fn connections_without_a_session_end_after_what_is_set() {
+fn connections_without_a_session_are_closed_after_sessionless_cnxn_timeout() {
     for (lines, is_closed) in [("", false), ("nio.sessionlessCnxnTimeout=700", true)] {
         let mut world = World::configured(lines, "");
         let (silent, other) = (world.connect(), world.client());
@@ -85,7 +85,7 @@ fn connections_without_a_session_end_after_what_is_set() {
 
 // rows: C-80
 #[test]
-fn entries_have_digests_unless_they_are_switched_off() {
+fn entries_have_digests_unless_digest_enabled_is_false() {
     for (lines, has_digests) in [("", true), ("digest.enabled=false", false)] {
         let mut world = World::configured(lines, "");
         let client = world.client();
@@ -96,7 +96,7 @@ fn entries_have_digests_unless_they_are_switched_off() {
 
 // rows: C-81
 #[test]
-fn the_end_of_a_session_lists_ephemerals_unless_that_is_switched_off() {
+fn close_session_txn_lists_ephemerals_unless_switched_off() {
     for (lines, is_listed) in [("", true), ("closeSessionTxn.enabled=false", false)] {
         let mut world = World::configured(lines, "");
         let client = world.client();
@@ -114,7 +114,7 @@ fn ask_for_ttl(world: &mut World, client: Client) -> Vec<String> {
 
 // rows: C-98 C-99
 #[test]
-fn ttl_znodes_are_known_as_is_set() {
+fn ttl_znodes_need_extended_types_enabled() {
     let owner_of_353 = i64::MIN | 5000;
     for (lines, is_made, owner) in [
         ("", false, Owner::Session(owner_of_353)),
@@ -134,7 +134,7 @@ fn ttl_znodes_are_known_as_is_set() {
 
 // rows: C-73
 #[test]
-fn quotas_refuse_if_that_is_set() {
+fn quotas_refuse_writes_if_enforce_quota_is_set() {
     for (lines, answer) in [("", "5 @6 ok v1"), ("enforceQuota=true", "5 @6 error -125")] {
         let mut world = World::configured(lines, "");
         let client = world.client();
@@ -149,7 +149,7 @@ fn quotas_refuse_if_that_is_set() {
 
 // rows: C-154
 #[test]
-fn entries_may_be_longer_than_frames_by_what_is_set() {
+fn entries_may_be_longer_than_frames_by_extrasize() {
     // A close lists ephemerals: its entry grows with their names.
     let name = format!("/{}", "x".repeat(500));
     for (flags, is_listed) in [
@@ -169,7 +169,7 @@ fn entries_may_be_longer_than_frames_by_what_is_set() {
 
 // rows: C-140 C-141
 #[test]
-fn snapshots_are_taken_after_as_much_as_is_set() {
+fn snapshots_are_taken_after_snap_count_or_the_size_limit() {
     let snapshots = |lines: &str| {
         let mut world = World::configured(lines, "");
         let client = world.client();
@@ -185,7 +185,7 @@ fn snapshots_are_taken_after_as_much_as_is_set() {
 
 // rows: C-263 C-263b
 #[test]
-fn containers_are_looked_for_as_often_as_is_set() {
+fn containers_are_checked_at_the_configured_interval() {
     for (flag, is_gone) in [("", false), ("-Dznode.container.checkIntervalMs=500", true)] {
         let mut world = World::configured("", flag);
         let client = world.client();
@@ -202,7 +202,7 @@ fn containers_are_looked_for_as_often_as_is_set() {
 }
 
 #[test]
-fn a_standalone_server_waits_for_no_sync_however_it_is_set() {
+fn standalone_server_ignores_linearizable_reads() {
     let mut world = World::configured("oxkeeper.linearizableReads=true", "");
     let client = world.client();
     world.hold_commands(true);

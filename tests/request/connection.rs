@@ -48,8 +48,8 @@ fn a_connect_request_waits_for_an_election_that_has_just_begun() {
         assert!(machine.commands.is_empty() && machine.wait(Waker::noop()));
     }
     let mut word = connection_of(&shared);
-    assert_eq!(word.advance(b"ruok", 0), (0, Need::Word(*b"ruok")), "it is no client");
-    assert_eq!(late.advance(&connect, 500_000), (0, Need::Close(String::new())), "nobody leads");
+    assert_eq!(word.advance(b"ruok", 0), (0, Need::Word(*b"ruok")), "it is no connect request");
+    assert_eq!(late.advance(&connect, 500_000), (0, Need::Close(String::new())), "no leader");
     shared.at_rest.store(false, Ordering::Relaxed);
     assert!(!served.wait(Waker::noop()), "it has a turn");
     assert_eq!(served.advance(&connect, 499_500), (connect.len(), Need::Answer));
@@ -57,7 +57,7 @@ fn a_connect_request_waits_for_an_election_that_has_just_begun() {
 }
 
 #[test]
-fn http_and_tls_are_answered_in_kind() {
+fn http_and_tls_clients_are_answered_in_their_protocol_and_closed() {
     for (bytes, answer, about) in [
         (&b"GET /ruok HTTP/1.1\r\n"[..], &b"HTTP/1.1 400 "[..], "an HTTP request"),
         (b"PRI * HTTP/2.0\r\n", b"HTTP/1.1 400 ", "an HTTP request"),
@@ -68,7 +68,7 @@ fn http_and_tls_are_answered_in_kind() {
         assert!(matches!(&need, Need::Close(reason) if reason.starts_with(about)), "{need:?}");
         assert!(machine.unsent.bytes.starts_with(answer), "{bytes:?}");
         assert_eq!(machine.counts, Counts::default(), "it is no packet");
-        // Less than four bytes say nothing, and a client with such frames is not mistaken for it.
+        // Less than four bytes are not enough, and a client that may send frames of that length is not mistaken for it.
         assert_eq!(connection(1000).advance(&bytes[..3], 0), (0, Need::Bytes(1)));
         let need = connection(i32::MAX as usize).advance(bytes, 0);
         assert!(matches!(need, (0, Need::Bytes(_))));
@@ -76,7 +76,7 @@ fn http_and_tls_are_answered_in_kind() {
 }
 
 #[test]
-fn a_frame_may_have_more_bytes_behind_it() {
+fn connect_request_is_read_when_more_bytes_follow() {
     let mut connect = vec![0, 0, 0, 29];
     connect.extend([0; 29]);
     for (bytes, expected) in [
@@ -88,14 +88,14 @@ fn a_frame_may_have_more_bytes_behind_it() {
 }
 
 #[test]
-fn the_length_of_the_answer_is_true() {
+fn http_answer_has_the_right_content_length() {
     let text = str::from_utf8(Foreign::Http.answer()).unwrap();
     let (head, body) = text.split_once("\r\n\r\n").unwrap();
     assert!(head.contains(&format!("Content-Length: {}", body.len())), "{}", body.len());
 }
 
 #[test]
-fn only_the_two_are_recognised() {
+fn only_http_and_tls_are_recognised() {
     for line in [
         "GET / HTTP/1.1",
         "HEAD /",
@@ -137,7 +137,7 @@ fn shared_pieces_keep_their_place() {
 }
 
 #[test]
-fn the_last_answer_is_shown_and_can_be_forgotten() {
+fn connection_figures_show_the_last_answer_until_reset() {
     let stats = ConnStats::default();
     let fresh = stats.figures();
     assert_eq!((fresh.last_op, fresh.last_xid, fresh.last_zxid), (0, None, -1));
@@ -156,6 +156,6 @@ fn the_last_answer_is_shown_and_can_be_forgotten() {
 }
 
 #[test]
-fn differs_by_session() {
+fn password_differs_by_session() {
     assert_ne!(password(SessionId(1)), password(SessionId(2)));
 }

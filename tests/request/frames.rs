@@ -1,4 +1,4 @@
-//! What is a frame, what is a word, and what becomes of bytes that are neither.
+//! Frames, four-letter words, and bytes that are neither.
 
 use super::harness::World;
 use oxkeeper::model::op;
@@ -8,7 +8,7 @@ use support::requests::{close, create, get, hello, hello_bytes, ping, raw, set};
 
 // rows: P-01 P-25
 #[test]
-fn a_stream_means_the_same_however_it_is_cut() {
+fn stream_is_answered_the_same_however_it_is_cut() {
     let stream = [
         hello_bytes(&hello()),
         create(1, "/a", "x"),
@@ -32,7 +32,7 @@ fn a_stream_means_the_same_however_it_is_cut() {
     for piece in [1, 2, 3, 7, 50, stream.len()] {
         let mut world = World::new();
         let a = world.connect();
-        // What was asked is noted frame by frame, so that answers can be read however the bytes are cut.
+        // The requests are noted frame by frame, so that answers can be read however the bytes are cut.
         world[a].expect_answers_to(&stream[hello_bytes(&hello()).len()..]);
         for bytes in stream.chunks(piece) {
             world[a].input.extend_from_slice(bytes);
@@ -54,7 +54,7 @@ fn a_frame_over_the_limit_closes_the_connection() {
         for greeted in [false, true] {
             let mut world = World::new();
             let a = if greeted { world.client() } else { world.connect() };
-            // The length alone is enough: nothing is waited for, and no memory is taken on its word.
+            // The length alone is enough: no bytes are waited for, and no memory is taken for them.
             world.say(a, [len.to_be_bytes().to_vec()]);
             let reason = format!("closed: frame of {text} bytes; jute.maxbuffer is {FRAME_MAX}");
             assert_eq!(world.heard(a), [reason]);
@@ -64,7 +64,7 @@ fn a_frame_over_the_limit_closes_the_connection() {
 
 // rows: P-02 W-06 G-15
 #[test]
-fn a_word_is_one_only_before_the_connect_request() {
+fn four_letter_word_counts_only_before_the_connect_request() {
     let mut world = World::new();
     let a = world.connect();
     for byte in b"ruo" {
@@ -87,7 +87,7 @@ fn a_word_is_one_only_before_the_connect_request() {
 
 // rows: P-09 P-12
 #[test]
-fn bytes_behind_a_record_are_ignored() {
+fn bytes_after_a_record_are_ignored() {
     let mut world = World::new();
     let a = world.client();
     let mut long = set(2, "/a", "y");
@@ -99,7 +99,7 @@ fn bytes_behind_a_record_are_ignored() {
 
     let b = world.connect();
     let mut request = hello_bytes(&hello());
-    request[4..8].copy_from_slice(&77_i32.to_be_bytes()); // A protocol version nobody knows.
+    request[4..8].copy_from_slice(&77_i32.to_be_bytes()); // An unknown protocol version.
     world.say(b, [request]);
     assert_eq!(world.heard(b), ["session 0x11 10000 ms flag"]);
 }
@@ -122,7 +122,7 @@ fn an_undecodable_body_is_refused_and_takes_no_zxid() {
         op::SET_WATCHES2,
     ];
     for kind in writes.into_iter().chain(reads) {
-        // A path that is said to be longer than the bytes there are.
+        // A path whose length field is larger than the number of bytes.
         world.say(a, [raw(2, kind, &[0, 0, 0, 9, b'/'])]);
         assert_eq!(world.heard(a), ["2 @2 error -5"], "operation {kind}");
     }
@@ -133,7 +133,7 @@ fn an_undecodable_body_is_refused_and_takes_no_zxid() {
 
 // rows: P-09a
 #[test]
-fn an_undecodable_header_or_connect_request_closes() {
+fn undecodable_header_or_connect_request_closes_the_connection() {
     let mut world = World::new();
     let a = world.client();
     world.say(a, [vec![0, 0, 0, 7, 0, 0, 0, 1, 0, 0, 0], create(2, "/a", "")]);
@@ -146,7 +146,7 @@ fn an_undecodable_header_or_connect_request_closes() {
 
 // rows: P-60e P-60g P-60h
 #[test]
-fn an_unknown_operation_is_refused_and_closes() {
+fn unknown_operation_is_refused_and_closes_the_connection() {
     for kind in [0, op::CHECK, 23, 99, 108, 1000, -1, op::CREATE_SESSION, i32::MIN] {
         let mut world = World::new();
         let a = world.client();
@@ -155,6 +155,6 @@ fn an_unknown_operation_is_refused_and_closes() {
         assert_eq!(world.heard(a), ["1 @-1 error -6", &reason]);
         let b = world.client();
         world.say(b, [get(1, "/behind")]);
-        assert_eq!(world.heard(b), ["1 @2 error -101"], "what stood behind it is not executed");
+        assert_eq!(world.heard(b), ["1 @2 error -101"], "the request after it is not executed");
     }
 }

@@ -1,4 +1,4 @@
-//! The connect request: what is checked, in which order, and what is answered.
+//! The connect request: what is checked, in which order, and the answer.
 
 use super::harness::World;
 use oxkeeper::client::Hello;
@@ -9,7 +9,7 @@ use support::requests::{create, hello, hello_again, hello_bytes, set, watch};
 
 // rows: P-10 P-11 G-10
 #[test]
-fn the_answer_has_the_read_only_byte_if_the_request_had_it() {
+fn connect_response_has_the_read_only_byte_if_the_request_had_it() {
     for (read_only, line) in [
         (Some(false), "session 0x10 10000 ms flag"),
         (Some(true), "session 0x10 10000 ms flag"),
@@ -19,7 +19,7 @@ fn the_answer_has_the_read_only_byte_if_the_request_had_it() {
         let a = world.connect();
         world.greet(a, &Hello { read_only, ..hello() });
         assert_eq!(world.heard(a), [line]);
-        // The frame behind it is understood in either case.
+        // The frame after it is understood in either case.
         world.say(a, [create(1, "/a", "")]);
         assert_eq!(world.heard(a), ["1 @2 ok /a"]);
         let refused = world.connect();
@@ -31,7 +31,7 @@ fn the_answer_has_the_read_only_byte_if_the_request_had_it() {
 
 // rows: P-14
 #[test]
-fn the_timeout_is_clamped() {
+fn session_timeout_is_clamped_to_the_limits() {
     let mut world = World::new();
     for (asked, given) in
         [(0, 4000), (-1, 4000), (3999, 4000), (4001, 4001), (40_000, 40_000), (i32::MAX, 40_000)]
@@ -45,11 +45,11 @@ fn the_timeout_is_clamped() {
 
 // rows: P-20
 #[test]
-fn a_session_is_told_of_once_it_is_durable() {
+fn connect_response_is_sent_once_the_session_is_durable() {
     let mut world = World::new();
     world.hold_log(true);
     let a = world.connect();
-    // What comes behind the connect request waits for the session.
+    // Requests after the connect request wait for the session.
     world.push(a, &[hello_bytes(&hello()), create(1, "/a", "")].concat());
     world.run();
     assert!(world.heard(a).is_empty());
@@ -59,14 +59,14 @@ fn a_session_is_told_of_once_it_is_durable() {
 
 // rows: P-13 G-10
 #[test]
-fn a_client_that_is_ahead_is_sent_away_without_a_word() {
+fn client_with_a_newer_zxid_is_closed_without_an_answer() {
     let mut world = World::new();
     let a = world.client();
     world.say(a, [create(1, "/a", "")]);
     let ahead = world.connect();
     world.greet(ahead, &Hello { last_zxid_seen: 3, ..hello() });
     assert_eq!(world.heard(ahead), ["closed: client has seen zxid 0x3, ours is 0x2"]);
-    // It is looked at before the password is: the session may well be right on another server.
+    // The zxid is checked before the password: the session may well be valid on another server.
     let wrong = world.connect();
     let password = vec![9; 16];
     world.greet(wrong, &Hello { last_zxid_seen: 3, password, ..hello_again(FIRST_SESSION) });
@@ -78,7 +78,7 @@ fn a_client_that_is_ahead_is_sent_away_without_a_word() {
 
 // rows: P-17 P-18
 #[test]
-fn a_wrong_password_is_refused_and_cuts_nobody_off() {
+fn wrong_password_is_refused_and_the_session_keeps_its_connection() {
     let mut world = World::new();
     let (a, writer) = (world.client(), world.client());
     world.say(a, [create(1, "/a", ""), watch(2, "/a")]);
@@ -99,7 +99,7 @@ fn a_wrong_password_is_refused_and_cuts_nobody_off() {
 
 // rows: P-17
 #[test]
-fn a_session_that_never_was_is_refused() {
+fn unknown_session_is_refused() {
     let mut world = World::new();
     let a = world.client_again(0x77);
     assert_eq!(world.heard(a), ["refused flag", "closed"]);

@@ -1,7 +1,8 @@
 //! A server without sockets, threads or a disk: connection machines and a replica, moved by hand.
 //!
-//! [`World::say`] hands bytes to a connection and lets everything happen that follows; [`World::heard`] gives what came
-//! back, one line each. The log and the way of commands to the replica can be held, to look at what is in between.
+//! [`World::say`] hands bytes to a connection and lets everything happen that follows; [`World::heard`] returns what the
+//! client received, one line each. The log, and commands on their way to the replica, can be held, to look at the state in
+//! between.
 
 use std::collections::VecDeque;
 use std::ops::{Index, IndexMut};
@@ -17,7 +18,7 @@ use support::configured::parts;
 use support::replica::ReplicaOnDisk;
 use support::requests::{hello, hello_again, hello_bytes};
 
-/// Those of [`builders::limits`], and two words.
+/// The limits of [`builders::limits`], and two four-letter words.
 pub fn limits() -> Limits {
     Limits { words: vec![*b"ruok", *b"mntr"], ..builders::limits() }
 }
@@ -29,7 +30,7 @@ pub struct Client(usize);
 pub struct World {
     pub server: ReplicaOnDisk,
     clients: Vec<ClientConnection>,
-    /// Handed over by the connections and not given to the replica.
+    /// Commands that connections have handed over and the replica has not been given.
     commands: VecDeque<ClientCommand>,
     commands_held: bool,
     log_held: bool,
@@ -44,9 +45,9 @@ impl World {
         Self::of(Options::default(), limits, builders::settings())
     }
 
-    /// A server that goes by a zoo.cfg with a tickTime of 2000.
+    /// A server configured by a zoo.cfg with a tickTime of 2000.
     ///
-    /// * `lines`: the rest of the file. `flags`: what start scripts hand over.
+    /// * `lines`: the rest of the file. `flags`: the JVM flags of start scripts.
     pub fn configured(lines: &str, flags: &str) -> Self {
         let parts = parts(&format!("tickTime=2000\n{lines}"), flags);
         let limits = Limits { words: limits().words, ..parts.limits };
@@ -64,7 +65,7 @@ impl World {
         }
     }
 
-    /// A connection that has said nothing yet.
+    /// A connection that has sent nothing yet.
     pub fn connect(&mut self) -> Client {
         self.connect_from("10.0.0.1")
     }
@@ -87,7 +88,7 @@ impl World {
         client
     }
 
-    /// A connection that takes a session over; what it is told comes with [`World::heard`].
+    /// A connection that reconnects with a session; the answer is in [`World::heard`].
     pub fn client_again(&mut self, session: i64) -> Client {
         let client = self.connect();
         self.greet(client, &hello_again(session));
@@ -111,19 +112,19 @@ impl World {
         self[client].push(bytes);
     }
 
-    /// What the client was sent since it was last asked.
+    /// What the client has received since the last call.
     pub fn heard(&mut self, client: Client) -> Vec<String> {
         self[client].heard()
     }
 
-    /// The client's socket is gone.
+    /// The client's socket is closed.
     pub fn leave(&mut self, client: Client) {
         let left = self[client].leave();
         self.commands.extend(left);
         self.run();
     }
 
-    /// Whether the client takes what it is sent.
+    /// Whether the client reads what it is sent.
     pub fn set_fetches(&mut self, client: Client, fetches: bool) {
         self[client].fetches = fetches;
         self.run();

@@ -1,15 +1,15 @@
-//! Clients that do not take what they are sent, and all of them asking for too much.
+//! Clients that do not read replies and events, and clients that together send too many requests.
 
 use super::harness::World;
 use oxkeeper::request::{Need, SNAPSHOT_SAVED_MAX};
 use support::builders::FRAME_MAX;
 use support::requests::{create, create_for, get, hello, set, watch_exists};
 
-/// What a machine may hold unsent before it stops to read (design section 4).
+/// What a connection may hold unsent before it stops reading.
 const UNSENT_MAX: usize = 1024 * 1024;
 
 #[test]
-fn a_client_that_does_not_fetch_is_not_read_from() {
+fn client_that_does_not_read_replies_is_not_read_from() {
     let mut world = World::new();
     let a = world.client();
     let data = "x".repeat(60_000); // Large: shared with the tree instead of copied.
@@ -27,7 +27,7 @@ fn a_client_that_does_not_fetch_is_not_read_from() {
 }
 
 #[test]
-fn a_client_that_does_not_fetch_its_events_is_closed() {
+fn client_that_does_not_read_its_events_is_closed() {
     let mut world = World::new();
     let (a, b) = (world.client(), world.client());
     // Names are long, so that a few thousand events pass the limit of four frames.
@@ -44,15 +44,15 @@ fn a_client_that_does_not_fetch_its_events_is_closed() {
         most = most.max(world[a].unsent());
     }
     assert_eq!(world[a].need, Need::Close(String::new()));
-    assert_eq!(world[a].unsent(), 0, "and what it did not take is dropped");
-    assert!(most < UNSENT_MAX + 2000, "{most} bytes lay in the machine");
-    // Nobody else notices.
+    assert_eq!(world[a].unsent(), 0, "and what it did not read is dropped");
+    assert!(most < UNSENT_MAX + 2000, "{most} bytes were unsent");
+    // Other clients are served as before.
     world.say(b, [set(0, &path(0), "still here")]);
     assert!(world.heard(b).last().is_some_and(|line| line.contains("ok")));
 }
 
 #[test]
-fn a_client_that_fetches_may_have_any_number_of_events() {
+fn client_that_reads_may_have_any_number_of_events() {
     let mut world = World::new();
     let (a, b) = (world.client(), world.client());
     let name = "x".repeat(500);
@@ -66,7 +66,7 @@ fn a_client_that_fetches_may_have_any_number_of_events() {
 
 // rows: C-70
 #[test]
-fn above_the_global_limit_only_who_waits_for_nothing_may_ask() {
+fn above_the_global_limit_clients_with_outstanding_writes_are_not_read() {
     let mut world = World::configured("globalOutstandingLimit=2", "");
     let (a, b) = (world.client(), world.client());
     world.hold_log(true);
@@ -88,10 +88,10 @@ fn connection_that_waits_is_not_read_while_more_bytes_are_outstanding_than_the_l
     world.say(a, [create(1, "/a", &data), create(2, "/b", &data), create(3, "/c", &data)]);
     assert_eq!((world.server.replica.outstanding(), world[a].need.clone()), (2, Need::Answer));
     let outstanding = world.server.shared.throttle.bytes();
-    assert!((1200..1500).contains(&outstanding), "two of them and their clients' identities");
+    assert!((1200..1500).contains(&outstanding), "two writes and their clients' identities");
     world.say(b, [create(1, "/d", &data), create(2, "/e", "")]);
     assert_eq!((world.server.replica.outstanding(), world[b].need.clone()), (3, Need::Answer));
-    // Twice the limit is reached for a client that waits for nothing too.
+    // At twice the limit a client without outstanding writes has to wait too.
     world.say(c, [create(1, "/f", &data), create(2, "/g", "")]);
     assert_eq!((world.server.replica.outstanding(), world[c].need.clone()), (4, Need::Answer));
     world.say(c, [get(3, "/f")]);
@@ -108,7 +108,7 @@ fn every_write_waits_while_twice_the_limit_of_bytes_is_outstanding() {
     world.say(a, [create(1, "/a", &"x".repeat(600))]);
     world.say(b, [get(1, "/x"), create(2, "/b", ""), get(3, "/b")]);
     assert_eq!((world.server.replica.outstanding(), world[b].need.clone()), (1, Need::Relief));
-    assert_eq!(world.heard(b).len(), 1, "what is only read is answered where it is read");
+    assert_eq!(world.heard(b).len(), 1, "reads are answered by the connection itself");
     world.hold_log(false);
     assert_eq!((world.heard(b).len(), world.heard(a).len()), (2, 1));
     assert_eq!(world.server.shared.throttle.bytes(), 0);
@@ -126,7 +126,7 @@ fn every_write_waits_while_much_is_saved_for_a_snapshot() {
     note(&world, SNAPSHOT_SAVED_MAX + 1);
     world.say(a, [get(1, "/x"), create(2, "/a", ""), get(3, "/a")]);
     assert_eq!((world.server.replica.outstanding(), world[a].need.clone()), (0, Need::Relief));
-    assert_eq!(world.heard(a).len(), 1, "what is only read is answered");
+    assert_eq!(world.heard(a).len(), 1, "reads are answered");
     note(&world, SNAPSHOT_SAVED_MAX);
     world.hold_log(false);
     assert_eq!(world.heard(a).len(), 2);
@@ -134,14 +134,14 @@ fn every_write_waits_while_much_is_saved_for_a_snapshot() {
 
 // rows: C-92
 #[test]
-fn above_the_throttle_all_writes_wait_and_none_is_lost() {
+fn writes_above_request_throttle_max_requests_wait_and_none_is_lost() {
     let mut world = World::configured("request_throttle_max_requests=1", "");
     let (a, b) = (world.client(), world.client());
     world.hold_log(true);
     world.say(a, [create(1, "/a", ""), create(2, "/b", "")]);
     world.say(b, [get(1, "/x"), create(2, "/c", ""), get(3, "/c")]);
     assert_eq!((world.server.replica.outstanding(), world[b].need.clone()), (1, Need::Relief));
-    assert_eq!(world.heard(b).len(), 1, "what is only read is answered where it is read");
+    assert_eq!(world.heard(b).len(), 1, "reads are answered by the connection itself");
     world.hold_log(false);
     let told: Vec<_> = world.heard(b).iter().map(|line| line[..2].to_owned()).collect();
     assert_eq!((told, world.heard(a).len()), (vec!["2 ".to_owned(), "3 ".into()], 2));
@@ -176,7 +176,7 @@ fn a_write_that_outlived_its_session_is_dropped_with_its_connection() {
         world.hold_log(true);
         world.say(a, [create(1, "/a", "")]);
         world.say(b, [create(1, "/b", "")]);
-        world.pass(11_000); // Past the session's 10 s, but it is looked at in steps of 2 s.
+        world.pass(11_000); // After the session's 10 s, but it is checked in steps of 2 s.
         world.hold_log(false);
         let heard = world.heard(b);
         assert_eq!(heard == ["closed: a request outlived its session"], is_dropped, "{lines}");
@@ -188,7 +188,7 @@ fn a_write_that_outlived_its_session_is_dropped_with_its_connection() {
 
 // rows: C-83 C-84
 #[test]
-fn large_writes_share_their_room() {
+fn large_writes_above_their_limit_together_close_the_connection() {
     let mut world = World::configured("largeRequestThreshold=1000\nlargeRequestMaxBytes=2000", "");
     let (a, b, c) = (world.client(), world.client(), world.client());
     let large = "x".repeat(1100);
@@ -206,7 +206,7 @@ fn large_writes_share_their_room() {
 
 // rows: C-123 P-13
 #[test]
-fn clients_that_connect_too_fast_are_turned_away() {
+fn clients_that_connect_too_fast_are_refused() {
     let tokens = "connection_throttle_tokens=2\nconnection_throttle_fill_time=1000";
     let mut world = World::configured(tokens, "");
     world.client();
@@ -225,7 +225,7 @@ fn clients_that_connect_too_fast_are_turned_away() {
     world.client();
 }
 
-/// How many new sessions there are before one is turned away.
+/// How many new sessions there are before one is refused.
 fn sessions_let_in(world: &mut World) -> usize {
     let mut count = 0;
     loop {
@@ -241,17 +241,17 @@ fn sessions_let_in(world: &mut World) -> usize {
 
 // rows: C-124 C-125 C-126 C-127 C-128 C-129 C-130 C-133
 #[test]
-fn tokens_of_connects_are_given_out_as_is_set() {
+fn connection_throttle_gives_out_tokens_and_drops_connects_as_configured() {
     let key = |lines: &str| {
         let lines = lines.split(' ').map(|line| format!("connection_throttle_{line}\n"));
         World::configured(&lines.collect::<String>(), "")
     };
-    // As many as there are, then so many after each pause.
+    // As many connects as there are tokens, then `fill_count` after each pause.
     let mut world = key("tokens=6 fill_time=1000 fill_count=2");
     assert_eq!(sessions_let_in(&mut world), 6);
     world.pass(1500);
     assert_eq!(sessions_let_in(&mut world), 3, "two tokens a second");
-    // The bucket is sized for new sessions; one that comes back takes fewer tokens.
+    // The bucket is sized for new sessions; a reconnecting session takes fewer tokens.
     let mut world = key(
         "tokens=4 fill_time=100000 weight_enabled=true global_session_weight=5 renew_session_weight=2",
     );
@@ -259,8 +259,8 @@ fn tokens_of_connects_are_given_out_as_is_set() {
         let again = world.client_again(0x999);
         assert_ne!(world.heard(again), ["closed: clients connect too fast"]);
     }
-    assert_eq!(sessions_let_in(&mut world), 2, "of 20 tokens five comings-back took ten");
-    // Chance: an empty bucket makes it certain that the next client is turned away, and only then it begins to sink.
+    assert_eq!(sessions_let_in(&mut world), 2, "of 20 tokens five reconnects took ten");
+    // Drop probability: an empty bucket makes it 1, so that the next client is refused, and only then it begins to decrease.
     let chance =
         |world: &World| world.server.shared.throttle.connects(&world.server.shared.limits).1;
     let lines =
@@ -280,7 +280,7 @@ fn tokens_of_connects_are_given_out_as_is_set() {
 
 // rows: C-72 U-16
 #[test]
-fn without_lists_everybody_may_do_everything() {
+fn skip_acl_permits_everything() {
     for (skip_acl, codes) in [(false, ["error -102", "error -102"]), (true, ["ok", "ok"])] {
         let mut world = World::configured(if skip_acl { "skipACL=yes" } else { "" }, "");
         let (a, b) = (world.client_from("10.0.0.1"), world.client_from("10.0.0.2"));
@@ -295,7 +295,7 @@ fn without_lists_everybody_may_do_everything() {
 }
 
 #[test]
-fn session_lives_while_this_server_keeps_a_write_of_its_client_waiting() {
+fn session_does_not_expire_while_this_server_keeps_its_write_waiting() {
     let mut world = World::configured("", "");
     let writing = world.client();
     let note = |world: &World, bytes| {
@@ -305,7 +305,7 @@ fn session_lives_while_this_server_keeps_a_write_of_its_client_waiting() {
     };
     note(&world, SNAPSHOT_SAVED_MAX + 1);
     world.say(writing, [create(1, "/a", "")]);
-    world.pass(60_000); // Sessions have 10 s. Nothing is applied meanwhile, which would note anew what is saved.
+    world.pass(60_000); // Sessions have 10 s. Nothing is applied: the saved bytes stay as they are.
     assert_eq!(world[writing].need, Need::Relief);
     note(&world, 0);
     world.run();
@@ -316,7 +316,7 @@ fn session_lives_while_this_server_keeps_a_write_of_its_client_waiting() {
 }
 
 #[test]
-fn session_lives_while_a_read_waits_for_the_answer_to_a_write() {
+fn session_does_not_expire_while_its_read_waits_for_a_write() {
     let mut world = World::configured("", "");
     let a = world.client();
     world.hold_log(true);
@@ -327,7 +327,7 @@ fn session_lives_while_a_read_waits_for_the_answer_to_a_write() {
 }
 
 #[test]
-fn client_that_leaves_while_its_write_waits_is_kept_waiting_no_more() {
+fn session_expires_when_its_client_disconnects_while_a_write_waits() {
     let mut world = World::configured("", "");
     let a = world.client();
     let mut wakers = Vec::new();

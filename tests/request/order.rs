@@ -1,4 +1,4 @@
-//! In which order things are answered, and what waits for what.
+//! The order of replies and events, and what waits for what.
 
 use super::harness::{World, limits};
 use oxkeeper::model::op;
@@ -18,9 +18,9 @@ fn a_read_waits_for_the_writes_before_it_and_sees_no_later_one() {
     assert_eq!(world.heard(a), ["1 @3 ok /a"]);
     world.hold_log(true);
     world.say(a, [set(2, "/a", "1"), get(3, "/a"), set(4, "/a", "2"), get(5, "/a")]);
-    assert!(world.heard(a).is_empty(), "neither is the read answered, nor what waits behind it");
+    assert!(world.heard(a).is_empty(), "neither the read is answered, nor what waits after it");
     world.say(b, [get(1, "/a")]);
-    assert_eq!(world.heard(b), ["1 @3 ok \"0\" v0"], "others' reads do not wait");
+    assert_eq!(world.heard(b), ["1 @3 ok \"0\" v0"], "reads of other clients do not wait");
     world.hold_log(false);
     assert_eq!(
         world.heard(a),
@@ -42,17 +42,17 @@ fn writes_follow_writes_without_waiting() {
 
 // rows: P-49
 #[test]
-fn a_sync_is_answered_behind_every_write_before_it() {
+fn sync_is_answered_after_every_write_before_it() {
     let mut world = World::new();
     let (a, b) = (world.client(), world.client());
     world.hold_log(true);
     world.say(a, [create(1, "/a", "")]);
     world.say(b, [sync(1, "any path"), get(2, "/a")]);
-    assert!(world.heard(b).is_empty(), "another's write was proposed before");
+    assert!(world.heard(b).is_empty(), "a write of another client was proposed before");
     world.say(a, [set(2, "/a", "late")]);
     world.hold_log(false);
     let heard = world.heard(b);
-    assert_eq!(heard[0], "1 @3 ok any path", "at the zxid of what stood before it");
+    assert_eq!(heard[0], "1 @3 ok any path", "at the zxid of the write before it");
     assert!(heard[1].starts_with("2 @"));
     // With nothing before it there is nothing to wait for, and a flush is not needed.
     world.hold_log(true);
@@ -66,7 +66,7 @@ fn linearizable() -> World {
 }
 
 #[test]
-fn a_linearizable_read_waits_for_a_sync_that_nobody_is_told_of() {
+fn linearizable_read_waits_for_a_sync_whose_answer_no_client_gets() {
     let mut world = linearizable();
     let (a, b) = (world.client(), world.client());
     world.hold_commands(true);
@@ -74,7 +74,7 @@ fn a_linearizable_read_waits_for_a_sync_that_nobody_is_told_of() {
     assert_eq!(
         world.heard(b),
         ["-2 @2 ok"],
-        "a ping needs none; behind the read it waits as all do"
+        "a ping needs no sync; after the read it waits as every request does"
     );
     world.say(a, [create(1, "/a", "0")]);
     world.last_command_first();
@@ -85,20 +85,20 @@ fn a_linearizable_read_waits_for_a_sync_that_nobody_is_told_of() {
         ["1 @3 ok \"0\" v0", "-2 @3 ok"],
         "written after the read came, before its sync"
     );
-    // One for all that had come by then, and not for what came later.
+    // One sync for all reads that had come by then, and not for later ones.
     world.hold_commands(true);
     world.say(b, [get(2, "/a"), get(3, "/a")]);
     world.push(b, &get(4, "/a"));
     assert_eq!(world.commands_held(), 1);
     world.one_command();
     assert_eq!(world.heard(b), ["2 @3 ok \"0\" v0", "3 @3 ok \"0\" v0"]);
-    assert_eq!(world.commands_held(), 1, "the later one has asked for its own");
+    assert_eq!(world.commands_held(), 1, "the later read has sent a sync of its own");
     world.hold_commands(false);
     assert_eq!(world.heard(b), ["4 @3 ok \"0\" v0"]);
 }
 
 #[test]
-fn a_linearizable_read_behind_writes_lets_its_sync_go_with_them() {
+fn linearizable_read_after_writes_sends_its_sync_in_their_batch() {
     let mut world = linearizable();
     let a = world.client();
     world.hold_commands(true);
@@ -109,7 +109,7 @@ fn a_linearizable_read_behind_writes_lets_its_sync_go_with_them() {
         world.heard(a),
         ["1 @2 ok /a", "2 @2 ok \"0\" v0", "3 @3 ok v1", "4 @3 ok \"1\" v1"]
     );
-    // A session that was taken over in the meantime is not read for: its connection ends.
+    // Reads of a session that has moved meanwhile are not answered: its connection is closed.
     world.hold_commands(true);
     world.say(a, [get(5, "/a")]);
     let again = world.client_again(FIRST_SESSION);
@@ -120,7 +120,7 @@ fn a_linearizable_read_behind_writes_lets_its_sync_go_with_them() {
 }
 
 #[test]
-fn a_server_that_only_reads_has_nobody_to_ask() {
+fn read_only_server_answers_linearizable_reads_without_a_sync() {
     let mut world = linearizable();
     let a = world.client();
     world.server.shared.is_read_only.store(true, Ordering::Relaxed);
@@ -141,7 +141,7 @@ fn special_xids_come_back() {
 
 // rows: P-77a P-60f
 #[test]
-fn nothing_behind_close_session_is_executed() {
+fn requests_after_close_session_are_not_executed() {
     let mut world = World::new();
     let (a, b) = (world.client(), world.client());
     world.say(a, [create(1, "/a", ""), close(2), create(3, "/b", ""), get(4, "/a"), ping()]);
@@ -152,7 +152,7 @@ fn nothing_behind_close_session_is_executed() {
 
 // rows: P-33
 #[test]
-fn an_event_stands_before_the_reply_that_shows_its_change() {
+fn event_comes_before_the_reply_that_shows_its_change() {
     let mut world = World::new();
     let (a, b) = (world.client(), world.client());
     world.say(a, [create(1, "/a", ""), watch(2, "/a"), set(3, "/a", "own"), get(4, "/a")]);
@@ -183,7 +183,7 @@ fn one_hold_serves_64_requests() {
 
 // rows: G-17
 #[test]
-fn writes_behind_a_new_list_are_judged_by_it() {
+fn writes_after_set_acl_are_checked_with_the_new_list() {
     let mut world = World::new();
     let a = world.client_from("10.0.0.1");
     world.hold_log(true);

@@ -1,4 +1,4 @@
-//! Every bit of an access list against every operation: judged, pre-checked, and where a read looks.
+//! Every permission bit against every operation: for writes, in the eager ACL check, and for reads.
 
 use super::harness::{Client, World, limits};
 use jute::proto::{CheckVersionRequest, CreateRequest, GetAclRequest};
@@ -27,7 +27,7 @@ fn get_acl(xid: i32, path: &str) -> Vec<u8> {
     request(xid, op::GET_ACL, &GetAclRequest { path: Some(path.into()) })
 }
 
-/// A server with /a, whose list allows these bits to all, and /a/b, which is open.
+/// A server with /a, whose access list gives these bits to everyone, and /a/b, which is open.
 fn guarded(bits: i32) -> (World, Client) {
     let mut world = World::new();
     let client = world.client();
@@ -36,7 +36,7 @@ fn guarded(bits: i32) -> (World, Client) {
     (world, client)
 }
 
-/// Operations, and the bits of which /a's list has to have one.
+/// Operations, and the bits of which /a's access list has to have one.
 fn operations() -> [(&'static str, Vec<u8>, i32); 9] {
     [
         ("create", create(4, "/a/c", ""), perms::CREATE),
@@ -53,18 +53,18 @@ fn operations() -> [(&'static str, Vec<u8>, i32); 9] {
 
 // rows: P-80 U-13 U-23
 #[test]
-fn each_operation_asks_for_its_bit_and_no_other() {
+fn each_operation_needs_its_permission_bit_and_no_other() {
     for bits in BITS.into_iter().flat_map(|bit| [bit, perms::ALL & !bit]) {
         for (name, asked, wanted) in operations() {
             let (mut world, client) = guarded(bits);
             let is_allowed = bits & wanted != 0;
-            // What a learner refuses before it asks its leader: writes alone.
+            // What a learner refuses before it forwards the request to its leader: only writes.
             let (kind, body) = (i32::from_be_bytes(asked[8..12].try_into().unwrap()), &asked[12..]);
             let is_write = wanted & perms::READ == 0;
             let tree = world.server.shared.state.tree.read();
             let refused = refusal(&tree, &Schemes::default(), &[], kind, body).is_some();
             drop(tree);
-            assert_eq!(refused, is_write && !is_allowed, "{name} before it is judged, {bits:#b}");
+            assert_eq!(refused, is_write && !is_allowed, "{name} before it is prepared, {bits:#b}");
             world.say(client, [asked]);
             let heard = world.heard(client);
             let is_done = heard[0].contains(" ok");
@@ -87,7 +87,7 @@ fn check_in_a_multi_asks_for_read_and_no_other_bit() {
 }
 
 #[test]
-fn sync_and_other_znodes_ask_for_no_bit() {
+fn sync_and_other_znodes_need_no_permission_bit() {
     let (mut world, client) = guarded(0);
     world.say(client, [look(4, op::GET_DATA, "/a/b", false), set(5, "/a/b", "x"), sync(6, "/a")]);
     assert_eq!(world.heard(client), ["4 @4 ok \"\" v0", "5 @5 ok v1", "6 @5 ok /a"]);
@@ -104,7 +104,7 @@ fn create_under_addresses(xid: i32, path: &str, salt: usize) -> Vec<u8> {
     request(xid, op::CREATE, &CreateRequest { path, data: None, acl, flags: 0 })
 }
 
-/// Many reads under one long list are one judgement; a judgement of each of many long lists is several turns.
+/// Many reads under one long list check it once; checks of many long lists take several turns.
 #[test]
 fn reads_under_long_lists_leave_turns_to_other_connections() {
     let mut world = World::limited(Limits { frame_max: 1 << 20, ..limits() });
@@ -127,10 +127,10 @@ fn reads_under_long_lists_leave_turns_to_other_connections() {
     assert!(of_one + 2 <= of_many, "{of_one} turns, {of_many} turns");
 }
 
-/// A multi of 1 MiB has about 50,000 checks, and each is judged.
+/// A multi of 1 MiB has about 50,000 checks, and each needs the access list.
 #[test]
 #[allow(clippy::disallowed_methods, reason = "a test measures time")]
-fn list_of_40_000_addresses_is_judged_50_000_times_within_seconds() {
+fn list_of_40_000_addresses_is_checked_50_000_times_within_seconds() {
     let address =
         |n: u32| Identity::new("ip", &format!("10.{}.{}.{}", n >> 16, n >> 8 & 255, n & 255));
     let nets = (0..40_000).map(|n| Acl { perms: perms::ALL, who: address(n) });

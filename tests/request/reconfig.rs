@@ -1,4 +1,4 @@
-//! What a leader proposes, or answers, when a client asks for another configuration.
+//! What a leader proposes, or answers, when a client sends reconfig.
 
 use jute::proto::{ReconfigRequest, SetAclRequest};
 use jute::{Encode, Vector};
@@ -33,7 +33,7 @@ impl Leader {
         Self { tree, prep, schemes: Schemes::default() }
     }
 
-    /// The configuration proposed, or why there is none.
+    /// The configuration that is proposed, or the error code.
     fn ask(
         &mut self,
         ensemble: Option<Ensemble>,
@@ -115,10 +115,10 @@ const NOTHING: ReconfigRequest<'_> = ReconfigRequest {
 
 // rows: P-54 Q-97 G-14
 #[test]
-fn one_at_a_time_and_by_a_quorum_of_the_new() {
+fn reconfig_is_refused_while_another_is_pending_or_without_a_quorum() {
     let mut leader = Leader::new(Rules::DEFAULT);
     let leaving = ReconfigRequest { leaving_servers: Some("3".into()), ..NOTHING };
-    assert_eq!(leader.ask(None, &leaving, true), Err(Code::UNIMPLEMENTED), "it is alone");
+    assert_eq!(leader.ask(None, &leaving, true), Err(Code::UNIMPLEMENTED), "a standalone server");
     let stale = ReconfigRequest { cur_config_id: 5, ..leaving.clone() };
     assert_eq!(leader.asks(&stale), Err(Code::BAD_VERSION));
     assert_eq!(leader.ask(ensemble(&[1, 3]), &leaving, true), Err(Code::NEW_CONFIG_NO_QUORUM));
@@ -158,7 +158,7 @@ fn reconfiguration_asks_for_write_on_the_configuration_and_no_other_bit() {
 
 // rows: Q-98 G-18
 #[test]
-fn every_answer_to_what_is_asked_for() {
+fn every_reconfig_request_gets_its_configuration_or_error_code() {
     let joining =
         |text: &'static str| ReconfigRequest { joining_servers: Some(text.into()), ..NOTHING };
     let leaving =

@@ -55,7 +55,7 @@ fn ephemerals_above_the_limit_are_refused() {
     assert!(heard[0].ends_with("error -5") && heard[1].contains(" ok"), "{heard:?}");
 }
 
-/// A list of `entries` that the client may read by.
+/// Creates a znode whose access list has `entries`, one of which permits the client to read.
 fn create_with_list(path: &str, entries: usize) -> Vec<u8> {
     let ids = (0..entries).map(|n| format!("10.0.0.{}", n + 1));
     let acl = |id: String| Acl { perms: perms::ALL, who: Identity::new("ip", &id) };

@@ -1,4 +1,4 @@
-//! Sessions alone: which connection each belongs to, and when it expires.
+//! The session tracker: which connection owns a session, and when it expires.
 
 use oxkeeper::model::sync::Arc;
 use oxkeeper::model::{Code, SessionId};
@@ -11,7 +11,7 @@ fn conn(now_ms: u64) -> Arc<Conn> {
 
 // rows: P-21 P-22
 #[test]
-fn silence_expires_in_buckets() {
+fn silent_sessions_expire_in_buckets() {
     let mut sessions = Sessions::new(2000);
     let (a, b) = (conn(100), conn(100));
     sessions.track(SessionId(1), 4000, Owner::Conn(a.clone()), 100);
@@ -27,7 +27,7 @@ fn silence_expires_in_buckets() {
     );
     assert_eq!(sessions.expired(9999), []);
     assert_eq!(sessions.expired(10_000), [SessionId(2)]);
-    // A session that is heard of in time lives on; after the decision to close it nothing is answered.
+    // A session that is heard in time stays valid; after the decision to close it nothing is answered.
     assert!(!b.heard(10_000));
     assert!(!a.heard(7000));
 }
@@ -47,7 +47,7 @@ fn a_session_belongs_to_its_last_connection() {
 }
 
 #[test]
-fn the_connection_that_a_session_left_keeps_it_alive_and_ends_with_it() {
+fn connection_that_a_session_left_keeps_it_alive_and_closes_with_it() {
     let mut sessions = Sessions::new(2000);
     let (a, b) = (conn(0), conn(0));
     sessions.track(SessionId(1), 4000, Owner::Conn(a.clone()), 0);
@@ -62,7 +62,7 @@ fn the_connection_that_a_session_left_keeps_it_alive_and_ends_with_it() {
     assert_eq!(sessions.expired(10_000), [SessionId(1)]);
     assert!(!a.heard(10_000));
     assert!(Arc::ptr_eq(&sessions.remove(SessionId(1)).unwrap(), &a));
-    // One that comes to this server again puts an end to it.
+    // A reconnect to this server ends that connection's role.
     sessions.track(SessionId(2), 4000, Owner::Conn(a.clone()), 0);
     sessions.take_over(SessionId(2), 4000, Owner::Elsewhere(1), 0).unwrap();
     let old = sessions.take_over(SessionId(2), 4000, Owner::Conn(b.clone()), 0).unwrap();

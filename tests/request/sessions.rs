@@ -28,7 +28,7 @@ fn a_session_moves_to_its_new_connection() {
 
 // rows: P-22 P-18 G-15
 #[test]
-fn a_write_that_meets_its_session_elsewhere_closes_without_a_reply() {
+fn write_of_a_moved_session_closes_its_connection_without_a_reply() {
     let mut world = World::new();
     let a = world.client();
     world.hold_commands(true);
@@ -36,24 +36,24 @@ fn a_write_that_meets_its_session_elsewhere_closes_without_a_reply() {
     let b = world.connect();
     world.push(b, &hello_bytes(&hello_again(FIRST_SESSION)));
     world.run();
-    // The takeover is first at the replica, and finds the other's write behind it.
+    // The takeover comes to the replica before the old connection's write.
     world.last_command_first();
     world.hold_commands(false);
     assert_eq!(world.heard(a), ["closed"]);
     assert_eq!(world.heard(b), ["session 0x10 10000 ms flag"]);
-    // Refused it took a zxid all the same, as every write that is judged does.
+    // The refused write took a zxid, as every prepared write does.
     world.say(b, [look(1, op::EXISTS, "/late", false), create(2, "/b", "")]);
     assert_eq!(world.heard(b), ["1 @2 error -101", "2 @3 ok /b"]);
 }
 
 // rows: G-06
 #[test]
-fn what_took_an_ephemerals_place_outlives_its_session() {
+fn persistent_znode_that_replaces_an_ephemeral_outlives_its_session() {
     let mut world = World::new();
     let (a, b) = (world.client(), world.client());
     world.say(a, [create_ephemeral(1, "/a"), create_ephemeral(2, "/b"), create_ephemeral(3, "/c")]);
     world.heard(a);
-    // All of it is under way when the session's end is judged.
+    // All of these are pending when the closeSession is prepared.
     let again =
         [delete(4, "/a"), create(5, "/a", "kept"), delete(6, "/b"), create_ephemeral(7, "/b")];
     world.hold_log(true);
@@ -65,15 +65,15 @@ fn what_took_an_ephemerals_place_outlives_its_session() {
 }
 
 #[test]
-fn a_takeover_leaves_the_watches_of_others_alone() {
+fn session_takeover_keeps_the_watches_of_other_connections() {
     let mut world = World::new();
     let a = world.client();
     let number = world[a].machine().conn().id.0;
     world.leave(a);
     let other = world.client();
-    assert_eq!(world[other].machine().conn().id.0, number, "the number is used again");
+    assert_eq!(world[other].machine().conn().id.0, number, "the id is used again");
     world.say(other, [watch_exists(1, "/a")]);
-    // The session's last connection went long ago; its number is somebody else's now.
+    // The session's last connection has ended long ago; its id is another connection's now.
     let again = world.client_again(FIRST_SESSION);
     assert_eq!(world.heard(again), ["session 0x10 10000 ms flag"]);
     world.say(again, [create(1, "/a", "")]);
@@ -81,7 +81,7 @@ fn a_takeover_leaves_the_watches_of_others_alone() {
 }
 
 #[test]
-fn a_late_close_session_takes_the_new_connection_with_it() {
+fn late_close_session_closes_the_new_connection_too() {
     let mut world = World::new();
     let a = world.client();
     world.hold_commands(true);
@@ -91,7 +91,7 @@ fn a_late_close_session_takes_the_new_connection_with_it() {
     world.run();
     world.last_command_first();
     world.hold_commands(false);
-    // As in Java, whoever asks may end the session; then nobody goes on speaking for it.
+    // As in Java, any of its connections may close the session; then no connection keeps it.
     let heard = world.heard(b);
     assert_eq!(heard.last().map(String::as_str), Some("closed"), "{heard:?}");
     assert_eq!(world.heard(a), ["closed"]);
@@ -117,7 +117,7 @@ fn a_silent_session_expires_with_its_ephemerals() {
     assert_eq!(world.heard(b), ["-2 @4 ok"; 5]);
     assert!(world.heard(a).is_empty());
     world.pass(5);
-    // One transaction ends them all, in the order of their paths; the session's own connection hears nothing.
+    // One transaction deletes them all, in the order of their paths; the session's own connection gets no event.
     assert_eq!(
         world.heard(b),
         ["event @5 NodeDeleted /e1", "event @5 NodeChildrenChanged /", "event @5 NodeDeleted /e2",]
@@ -128,7 +128,7 @@ fn a_silent_session_expires_with_its_ephemerals() {
     assert_eq!(world.heard(again), ["refused flag", "closed"]);
 }
 
-/// An answered ping is another whole timeout: whoever holds a lock by a session may count on that.
+/// An answered ping means another whole timeout: a client that holds a lock by its session may count on that.
 // rows: P-21
 #[test]
 fn a_ping_that_comes_too_late_is_not_answered() {
@@ -145,7 +145,7 @@ fn a_ping_that_comes_too_late_is_not_answered() {
 
 // rows: M-06
 #[test]
-fn the_age_of_an_end_is_told_when_nobody_was_connected() {
+fn session_expiry_has_an_age_when_no_client_was_connected() {
     for leaves in [false, true] {
         let mut world = World::new();
         let a = world.client();
@@ -193,7 +193,7 @@ fn a_connection_that_never_gets_a_session_is_closed() {
         world.say(served, [ping()]);
     }
     assert!(world.heard(silent).is_empty() && world.heard(slow).is_empty(), "30 s have not passed");
-    // They are looked for once a second.
+    // They are checked once a second.
     world.pass(1005);
     assert_eq!(world.heard(silent), ["closed"]);
     assert_eq!(world.heard(slow), ["closed"]);

@@ -1,4 +1,4 @@
-//! Who is told what, when, and what a client finds after it was away.
+//! Which client gets which events, when, and what setWatches does after a reconnect.
 
 use super::harness::{World, limits};
 use oxkeeper::model::op;
@@ -42,7 +42,7 @@ fn only_a_deletion_merges_watches() {
 
 // rows: P-32
 #[test]
-fn an_event_is_kept_from_who_may_not_read_the_znode() {
+fn event_is_not_sent_to_a_client_that_may_not_read_the_znode() {
     let mut world = World::new();
     let (a, b) = (world.client_from("10.0.0.1"), world.client_from("10.0.0.2"));
     for client in [a, b] {
@@ -52,7 +52,7 @@ fn an_event_is_kept_from_who_may_not_read_the_znode() {
     world.say(b, [create_for(2, "/a", "10.0.0.2")]);
     assert_eq!(world.heard(b), ["event @3 NodeCreated /a", "2 @3 ok /a"]);
     assert!(world.heard(a).is_empty());
-    // A child event asks for the parent's list, a deletion for the list as it was.
+    // A child event is checked with the parent's access list, a deletion with the list as it was.
     world.say(a, [watch_children(2, "/"), get(3, "/a")]);
     world.say(b, [watch(3, "/a")]);
     assert_eq!(world.heard(a)[1], "3 @3 error -102");
@@ -64,7 +64,7 @@ fn an_event_is_kept_from_who_may_not_read_the_znode() {
 
 // rows: P-32 P-58
 #[test]
-fn catch_up_tells_nobody_of_what_it_may_not_read() {
+fn set_watches_sends_no_event_of_znodes_that_the_client_may_not_read() {
     let mut world = World::new();
     let (a, b) = (world.client_from("10.0.0.1"), world.client_from("10.0.0.2"));
     world.say(b, [create_for(1, "/a", "10.0.0.2"), create(2, "/b", "")]);
@@ -72,7 +72,7 @@ fn catch_up_tells_nobody_of_what_it_may_not_read() {
     world.say(a, [set_watches(2, &["/a", "/b", "/c"], &["/a"], &["/a"])]);
     let told = ["event @-1 NodeDataChanged /b", "event @-1 NodeDeleted /c", "-8 @4 ok"];
     assert_eq!(world.heard(a), told);
-    // Who may read it is told, and the one who may not has its watches still, for the day on which it may.
+    // The client that may read the znode gets the events; the other one keeps its watches, since it may be permitted later.
     world.say(b, [set_watches(2, &["/a"], &["/a"], &["/a"])]);
     let told = ["NodeDataChanged", "NodeCreated", "NodeChildrenChanged"];
     let told = told.map(|kind| format!("event @-1 {kind} /a"));
@@ -82,7 +82,7 @@ fn catch_up_tells_nobody_of_what_it_may_not_read() {
 
 // rows: P-58 P-75 P-29
 #[test]
-fn set_watches_tells_what_was_missed_and_watches_the_rest() {
+fn set_watches_sends_missed_events_and_sets_the_other_watches() {
     let mut world = World::new();
     let (a, b) = (world.client(), world.client());
     let made = ["/same", "/set", "/gone", "/parent", "/childless"];
@@ -106,7 +106,7 @@ fn set_watches_tells_what_was_missed_and_watches_the_rest() {
             "-8 @11 ok",
         ]
     );
-    // What was told of is not watched any more; the rest is.
+    // Paths with an event are not watched any more; the others are.
     world.say(b, [set(10, "/set", ""), set(11, "/new", ""), create(12, "/parent/two", "")]);
     assert!(world.heard(a).is_empty());
     world.say(b, [set(13, "/same", ""), create(14, "/never", ""), create(15, "/childless/x", "")]);
@@ -122,7 +122,7 @@ fn set_watches_tells_what_was_missed_and_watches_the_rest() {
 
 // rows: G-22
 #[test]
-fn created_and_deleted_while_away_is_never_heard_of() {
+fn znode_created_and_deleted_while_its_watcher_is_away_causes_no_event() {
     let mut world = World::new();
     let (a, b) = (world.client(), world.client());
     world.say(b, [create(1, "/a", ""), delete(2, "/a")]);
@@ -134,7 +134,7 @@ fn created_and_deleted_while_away_is_never_heard_of() {
 
 // rows: P-77
 #[test]
-fn watches_go_with_their_connection() {
+fn watches_are_removed_when_their_connection_ends() {
     let mut world = World::new();
     let (a, b) = (world.client(), world.client());
     world.say(a, [watch_exists(1, "/a"), watch_children(2, "/"), look(3, op::EXISTS, "/b", true)]);
@@ -142,7 +142,7 @@ fn watches_go_with_their_connection() {
     let number = world[a].machine().conn().id.0;
     world.leave(a);
     assert_eq!(world.server.shared.state.watches.count(), 0);
-    // The next one has its number and hears nothing that is not its own.
+    // The next connection has its id and gets no events of its watches.
     let c = world.client();
     assert_eq!(world[c].machine().conn().id.0, number);
     world.say(b, [create(1, "/a", ""), sync(2, "/")]);
@@ -180,7 +180,7 @@ fn set_watches_of_many_paths_takes_several_holds_and_loses_no_change() {
 
 // rows: P-58
 #[test]
-fn set_watches_waits_for_a_client_that_does_not_take_its_events() {
+fn set_watches_waits_for_a_client_that_does_not_read_its_events() {
     let mut world = World::limited(Limits { frame_max: 1 << 20, ..limits() });
     let a = world.client();
     let gone = vec!["/gone"; 60_000];

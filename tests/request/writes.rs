@@ -45,7 +45,7 @@ fn path_of_a_sequential_znode_is_valid_with_its_number() {
 
 // rows: P-60b
 #[test]
-fn ephemerals_are_asked_for_by_the_start_of_their_paths() {
+fn get_ephemerals_filters_by_the_prefix_of_paths() {
     let mut world = World::new();
     let client = world.client();
     world.say(client, [create(1, "/a", ""), create(2, "/b", "")]);
@@ -71,7 +71,7 @@ fn a_long_list_of_ephemerals_takes_several_holds() {
     let (now_us, before) = (world.server.now_us(), world[client].turns);
     world[client].turn(now_us);
     assert!(world.heard(client).is_empty(), "one hold is not enough");
-    // What is deleted before its turn is not in the answer, and nothing else is missing from it.
+    // A znode deleted before its turn is not in the answer, and no other is missing from it.
     world.push(other, &[delete(1, "/e00007"), delete(2, "/e19999")].concat());
     world[other].turn(now_us);
     for command in world[other].take_commands() {
@@ -87,7 +87,7 @@ fn a_long_list_of_ephemerals_takes_several_holds() {
 
 // rows: P-18
 #[test]
-fn a_session_that_is_being_closed_is_given_to_nobody() {
+fn closing_session_is_refused_to_a_client_that_reconnects() {
     let mut world = World::new();
     let owner = world.client();
     world.hold_log(true);
@@ -99,7 +99,7 @@ fn a_session_that_is_being_closed_is_given_to_nobody() {
 }
 
 #[test]
-fn watches_are_gone_when_their_session_has_moved_and_when_their_connection_ends() {
+fn watches_of_an_ended_connection_are_removed_and_no_others() {
     let mut world = World::new();
     let (mover, leaver) = (world.client(), world.client());
     world.say(mover, [watch(1, "/zookeeper")]);
@@ -119,7 +119,7 @@ impl Wake for Bell {
 
 // rows: C-92
 #[test]
-fn connections_that_wait_for_room_are_awakened_by_it() {
+fn connection_that_waits_for_outstanding_writes_is_woken_when_they_end() {
     let mut world = World::configured("request_throttle_max_requests=1", "");
     let (a, b) = (world.client(), world.client());
     world.hold_log(true);
@@ -129,6 +129,6 @@ fn connections_that_wait_for_room_are_awakened_by_it() {
     assert!(world[b].machine().wait(&Waker::from(bell.clone())), "there is no room");
     assert_eq!(bell.0.load(Ordering::Relaxed), 0);
     world.hold_log(false);
-    assert!(0 < bell.0.load(Ordering::Relaxed), "it was told that there is room");
+    assert!(0 < bell.0.load(Ordering::Relaxed), "it was woken");
     assert_eq!((world.heard(a).len(), world.heard(b).len()), (1, 1));
 }

@@ -38,12 +38,10 @@ EVENT = re.compile(r"\nWATCHER::\n\n(WatchedEvent[^\n]*)\n")
 
 
 def split_events(text, server):
-    """Output lines, and the watch events among them; blank lines belong to the events."""
-    whole = [normal(event, server) for event in EVENT.findall(text)]
-    text = EVENT.sub("", text)
-    lines = [normal(line, server) for line in text.splitlines() if line.strip() and line != "WATCHER::"]
-    events = [line for line in lines if line.startswith("WatchedEvent")]
-    return [line for line in lines if not line.startswith("WatchedEvent")], whole + events
+    """Output lines, and the watch events among them in the order in which they were printed; blank lines belong to the events."""
+    events = [normal(event, server) for event in re.findall(r"WatchedEvent[^\n]*", text)]
+    lines = [normal(line, server) for line in EVENT.sub("", text).splitlines() if line.strip() and line != "WATCHER::"]
+    return [line for line in lines if not line.startswith("WatchedEvent")], events
 
 
 class ZkCli:

@@ -457,7 +457,7 @@ fn errors_at_a_start_are_told_and_the_next_start_works() {
         assert!(recovered(&disk).unwrap().0, "after change {n} failed");
     }
     assert_eq!(told[0], "remove leftover /data/version-2/.snapshot.15.tmp");
-    assert!(told[1..].iter().all(|error| error == "mend log in /log/version-2"), "{told:?}");
+    assert!(told[1..].iter().all(|error| error == "repair the log in /log/version-2"), "{told:?}");
     assert_eq!(told.len(), 7);
 }
 

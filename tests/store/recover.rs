@@ -143,7 +143,7 @@ fn damaged_snapshots_fall_back_to_older_ones() {
     let why: Vec<&SkipReason> = recovered.skipped.iter().map(|skipped| &skipped.why).collect();
     assert_eq!(
         why[..2],
-        [&SkipReason::NotWhole, &SkipReason::Bad("decode snapshot behind 16: zxid 666".into())]
+        [&SkipReason::NotWhole, &SkipReason::Bad("decode snapshot after 16: zxid 666".into())]
     );
     assert!(matches!(why[2], SkipReason::Bad(why) if why.starts_with("seal at 56")), "{why:?}");
     assert!(!disk.list(&folders().snapshots).unwrap().contains(&".snapshot.7.tmp".to_owned()));
@@ -452,7 +452,7 @@ fn a_txn_the_state_refuses_is_named() {
     put_snapshot(&disk, 0, &[]);
     put_log(&disk, "log.1", &[1, 666]);
     let error = run(&disk, RecoverOptions::default()).unwrap_err();
-    assert_eq!(error.to_string(), "take transaction 0x29a at /log/version-2/log.1 offset 69");
+    assert_eq!(error.to_string(), "apply transaction 0x29a at /log/version-2/log.1 offset 69");
 }
 
 // rows: D-05

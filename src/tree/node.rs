@@ -2,7 +2,7 @@
 
 use super::blob::BlobId;
 
-/// The path of a znode that is to be.
+/// The path of a znode to create.
 #[derive(Clone, Copy)]
 pub(super) struct NewName<'a> {
     /// As it is stored.
@@ -12,7 +12,7 @@ pub(super) struct NewName<'a> {
     pub crc: u32,
 }
 
-/// Index of a znode in the arena. Valid while the znode lives; places are used again.
+/// Index of a znode in the arena. Valid while the znode lives; places are reused.
 pub type NodeId = u32;
 /// No znode.
 pub const NO_NODE: NodeId = u32::MAX;

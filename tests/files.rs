@@ -167,7 +167,7 @@ fn snapshot_is_taken_while_a_learner_takes_a_tree() {
     assert!(world.server.shared.state.tree.read().holds(frozen));
 }
 
-/// The folder of the snapshots is gone, so that none can be made.
+/// The folder of the snapshots is missing, so that none can be written.
 // rows: D-34 P-87
 #[test]
 fn a_snapshot_that_fails_ends_the_server_with_10_and_loses_nothing() {
@@ -190,7 +190,7 @@ fn a_snapshot_that_fails_ends_the_server_with_10_and_loses_nothing() {
     assert!((0..answered).all(|at| client.exists(&format!("/a{at}"))));
 }
 
-/// The folder of the logs is gone when the next file is to be made.
+/// The folder of the logs is missing when the next file is to be created.
 // rows: P-87
 #[test]
 fn a_roll_that_fails_ends_the_server_and_loses_nothing() {

@@ -298,7 +298,7 @@ fn power_cut_loses_no_acknowledged_record_that_spans_pages() {
     let options = options(1 << 15, 200_000);
     let script = Script { steps: 60, options, batch_max: 8, len_max: 14_000, twice: true };
     let (_, mended) = crash_everywhere(script, 2);
-    assert!(20 < mended, "{mended} files mended: the script tears too little");
+    assert!(20 < mended, "{mended} files repaired: the script tears too little");
 }
 
 #[test]

@@ -158,7 +158,7 @@ impl Drop for LogThread {
         if let Some(thread) = self.thread.take()
             && thread.join().is_err()
         {
-            tracing::error!("the log thread panicked");
+            tracing::error!("the log thread panicked: restart this server");
         }
     }
 }

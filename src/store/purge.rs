@@ -130,7 +130,7 @@ fn remove<D: Disk>(disk: &D, dir: &Path, names: Vec<String>) -> Result<Vec<PathB
         // An operator may have purged the file first.
         if disk::remove_if_there(disk, path).map_err(error)? {
             disk.sync_dir(dir).map_err(error)?;
-            tracing::info!(path = %path.display(), "removed a file that is no longer needed");
+            tracing::info!(path = %path.display(), "removed an obsolete file");
         }
     }
     Ok(paths)

@@ -1,4 +1,4 @@
-//! Quarantine of a directory that recovery refuses: when a member of an ensemble may set its data aside and start without, and how.
+//! Quarantine of data that recovery refuses: when a member of an ensemble may rename its files and start without data, and how.
 //!
 //! Why no committed transaction is lost by that: such a server casts no vote, no epoch is opened by its ACKEPOCH, and its
 //! ACKs count only after it has installed a leader's whole tree. So every leader is still elected, and every epoch opened, by
@@ -47,7 +47,7 @@ pub enum Trouble {
     Emptied,
     /// There is no snapshot, and the log does not begin with the first transaction.
     NoSnapshot,
-    /// currentEpoch is no number, was never promised, or is gone.
+    /// currentEpoch is no number, was never promised, or is missing.
     CurrentEpoch,
     /// acceptedEpoch is no number.
     AcceptedEpoch,

@@ -453,7 +453,7 @@ fn load_newest<D: Disk, R: Restore>(
                 return Err(RecoverError::Denied { path, source });
             }
             Err(error) => {
-                tracing::warn!(path = %path.display(), %error, "snapshot unreadable, trying older");
+                tracing::warn!(path = %path.display(), %error, "can't read snapshot, trying older");
                 skipped.push(Skipped { path, why: SkipReason::Bad(error.to_string()) });
                 // It may have been whole.
                 tried += 1;
@@ -475,7 +475,11 @@ fn load_newest<D: Disk, R: Restore>(
             }
             Err(error) => {
                 let why = chain(&error);
-                tracing::warn!(path = %path.display(), why, "snapshot damaged, trying an older");
+                tracing::warn!(
+                    path = %path.display(),
+                    error = why,
+                    "snapshot is damaged, trying an older one"
+                );
                 skipped.push(Skipped { path, why: SkipReason::Bad(why) });
                 state.reset();
                 bad.push(NotLoaded { file: file.clone(), may_count: true });

@@ -91,7 +91,7 @@ where
         .map_err(|error| failed("quarantine damaged data")(io::Error::other(error)))?;
     let shown: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
     tracing::error!(
-        why,
+        error = why,
         files = shown.join(" "),
         "this server's data can't be used and was quarantined: the server votes for no server and its acknowledgements don't count until \
          a leader has sent its tree; without a majority of other members, restore and rename the files and remove {}; until then, do not \

@@ -22,7 +22,7 @@ pub(super) const NULL_DATA: u32 = u32::MAX;
 pub const SHARED_DATA_MIN: usize = 4096;
 const CHUNK_NODES: usize = 4096;
 
-/// A znode. 96 bytes; path and data lie at `blob`. Children are a list through `next` and `prev`.
+/// A znode. 96 bytes; path and data are at `blob`. Children are a list through `next` and `prev`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Node {
     pub czxid: i64,

@@ -186,7 +186,8 @@ impl Model {
 
     fn delete(&mut self, zxid: i64, path: &str) {
         let parent = path::parent(path).unwrap().to_owned();
-        self.with(&parent, |node| node.stat.pzxid = node.stat.pzxid.max(zxid)); // Even if it is gone: D-63.
+        // Even if the child does not exist (D-63).
+        self.with(&parent, |node| node.stat.pzxid = node.stat.pzxid.max(zxid));
         self.nodes.remove(path);
     }
 

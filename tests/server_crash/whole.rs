@@ -356,7 +356,7 @@ impl Client {
             _ if rng.one_in(4) => {
                 self.send(op::CLOSE_SESSION, "", &Nothing);
             }
-            // A body that is none: refused without a zxid.
+            // An empty body: refused without a zxid.
             _ => self.send(op::SET_DATA, NO_BODY, &Nothing),
         }
     }

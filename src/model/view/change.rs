@@ -1,4 +1,4 @@
-//! Incremental reconfiguration: the configuration that results from members who leave and join.
+//! Incremental reconfiguration: the configuration that results when members leave and join.
 
 use super::member::is_local;
 use super::{Member, Rule, View, ViewError};

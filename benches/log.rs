@@ -1,4 +1,4 @@
-//! What an append and a flush cost on this machine's disk, beside the bare system calls.
+//! What an append and a flush cost on this machine's disk, compared with the bare system calls.
 //!
 //! `cargo bench --bench log [folder]`; the folder should lie on the disk that a server would use.
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]

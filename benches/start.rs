@@ -1,4 +1,4 @@
-//! How long a start takes: a snapshot of many znodes, plain and packed, and a log of as many transactions.
+//! How long a start takes: a snapshot of many znodes, plain and compressed, and a log of as many transactions.
 //!
 //! `cargo bench --bench start [znodes, default 1000000]`; files lie in the folder for temporary ones.
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]

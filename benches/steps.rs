@@ -57,7 +57,7 @@ fn fill(tree: &mut Tree, znodes: usize) {
 /// A server without sockets or a disk, with a client that has a session.
 fn world(znodes: usize) -> Standalone {
     let world = Standalone::new(SETTINGS, false);
-    // Straight into the tree: faster than asking for it.
+    // Straight into the tree: faster than by requests.
     fill(&mut world.server.shared.state.tree.write(), znodes);
     world
 }

@@ -13,8 +13,8 @@ use server_process::{Client, Process, eventually, names, zxid_of, zxids};
 use support::bodies::open_acl;
 use support::standalone::{SETTINGS, Standalone};
 
-/// Creates znodes until something has happened. A snapshot that is due while another one is written waits for the other's end, so
-/// that on a slow machine no number of writes brings one.
+/// Creates znodes until something has happened. A snapshot that is due while another one is written waits for that one to end,
+/// so on a slow machine no fixed number of writes is enough.
 #[track_caller]
 fn write_until(what: &str, client: &mut Client, mut done: impl FnMut() -> bool) {
     let mut count = 0;
@@ -76,7 +76,7 @@ fn old_files_are_purged_at_the_start_and_as_many_kept_as_set() {
             continue;
         }
         eventually("a purge", || server.log().contains("old files purged"));
-        // The snapshot of this start may have come after it.
+        // The snapshot of this start may have been written after the purge.
         assert!((kept..=kept + 1).contains(&count()), "{} of {before}, not {kept}", count());
     }
 }
@@ -95,7 +95,7 @@ fn a_flush_that_takes_longer_than_the_threshold_is_warned_of() {
 
 // rows: D-33
 #[test]
-fn by_size_as_well() {
+fn the_log_rolls_within_the_limit_on_its_size() {
     let home = tempfile::tempdir().unwrap();
     let dir = home.path().join("data/version-2");
     let server = Process::start(home.path(), "snapSizeLimitInKb=20");
@@ -138,7 +138,7 @@ fn the_log_rolls_even_while_a_snapshot_is_written() {
     assert_eq!((world.server.frozen.len(), world.server.replica.stats.snapshots_skipped), (1, 2));
     assert_eq!(world.server.frozen[0].zxid.to_wire() as usize, world.server.disk.rolls[0]);
     world.end_snapshot();
-    assert_eq!(world.server.frozen.len(), 1, "what was left out is not taken later");
+    assert_eq!(world.server.frozen.len(), 1, "a skipped snapshot is not taken later");
     while world.server.disk.rolls.len() < 4 {
         set_root(&mut world);
     }
@@ -167,7 +167,7 @@ fn snapshot_is_taken_while_a_learner_takes_a_tree() {
     assert!(world.server.shared.state.tree.read().holds(frozen));
 }
 
-/// The folder of the snapshots is gone, so that none can be made.
+/// The folder of the snapshots is missing, so that none can be written.
 // rows: D-34 P-87
 #[test]
 fn a_snapshot_that_fails_ends_the_server_with_10_and_loses_nothing() {
@@ -190,7 +190,7 @@ fn a_snapshot_that_fails_ends_the_server_with_10_and_loses_nothing() {
     assert!((0..answered).all(|at| client.exists(&format!("/a{at}"))));
 }
 
-/// The folder of the logs is gone when the next file is to be made.
+/// The folder of the logs is missing when the next file is to be created.
 // rows: P-87
 #[test]
 fn a_roll_that_fails_ends_the_server_and_loses_nothing() {
@@ -261,7 +261,7 @@ fn a_full_disk_under_the_log_ends_the_server_and_loses_nothing_answered() {
 
 // rows: C-149 D-03 D-29
 #[test]
-fn snapshots_are_packed_as_set_and_read_however_they_are() {
+fn snapshots_are_compressed_as_set_and_read_in_any_compression() {
     let home = tempfile::tempdir().unwrap();
     let dir = home.path().join("data/version-2");
     for (turn, method) in ["gz", "snappy", "none"].into_iter().enumerate() {
@@ -290,7 +290,7 @@ fn snapshots_are_packed_as_set_and_read_however_they_are() {
 
 // rows: C-80 C-82 D-26 D-27
 #[test]
-fn snapshots_end_with_what_is_asked_for() {
+fn snapshots_end_with_the_trailers_that_are_enabled() {
     let len = |settings: &str| {
         let home = tempfile::tempdir().unwrap();
         let server = Process::start(home.path(), settings);
@@ -310,7 +310,7 @@ fn snapshots_end_with_what_is_asked_for() {
 
 // rows: C-98 C-111
 #[test]
-fn what_is_off_or_too_much_is_refused() {
+fn ttl_znodes_that_are_off_and_connections_above_the_limit_are_refused() {
     let home = tempfile::tempdir().unwrap();
     let server = Process::start(home.path(), "maxCnxns=2");
     let mut client = server.client();
@@ -323,13 +323,13 @@ fn what_is_off_or_too_much_is_refused() {
     };
     assert_eq!(client.ask(op::CREATE_TTL, &ttl).unwrap().0, -6, "extendedTypesEnabled is not set");
     let _other = server.client();
-    assert!(std::panic::catch_unwind(|| server.client()).is_err(), "two are there");
+    assert!(std::panic::catch_unwind(|| server.client()).is_err(), "there are two connections");
     assert!(server.log().contains("2 (maxCnxns) are there already"));
 }
 
 // rows: C-150 P-87
 #[test]
-fn folders_that_must_be_there_and_are_not() {
+fn missing_folder_without_autocreate_ends_the_server() {
     let home = tempfile::tempdir().unwrap();
     let (code, log) = Process::spawn(home.path(), "datadir.autocreate=false", 0).end();
     assert_eq!(code, 3, "{log}");
@@ -343,7 +343,7 @@ fn folders_that_must_be_there_and_are_not() {
 /// Java refuses as well, before it serves.
 // rows: P-87
 #[test]
-fn folders_that_cannot_be_written_to() {
+fn folder_without_write_permission_ends_the_server() {
     let home = tempfile::tempdir().unwrap();
     let server = Process::start(home.path(), "");
     assert_eq!(server.client().create_many("/a", b"", 1), 1);
@@ -353,10 +353,10 @@ fn folders_that_cannot_be_written_to() {
     assert!(log.contains("write to folder ") && log.contains("Permission denied"), "{log}");
 }
 
-/// Java serves under zxid -1 then, writes a snapshot of a name that it cannot read, and never starts again.
+/// Java then serves at zxid -1, writes a snapshot with a name that it can't read, and never starts again.
 // rows: C-151 D-60
 #[test]
-fn nothing_there_and_no_leave_to_begin() {
+fn empty_folder_is_served_standalone_though_autocreate_is_off() {
     let home = tempfile::tempdir().unwrap();
     for turn in 0..2 {
         let server = Process::start(home.path(), "db.autocreate=false");
@@ -366,10 +366,10 @@ fn nothing_there_and_no_leave_to_begin() {
     assert_eq!(zxids(&home.path().join("data/version-2"), "log"), [1, 3]);
 }
 
-/// TTLs of -1, of 0 and of too much: Java dies of the first one when it is asked for, and at each start from then on.
+/// TTLs of -1, of 0 and above the maximum: Java exits on the first one when a client asks for it, and at every later start.
 // rows: P-39 G-01
 #[test]
-fn a_log_that_java_dies_of() {
+fn log_with_invalid_ttls_is_replayed_where_java_exits() {
     let home = tempfile::tempdir().unwrap();
     let dir = home.path().join("data/version-2");
     std::fs::create_dir_all(&dir).unwrap();
@@ -394,7 +394,7 @@ fn a_log_that_java_dies_of() {
         let root = client.stat("/").unwrap();
         assert_eq!(root.num_children, children);
         if children == 2 {
-            // Twice the cversion that the good one brought, less the children.
+            // Twice the cversion that the valid create brought, less the children.
             assert_eq!((root.cversion, root.pzxid), (2 * 4 - 2, 4));
         }
         assert_eq!(client.create("/after", b"").unwrap(), if children == 2 { 0 } else { -110 });

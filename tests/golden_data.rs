@@ -35,7 +35,7 @@ fn text(name: &str) -> String {
     std::fs::read_to_string(golden().join(name)).expect("a golden file")
 }
 
-/// A copy, because recovery may mend what it finds.
+/// A copy, because recovery may repair what it finds.
 fn copy_of_java_data(with: impl Fn(&str) -> bool) -> tempfile::TempDir {
     copy_of("java-data", with)
 }
@@ -142,10 +142,10 @@ fn a_java_data_directory_restores_to_what_java_served() {
     assert_eq!(dump(&tree), text("java-data.txt"));
 }
 
-/// The same state as Java packs it.
+/// The same state in the snapshots that Java compresses.
 // rows: D-03 D-29
 #[test]
-fn javas_packed_snapshots_are_the_same_state() {
+fn compressed_java_snapshots_restore_to_the_same_state() {
     for packing in ["gz", "snappy"] {
         let copy = copy_of(&format!("java-packed/{packing}"), |_| true);
         let (tree, recovered) = restore(copy.path(), false);
@@ -155,16 +155,16 @@ fn javas_packed_snapshots_are_the_same_state() {
     }
 }
 
-/// A snapshot whose table of access lists is older than its znodes: Java writes such when it works on meanwhile.
+/// A snapshot whose table of access lists is older than its znodes: Java writes such while it applies transactions.
 // rows: D-22 D-62 D-66
 #[test]
-fn lists_that_a_fuzzy_snapshot_lacks_come_from_the_log() {
+fn access_lists_that_a_fuzzy_snapshot_lacks_come_from_the_log() {
     let (tree, recovered) = restore(copy_of("java-fuzzy", |_| true).path(), false);
     assert_eq!(recovered.txns, 0x23 - 0xc);
     assert_eq!(tree.znodes_without_acl(9), (vec![], 0));
     assert_eq!(dump(&tree), text("java-data.txt"));
 
-    // Without the log nobody knows them, so nobody gets in.
+    // Without the log the lists are not known, so no client is permitted anything.
     let dir = copy_of("java-fuzzy", |name| name.starts_with("snapshot"));
     let (mut restorer, folders) = (Restorer::new(OPTIONS), Folders::new(dir.path(), dir.path()));
     recover(&RealDisk, &folders, RecoverOptions::default(), &mut restorer, || Duration::ZERO)
@@ -180,7 +180,7 @@ fn lists_that_a_fuzzy_snapshot_lacks_come_from_the_log() {
 /// Every txn that Java logged, from an empty tree on, with the digest Java had after each of them.
 // rows: D-42 D-43 D-68
 #[test]
-fn a_java_log_alone_restores_to_the_same() {
+fn a_java_log_alone_restores_to_the_same_state() {
     let copy = copy_of_java_data(|name| name.starts_with("log."));
     let (tree, recovered) = restore(copy.path(), true);
     assert_eq!((recovered.snapshot, recovered.txns), (None, 0x23));
@@ -223,10 +223,10 @@ fn java_entries() -> Vec<(i64, Vec<u8>)> {
     entries
 }
 
-/// What we make of Java's state and write as a snapshot of our own is the same state once more.
+/// Java's state, loaded, written as a snapshot of our own and loaded again, is the same state.
 // rows: D-20 D-21 D-22 D-23
 #[test]
-fn our_snapshot_of_javas_state_is_that_state() {
+fn our_snapshot_of_javas_state_restores_to_that_state() {
     let (mut tree, _) = restore(copy_of_java_data(|_| true).path(), false);
     let dir = copy_of_java_data(|_| false);
     put_snapshot(dir.path(), &mut tree, 0x23);
@@ -235,11 +235,11 @@ fn our_snapshot_of_javas_state_is_that_state() {
     assert_eq!(dump(&again), text("java-data.txt"));
 }
 
-/// A snapshot that holds more than its name says, as Java's do when writes go on meanwhile: replay meets znodes that
-/// are there, gone or newer, ends where Java ended, and compares no digest before the state is exact again.
+/// A snapshot that holds more than its name says, as Java's fuzzy snapshots do: replay meets znodes that already exist,
+/// are already deleted or are newer, ends where Java ended, and compares no digest before the state is exact again.
 // rows: D-62 D-63 D-64 D-69
 #[test]
-fn replay_over_a_state_that_is_ahead_ends_the_same() {
+fn replay_over_a_fuzzy_snapshot_ends_in_the_same_state() {
     let entries = java_entries();
     for name in (1..=0x23).step_by(6) {
         for ahead in name..=0x23 {
@@ -260,7 +260,7 @@ fn replay_over_a_state_that_is_ahead_ends_the_same() {
 
 // rows: D-69
 #[test]
-fn a_digest_that_differs_is_counted_and_no_more() {
+fn digest_mismatch_is_counted_and_changes_nothing() {
     let mut restorer = Restorer::new(OPTIONS);
     restorer.reset();
     for (zxid, mut entry) in java_entries() {
@@ -276,7 +276,7 @@ fn a_digest_that_differs_is_counted_and_no_more() {
 
 // rows: D-68
 #[test]
-fn digests_are_javas() {
+fn znode_digests_equal_javas() {
     let (text, mut rows) = (text("digests.txt"), 0);
     for line in text.lines().filter(|line| !line.starts_with('#')) {
         let words: Vec<&str> = line.split(' ').collect();
@@ -306,7 +306,7 @@ fn digests_are_javas() {
 
 // rows: P-16 G-09
 #[test]
-fn passwords_are_javas() {
+fn session_passwords_equal_javas() {
     let (text, mut rows) = (text("passwords.txt"), 0);
     for line in text.lines() {
         let (id, expected) = line.split_once(' ').unwrap();

@@ -329,7 +329,7 @@ fn a_refused_start_names_the_line_and_what_to_do() {
     refused(
         &bad.run(b"clientPort=0\ndataDir=@/odd"),
         1,
-        &["zoo.cfg:2: dataDir=", "odd/version-2 is a file, and is to be a folder: move it away"],
+        &["zoo.cfg:2: dataDir=", "odd/version-2 is a file and must be a folder: move it away"],
     );
     let member = b"clientPort=0\ndataDir=@\ninitLimit=5\nserver.1=a:1:2\nserver.2=b:1:2";
     refused(

@@ -1,15 +1,15 @@
 //! Power cuts at every change to the disk of a whole server's run, with any subset of what was not synced lost.
 //!
-//! The very rooms that ship run on one thread over a disk in memory: connections, replica, tree, zab, log worker,
+//! The code that ships runs on one thread over a disk in memory: connections, replica, tree, zab, log worker,
 //! snapshots taken piece by piece while writes go on, rolls, purges, zero-filling, recovery. A script of requests that
-//! a seed draws drives them (`whole`). Txns that no request leads to go through tree and store alone (`raw`): reconfig,
-//! new epochs, and among the rest what only a log of Java's may hold.
+//! a seed draws drives them (`whole`). Transactions that no request leads to go through tree and store alone (`raw`):
+//! reconfig, new epochs, and others that only a log of Java's may hold.
 //!
 //! The disk keeps an image after every write, sync, create, rename and remove. From each image disks are made that a
 //! power cut may leave, and each must recover to the exact state at some zxid from the last answered one on: every
 //! znode, its data, stat, access list and children, every session, the digest, against a plain model (`model`).
-//! Answered means: flushed and in a connection's outbox at the time of the image. Recovery itself is cut as well, and
-//! what was recovered goes on, with its old sessions taken up, and is cut again.
+//! Answered means: flushed and in a connection's outbox at the time of the image. The power fails during recovery too, and
+//! the recovered server goes on, with its old sessions resumed, and is crashed again.
 //!
 //! How it samples: every image is crashed with nothing of the unsynced left, with all of it, and with one more subset
 //! that differs from image to image; one crash in 25 goes on and is crashed again. `OXKEEPER_LONG=1` draws twelve
@@ -50,7 +50,7 @@ pub struct Script {
     packing: Packing,
     /// Znodes made before the first image.
     fill: usize,
-    /// Of so many images one is looked at; of so many crashes one is compared znode by znode.
+    /// One of so many images is looked at; one of so many crashes is compared znode by znode.
     every: u64,
     full_every: u64,
 }
@@ -99,14 +99,14 @@ impl<'d> Server<'d> {
     }
 }
 
-/// What a script came to.
+/// The outcome of a script.
 #[derive(Debug, Default)]
 struct Tally {
     images: u64,
     crashes: u64,
     /// Crashes that lost something that was sent and not answered.
     lost: u64,
-    /// Files that had to be mended or passed over.
+    /// Files that had to be repaired or skipped.
     mended: u64,
     snapshots: u32,
     /// Snapshots that a recovery began with.
@@ -120,7 +120,7 @@ struct Tally {
 /// Runs a script and crashes it everywhere.
 ///
 /// # Errors
-/// What a crash left that it must not.
+/// What is wrong with the state that a crash left.
 fn crash_everywhere(script: &Script, seed: u64) -> Result<Tally, String> {
     let place = ServerDisk::new(SimDisk::new(), script.packing);
     let mut rng = Rng::seeded(seed);
@@ -151,7 +151,7 @@ fn crash_everywhere(script: &Script, seed: u64) -> Result<Tally, String> {
                 let recovered = judge(&disk, &history, acked, full, &mut tally)
                     .map_err(|wrong| format!("{at}: {wrong}"))?;
                 if tally.crashes % if long() { 5 } else { 25 } == 0 {
-                    // From the image again: the recovery above has mended that disk.
+                    // From the image again: the recovery above has repaired that disk.
                     let model = history.model(recovered).expect("judged").clone();
                     crash_again(image.crash(subset), script, model, &mut rng)
                         .map_err(|wrong| format!("{at}, then {wrong}"))?;
@@ -186,7 +186,7 @@ fn judge(
     Ok(tree.last_zxid().to_wire())
 }
 
-/// Goes on after a crash; crashes at each change of that, the recovery included, and recovers once more.
+/// Goes on after a crash; crashes at each change of that run, recovery included, and recovers again.
 fn crash_again(disk: SimDisk, script: &Script, model: Model, rng: &mut Rng) -> Result<(), String> {
     let place = ServerDisk::new(disk, script.packing);
     place.sim.keep_images();
@@ -253,7 +253,7 @@ fn no_answered_write_is_lost() {
 
 // rows: D-21 D-22 D-23 D-43 D-62 D-63 D-64 D-65
 #[test]
-fn every_type_of_txn_comes_back() {
+fn every_type_of_transaction_survives_a_power_cut() {
     let script = Script { raw: true, batch_max: 12, packing: Packing::Gzip, ..WHOLE };
     for seed in 0..if long() { 4 } else { 1 } {
         let tally = run(&script, 200 + seed);
@@ -296,9 +296,9 @@ fn snapshots_of_a_large_tree_are_of_one_zxid() {
     assert!(1 < tally.snapshots && 1 < tally.begun_with.len(), "{tally:?}");
 }
 
-/// Without fsync answered writes are lost: the judge must see it.
+/// Without fsync answered writes are lost: the check must notice it.
 #[test]
-fn the_judge_can_fail() {
+fn lost_answered_writes_are_noticed_without_fsync() {
     let log = LogOptions { force_sync: false, ..WHOLE.log };
     for raw in [false, true] {
         let wrong = crash_everywhere(&Script { log, raw, ..WHOLE }, 1).unwrap_err();

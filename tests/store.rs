@@ -1,4 +1,4 @@
-//! Files of the log, snapshots and epochs on a disk in memory, and what the store makes of them: whole, cut short or damaged.
+//! The store on a disk in memory: log files, snapshots and epoch files that are whole, torn or damaged.
 
 mod store {
     mod cut;

@@ -39,7 +39,7 @@ impl Model {
         self.entries.last().map_or(0, |entry| entry.0)
     }
 
-    /// A snapshot of it that has no name yet.
+    /// A snapshot of this state without its final name.
     fn draft(&self, disk: &FailStop<SimDisk>) -> Result<Draft, SnapshotError> {
         let dir = folders().snapshots;
         let zxid = Zxid::from_wire(self.last()).unwrap();
@@ -106,10 +106,10 @@ fn folders() -> Folders {
 
 type Clock = fn() -> Duration;
 
-/// A server's disk half: a worker over a disk, and what it was sent.
+/// The disk part of a server: a worker on a disk, and what was sent to it.
 struct Server {
     disk: SimDisk,
-    /// The same, as the server sees it: its first error is its last.
+    /// The same disk as the server sees it: it refuses every change after its first error.
     stop: FailStop<SimDisk>,
     worker: Worker<FailStop<SimDisk>, Clock>,
     /// Sent to the log, acknowledged or not.
@@ -117,7 +117,7 @@ struct Server {
     /// How many of them are acknowledged.
     acked: usize,
     failed: bool,
-    /// What became of the last cut; where the log ends, if it could not be made.
+    /// The outcome of the last truncation; the end of the log if it was refused.
     cut: Option<Result<Zxid, Zxid>>,
 }
 
@@ -225,8 +225,8 @@ const fn options(prealloc: u64, size_limit: u64) -> LogOptions {
     LogOptions { prealloc, size_limit, force_sync: true }
 }
 
-/// Runs a script and crashes it everywhere; returns how many crashes there were and how many files had to be mended
-/// or passed over.
+/// Runs a script and crashes it everywhere; returns the number of crashes, and how many files had to be repaired or
+/// skipped.
 fn crash_everywhere(script: Script, seed: u64) -> (u64, u64) {
     let mut rng = Rng::seeded(seed);
     let mut server = Server::fresh(script.options);
@@ -283,7 +283,7 @@ fn crash_again(mut server: Server, options: LogOptions, rng: &mut Rng, what: &st
 
 // rows: D-45 D-47 D-49 D-51a
 #[test]
-fn small_records_in_large_batches() {
+fn power_cut_loses_no_acknowledged_small_record() {
     let options = options(1 << 16, 0);
     let (crashes, _) = crash_everywhere(
         Script { steps: 90, options, batch_max: 80, len_max: 120, twice: true },
@@ -294,29 +294,29 @@ fn small_records_in_large_batches() {
 
 // rows: D-44 D-45 D-51
 #[test]
-fn records_that_span_pages() {
+fn power_cut_loses_no_acknowledged_record_that_spans_pages() {
     let options = options(1 << 15, 200_000);
     let script = Script { steps: 60, options, batch_max: 8, len_max: 14_000, twice: true };
     let (_, mended) = crash_everywhere(script, 2);
-    assert!(20 < mended, "{mended} files mended: the script tears too little");
+    assert!(20 < mended, "{mended} files repaired: the script tears too little");
 }
 
 #[test]
-fn no_preallocation() {
+fn power_cut_loses_no_acknowledged_record_without_preallocation() {
     let options = options(0, 30_000);
     crash_everywhere(Script { steps: 60, options, batch_max: 8, len_max: 9_000, twice: false }, 3);
 }
 
 #[test]
-fn zeros_ahead_of_the_head() {
+fn power_cut_loses_no_acknowledged_record_with_zeros_ahead() {
     let options = options(2 << 20, 0);
     crash_everywhere(Script { steps: 40, options, batch_max: 6, len_max: 9_000, twice: false }, 4);
 }
 
-/// A truncation that is cut short leaves a log without a gap, and all that was to stay.
+/// An interrupted truncation leaves a log without a gap, and all that was to stay.
 // rows: D-52
 #[test]
-fn crashes_in_a_truncation() {
+fn crash_during_a_truncation_leaves_no_gap_and_all_that_was_to_stay() {
     let options = options(1 << 16, 2_000);
     for to in [0, 1, 37, 60, 100] {
         let mut rng = Rng::seeded(5);
@@ -340,9 +340,9 @@ fn crashes_in_a_truncation() {
     }
 }
 
-/// A disk error at any place: nothing is acknowledged after it, and all that was is found again.
+/// After a disk error at any place nothing more is acknowledged, and all that was is found again.
 #[test]
-fn errors_stop_the_log_and_lose_nothing() {
+fn disk_errors_stop_the_log_and_lose_nothing_acknowledged() {
     let options = options(1 << 16, 20_000);
     for fault in [Fault::Sync, Fault::NoSpace, Fault::ShortWrite(1), Fault::ShortWrite(5000)] {
         for healthy in 0..30 {
@@ -364,11 +364,11 @@ fn errors_stop_the_log_and_lose_nothing() {
     }
 }
 
-/// Every change to the disk fails once: a file made, grown, written, synced, renamed, removed, a folder synced. Nothing
+/// Every change to the disk fails once: a file made, extended, written, synced, renamed, removed, a folder synced. Nothing
 /// is acknowledged after it, and all that was is found again, whether the machine goes on or its power is cut.
 // rows: D-34 D-49
 #[test]
-fn any_change_that_fails_is_the_last_and_loses_nothing() {
+fn failed_disk_change_is_the_last_and_loses_nothing_acknowledged() {
     for options in [options(1 << 15, 12_000), options(2 << 20, 0)] {
         let mut failed = 0;
         for n in 0.. {
@@ -379,7 +379,7 @@ fn any_change_that_fails_is_the_last_and_loses_nothing() {
                 server.append(4, 3000, &mut rng);
                 server.worker.prepare_ahead(&mut |_| {});
                 if round % 4 == 3 && !server.failed {
-                    // What a server does with an error of either: it ends.
+                    // A server exits on an error of either.
                     server.failed |= server.try_snapshot().is_err();
                     server.run(vec![Command::Roll]);
                 }
@@ -434,7 +434,7 @@ fn to_be_mended() -> (SimDisk, Model) {
 
 // rows: D-46 D-47
 #[test]
-fn errors_at_a_start_are_told_and_the_next_start_works() {
+fn disk_errors_at_a_start_are_reported_and_the_next_start_works() {
     let (disk, sent) = to_be_mended();
     let image = disk.image();
     let recovered = |disk: &SimDisk| {
@@ -457,14 +457,14 @@ fn errors_at_a_start_are_told_and_the_next_start_works() {
         assert!(recovered(&disk).unwrap().0, "after change {n} failed");
     }
     assert_eq!(told[0], "remove leftover /data/version-2/.snapshot.15.tmp");
-    assert!(told[1..].iter().all(|error| error == "mend log in /log/version-2"), "{told:?}");
+    assert!(told[1..].iter().all(|error| error == "repair the log in /log/version-2"), "{told:?}");
     assert_eq!(told.len(), 7);
 }
 
-/// A sector that can't be read: of a snapshot, the one before and the log stand in; of the log, nothing does.
+/// In place of a snapshot with an unreadable sector the one before it and the log are read; nothing takes the place of the log.
 // rows: D-31
 #[test]
-fn files_that_cannot_be_read() {
+fn unreadable_snapshots_are_skipped_and_an_unreadable_log_is_fatal() {
     let (disk, sent) = to_be_mended();
     let start = |disk: &SimDisk| {
         let mut state = Model::default();

@@ -4,7 +4,7 @@
 //! strings, buffers and vectors point into it. Encoding appends to a `Vec<u8>` without temporaries.
 //!
 //! # Invariants
-//! 1. A length field is believed only once the bytes it speaks of are there: no allocation is sized by it.
+//! 1. A length field is believed only when as many bytes are there: no allocation is sized by it.
 //! 2. Decoding never panics, whatever the bytes.
 //! 3. `null` (length -1) and empty stay distinct for strings, buffers and vectors.
 //!

@@ -1,4 +1,4 @@
-//! Heads of files. Module `org.apache.zookeeper.server.persistence` of zookeeper.jute.
+//! File headers. Module `org.apache.zookeeper.server.persistence` of zookeeper.jute.
 
 use crate::record;
 

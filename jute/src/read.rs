@@ -13,7 +13,7 @@ pub enum DecodeError {
 
 /// A record that can be read from bytes and may borrow from them.
 pub trait Decode<'a>: Sized {
-    /// Reads one value and leaves the reader behind it.
+    /// Reads one value and leaves the reader after it.
     ///
     /// # Errors
     /// [`DecodeError`] when the bytes end early or a length is negative (other than -1, which is null).

@@ -59,7 +59,7 @@ fn put_surrogates(to: &mut Vec<u8>, value: &str) {
     patch_length(to, start);
 }
 
-/// Writes the number of bytes behind the four at `start` into them.
+/// Writes into the four bytes at `start` how many bytes come after them.
 #[inline]
 pub fn patch_length(to: &mut [u8], start: usize) {
     let len = i32::try_from(to.len() - start - 4).expect("a jute frame fits an i32 length");

@@ -28,7 +28,7 @@ fn every_record_of_java_is_here_and_no_other() {
     fn check(of: &Type, schema: &Schema) {
         match of {
             Type::Vector(item) => check(item, schema),
-            // A map would show up here, as a record nobody declares.
+            // A map would show up here, as a record that is not declared.
             Type::Record(name) => assert!(schema.0.contains_key(name), "{name} is no record"),
             _ => {}
         }
@@ -135,7 +135,7 @@ fn javas_log_is_rewritten_to_the_same_bytes() {
         if !body.rest().is_empty() {
             copy::<txn::TxnDigest>(&mut body, &mut again);
         }
-        assert_eq!(body.rest(), b"", "behind zxid {:#x}", header.zxid);
+        assert_eq!(body.rest(), b"", "after zxid {:#x}", header.zxid);
         assert_eq!(again, payload, "zxid {:#x}", header.zxid);
         kinds.insert(header.kind);
     }

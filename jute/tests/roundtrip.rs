@@ -85,18 +85,18 @@ fn no_prefix_of_a_record_is_a_record() {
 }
 
 #[test]
-fn bytes_behind_a_record_are_left_alone() {
+fn bytes_after_a_record_are_not_read() {
     for_every_record(|codec, value, mut bytes| {
         let len = bytes.len();
         bytes.extend([0xFF; 9]);
-        let decoded = (codec.decode)(&bytes).expect("a record with more behind it");
+        let decoded = (codec.decode)(&bytes).expect("a record with more after it");
         prop_assert_eq!(decoded.used, len);
         prop_assert_eq!(decoded.value, reread(value));
         Ok(())
     });
 }
 
-/// Whatever is decoded must be a record: what it says of itself can be written and read to the same value.
+/// Every value that is decoded must be a record: it can be encoded, and decoded again to the same value.
 fn decode_is_sound(codec: &Codec, bytes: &[u8]) {
     if let Ok(decoded) = (codec.decode)(bytes) {
         let again = (codec.decode)(&decoded.encoded).expect("a decoded record can be encoded");
@@ -106,7 +106,7 @@ fn decode_is_sound(codec: &Codec, bytes: &[u8]) {
 
 // rows: P-05
 #[test]
-fn lengths_that_lie_never_panic() {
+fn false_lengths_never_panic() {
     let lies = [-1, -2, i32::MIN, 0, 1, 2, 255, 0xFFFFF, 0x100000, i32::MAX - 1, i32::MAX];
     for_every_record(|codec, _, bytes| {
         for at in 0..bytes.len().saturating_sub(3) {
@@ -123,7 +123,7 @@ fn lengths_that_lie_never_panic() {
 
 // rows: P-04 P-05
 #[test]
-fn each_kind_of_length_is_judged_as_in_java() {
+fn each_kind_of_length_is_checked_as_in_java() {
     let after = |len: i32, rest: &[u8]| [&len.to_be_bytes()[..], rest].concat();
     for len in [-2, -3, i32::MIN] {
         let bytes = after(len, b"abcd");

@@ -1,4 +1,4 @@
-//! The `digest` scheme: `user:password` shown, `user:hash` kept in lists (U-05).
+//! The `digest` scheme: a client shows `user:password`, lists hold `user:hash` (U-05).
 
 use crate::model::{DigestAlgorithm, Identity};
 use base64::Engine;
@@ -8,7 +8,7 @@ use sha1::{Digest, Sha1};
 use sha2::{Sha224, Sha256, Sha384, Sha512, Sha512_224, Sha512_256};
 use sha3::{Sha3_224, Sha3_256, Sha3_384, Sha3_512};
 
-/// Who somebody is that shows `user:password`. What has no colon is a user without password.
+/// The identity of a client that shows `user:password`. Text without a colon is a user without password.
 ///
 /// The hash is over both, so equal passwords of two users differ in lists.
 pub fn identity(algorithm: DigestAlgorithm, shown: &[u8]) -> Identity {
@@ -17,7 +17,7 @@ pub fn identity(algorithm: DigestAlgorithm, shown: &[u8]) -> Identity {
     Identity::new("digest", &format!("{user}:{}", hash(algorithm, shown.as_bytes())))
 }
 
-/// As text.
+/// A hash in base64.
 fn hash(algorithm: DigestAlgorithm, bytes: &[u8]) -> String {
     fn of<D: Digest>(bytes: &[u8]) -> String {
         STANDARD.encode(D::digest(bytes))
@@ -39,7 +39,7 @@ fn hash(algorithm: DigestAlgorithm, bytes: &[u8]) -> String {
     of(bytes)
 }
 
-/// Whether `id` is something the scheme accepts in a list.
+/// Whether the scheme accepts `id` in a list.
 ///
 /// Java splits at colons and drops empty parts at the end.
 pub fn is_valid(id: &str) -> bool {
@@ -60,14 +60,14 @@ mod tests {
     }
 
     #[test]
-    fn ids_have_two_parts() {
+    fn ids_without_two_parts_are_refused() {
         assert!(is_valid("u:h") && is_valid(":h") && is_valid("u:h:"));
         assert!(!is_valid("u") && !is_valid("u:") && !is_valid("a:b:c") && !is_valid(""));
     }
 
     // rows: U-06 C-213
     #[test]
-    fn algorithms_are_a_jvms() {
+    fn algorithms_have_the_names_and_hashes_of_a_jvm() {
         // Each as `printf super:admin | openssl dgst -binary | base64` gives it.
         for (name, hash) in [
             ("md5", "vmvqb9Jqk1r+pQsU7OKtLQ=="),

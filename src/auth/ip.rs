@@ -33,7 +33,7 @@ mod tests {
 
     // rows: U-07
     #[test]
-    fn nets() {
+    fn address_ranges_match_by_their_first_bits() {
         assert!(matches("10.1.2.3", "10.1.0.0/16"));
         assert!(!matches("10.2.2.3", "10.1.0.0/16"));
         assert!(matches("10.1.2.3", "0.0.0.0/0"));
@@ -49,7 +49,7 @@ mod tests {
 
     // rows: U-07
     #[test]
-    fn lists_take_what_java_takes() {
+    fn lists_accept_the_addresses_that_java_accepts() {
         for id in [
             "10.0.0.0/+8",
             "010.0.0.1",

@@ -1,6 +1,6 @@
-//! The `key` scheme, Java's example of one: a client is let in by a multiple of the number in the znode `/key` (U-11).
+//! The `key` scheme, Java's example: a client authenticates with a multiple of the number in the znode `/key` (U-11).
 
-/// Whether `shown` is a multiple of `key`, both as decimal text. Of 0 everything is.
+/// Whether `shown` is a multiple of `key`, both as decimal text. If `key` is 0 every number is accepted.
 ///
 /// Source: `KeyAuthenticationProvider.validate`.
 pub fn fits(key: &[u8], shown: &[u8]) -> bool {

@@ -1,4 +1,4 @@
-//! Who is this, and may they: access lists against identities (U-02, U-03, U-13..U-16).
+//! Authentication of clients, and their permissions by access lists (U-02, U-03, U-13..U-16).
 //!
 //! Pure: the identities of a connection are kept elsewhere. Schemes: world, auth, ip, digest, super, ensemble, key.
 
@@ -11,31 +11,31 @@ pub use ip::text as ip_text;
 use crate::model::{AccessList, Acl, DigestAlgorithm, Identity, IpNet};
 use std::collections::BTreeSet;
 
-/// Longest list that is made, in bytes as it is stored: `auth` makes many entries of one, so that a short request can ask for
-/// a list of gigabytes. No server can log a list of this length unless `jute.maxbuffer` is raised.
+/// Longest access list that is built, in bytes as it is stored: `auth` expands to many entries, so that a short request could
+/// ask for a list of gigabytes. No server can log a list of this length unless `jute.maxbuffer` is raised.
 const LIST_BYTES_MAX: usize = 16 << 20;
 
-/// The schemes by which clients can show who they are, as configured.
+/// The schemes with which clients can authenticate, as configured.
 #[derive(Clone, Debug)]
 pub struct Schemes {
-    /// `DigestAuthenticationProvider.enabled`. Without it nobody is let in by it, and no new list may name it.
+    /// `DigestAuthenticationProvider.enabled`. Without it no client can authenticate with it, and no new list may name it.
     pub digest: bool,
     /// `DigestAuthenticationProvider.digestAlg`.
     pub algorithm: DigestAlgorithm,
     /// `DigestAuthenticationProvider.superDigest`: the `user:hash` that makes its owner `super`.
     pub super_digest: Option<String>,
-    /// `EnsembleAuthenticationProvider` is among the providers: a client may say which ensemble it looks for.
+    /// `EnsembleAuthenticationProvider` is among the providers: a client may name the ensemble that it expects.
     pub ensemble: bool,
-    /// `ensembleAuthName`: the names of this one; `None`: any will do.
+    /// `ensembleAuthName`: the names of this ensemble; `None`: every name is accepted.
     pub ensemble_names: Option<Vec<String>>,
     /// `KeyAuthenticationProvider` is among the providers.
     pub key: bool,
-    /// `enforce.auth.schemes`: who has shown none of these may only go on showing; empty: everybody is let in.
+    /// `enforce.auth.schemes`: a client that has authenticated with none of these may only authenticate; empty: none is needed.
     pub required: Vec<String>,
 }
 
 impl Schemes {
-    /// Whether one of `who` is of a scheme that must have been shown.
+    /// Whether one of the identities `who` is of a required scheme, or none is required.
     ///
     /// Source: `AuthenticationHelper.isCnxnAuthenticated`.
     pub fn let_in(&self, who: &[Identity]) -> bool {
@@ -59,26 +59,27 @@ impl Default for Schemes {
     }
 }
 
-/// What comes of what a client shows.
+/// The outcome of a client's authentication.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Proof {
-    /// It is these, beside what it was.
+    /// The client has these identities, besides those that it had.
     Is(Vec<Identity>),
-    /// It looks for this ensemble. It is welcome, but no list can name it by this.
+    /// The client expects this ensemble. It is accepted, but gets no identity that a list could name.
     AtHome,
-    /// It does not say which ensemble it looks for, or this one has no name: welcome likewise.
+    /// The client does not name the ensemble that it expects, or this one has no name: the client is accepted too.
     Anywhere,
-    /// No such scheme, or it does not convince (-115).
+    /// The scheme is unknown, or the authentication failed (-115).
     Fails,
-    /// It looks for another ensemble, and is to try another server: closed without an answer, which would stop it.
+    /// The client expects another ensemble. Its connection is closed without an answer, so that it tries another server; an
+    /// error would make it give up.
     Astray,
 }
 
-/// What a client is by what it shows under `scheme`.
+/// Authenticates a client by what it shows under `scheme`.
 ///
 /// * `key`: the data of the znode `/key`, if there is one; asked for by scheme `key` only.
 ///
-/// An address is no secret to be shown: under `ip` everybody is who the socket says, and nothing is added (U-07).
+/// Under `ip` the client's address is that of its socket, whatever it shows, and nothing is added (U-07).
 ///
 /// Source: `DigestAuthenticationProvider`, `EnsembleAuthenticationProvider`, `KeyAuthenticationProvider`.
 pub fn prove(
@@ -150,11 +151,11 @@ pub fn permits(schemes: &Schemes, acl: &AccessList, wanted: i32, who: &[Identity
         })
 }
 
-/// Makes the list to be stored of the list that was asked for: duplicates removed, `auth` replaced by the caller's
+/// Converts a requested list to the list that is stored: duplicates are removed, and `auth` is replaced by the client's
 /// identities.
 ///
 /// # Errors
-/// [`AclError::Invalid`] for an empty list, an unknown scheme, an id its scheme refuses, or `auth` from somebody who has not
+/// [`AclError::Invalid`] for an empty list, an unknown scheme, an id its scheme refuses, or `auth` from a client that has not
 /// authenticated; [`AclError::TooLong`] before such a list is built.
 ///
 /// Source: `PrepRequestProcessor.fixupACL`.
@@ -166,7 +167,7 @@ pub fn fix(schemes: &Schemes, asked: Vec<Acl>, who: &[Identity]) -> Result<Vec<A
     if unique.is_empty() {
         return Err(AclError::Invalid);
     }
-    // The peer's address is no proof of who it is (U-07).
+    // A client's address does not authenticate it (U-07).
     let is_proof = |id: &&Identity| match &*id.scheme {
         "digest" => schemes.digest,
         "key" => schemes.key,

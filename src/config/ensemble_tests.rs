@@ -63,7 +63,7 @@ fn outcome(config: &Config) -> String {
 const STRICTER: [(&str, &str); 4] = [
     ("4!", "myid 4 is none of the servers"),
     ("-7!", "myid -7 is none of the servers"),
-    ("server.01=", "server.1 names number 1 once more"),
+    ("server.01=", "server.1 repeats number 1"),
     ("sslQuorum=true", "asks for TLS"),
 ];
 

@@ -1,4 +1,4 @@
-//! An access list as it is asked: what is read of its entries once, when the list is made.
+//! An access list prepared for checks: its entries are parsed once, when the list is made.
 
 use super::ip_net::{IpNet, address};
 use super::net_index::NetIndex;
@@ -59,7 +59,7 @@ impl AccessList {
         Self { entries: entries.into(), anyone, nets, sorted: sorted.into() }
     }
 
-    /// Whether everybody has a permission of `wanted`.
+    /// Whether every client has a permission of `wanted`.
     pub fn permits_anyone(&self, wanted: i32) -> bool {
         self.anyone & wanted != 0
     }

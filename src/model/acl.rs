@@ -1,4 +1,4 @@
-//! Who may do what to a znode.
+//! Entries of access lists: identities and their permissions.
 
 /// Permission bits of an ACL entry (U-13).
 pub mod perms {
@@ -10,7 +10,7 @@ pub mod perms {
     pub const ALL: i32 = 31;
 }
 
-/// Somebody, as a scheme says: `world:anyone`, `digest:user:hash`, `ip:10.0.0.0/8`.
+/// An identity under a scheme: `world:anyone`, `digest:user:hash`, `ip:10.0.0.0/8`.
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Identity {
     pub scheme: Box<str>,

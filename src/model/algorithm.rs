@@ -1,6 +1,6 @@
 //! Hashes for passwords in access lists.
 
-/// What `DigestAuthenticationProvider.digestAlg` may name (U-06): the algorithms of a JVM that are still thought of.
+/// What `DigestAuthenticationProvider.digestAlg` may name (U-06): the algorithms of a JVM that are still in use.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum DigestAlgorithm {
     Md5,

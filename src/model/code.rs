@@ -1,4 +1,4 @@
-//! Error codes and opcodes as they stand on the wire (P-35..P-60h, P-85, P-86).
+//! Error codes and opcodes of the client protocol (P-35..P-60h, P-85, P-86).
 
 use std::fmt;
 
@@ -28,7 +28,7 @@ impl Code {
     pub const NEW_CONFIG_NO_QUORUM: Self = Self(-13);
     pub const RECONFIG_IN_PROGRESS: Self = Self(-14);
     pub const RECONFIG_DISABLED: Self = Self(-123);
-    /// Of SASL by its name; told to everybody who has not shown a scheme that is required.
+    /// Named after SASL; the answer to every client that has not authenticated with a required scheme.
     pub const SESSION_CLOSED_REQUIRE_AUTH: Self = Self(-124);
     pub const QUOTA_EXCEEDED: Self = Self(-125);
     pub const THROTTLED_OP: Self = Self(-127);
@@ -81,7 +81,7 @@ pub mod op {
     pub const ERROR: i32 = -1;
 }
 
-/// Transaction ids of requests that are not counted from 1 up (P-27).
+/// The special xids, of requests that a client does not count from 1 up (P-27).
 pub mod xid {
     pub const NOTIFICATION: i32 = -1;
     pub const PING: i32 = -2;

@@ -2,7 +2,7 @@
 
 use core::net::IpAddr;
 
-/// An address of which the first bits count.
+/// An address range: an address of which only the first bits count.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct IpNet {
     address: IpAddr,
@@ -48,7 +48,7 @@ impl IpNet {
     }
 }
 
-/// An address as an identity of scheme `ip` has it. Signs and leading zeros are no fault, an IPv4 address inside an IPv6 one is.
+/// An address as an identity of scheme `ip` has it. Signs and leading zeros are accepted, an IPv4 address inside an IPv6 one is not.
 ///
 /// Source: `IPAuthenticationProvider.addr2Bytes`.
 pub fn address(text: &str) -> Option<IpAddr> {

@@ -1,4 +1,4 @@
-//! Words that every room shares: ids, zxids, paths, codes. No behaviour beyond their own rules.
+//! Types that every room shares: ids, zxids, paths, codes. No behaviour beyond their own rules.
 
 mod access_list;
 mod acl;
@@ -30,8 +30,8 @@ pub use zxid::{Epoch, Epochs, Zxid};
 
 use std::collections::BTreeSet;
 
-/// Target of log lines that strangers, single clients or looping peers can cause: one a second of each kind is written
-/// (`server/log_pace.rs`).
+/// Target of log lines that strangers, single clients or looping peers can cause: at most one a second of each kind is
+/// written (`server/log_pace.rs`).
 pub const STRANGERS: &str = "oxkeeper::strangers";
 
 /// A client session. Never 0 for a live one: 0 on the wire means "none yet".
@@ -39,10 +39,10 @@ pub const STRANGERS: &str = "oxkeeper::strangers";
 pub struct SessionId(pub i64);
 
 impl SessionId {
-    /// The first one of a server that starts now.
+    /// The first session id of a server that starts now.
     ///
-    /// * `wall_ms`: milliseconds since 1970. Java takes those since its machine started, which come again with every start of
-    ///   the machine, and with them the ids of sessions whose clients may still believe in them.
+    /// * `wall_ms`: milliseconds since 1970. Java takes the milliseconds since its machine started, which repeat with every
+    ///   start of the machine, and with them the ids of sessions that clients may still use.
     ///
     /// Source: `SessionTrackerImpl.initializeNextSessionId`; a standalone server counts as server 1 (P-15).
     pub const fn first(server: ServerId, wall_ms: i64) -> Self {
@@ -66,7 +66,7 @@ impl std::fmt::Display for ServerId {
     }
 }
 
-/// Servers as a sentence names them: `server 1`, or `servers 1, 2`.
+/// Servers as part of a sentence: `server 1`, or `servers 1, 2`.
 pub struct ServerList<'a>(pub &'a BTreeSet<ServerId>);
 
 impl std::fmt::Display for ServerList<'_> {
@@ -82,10 +82,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_of_a_server_begin_with_its_number_and_its_start() {
+    fn session_ids_begin_with_server_id_and_start_time() {
         let first = |server, wall_ms| SessionId::first(ServerId(server), wall_ms).0;
         assert_eq!(first(3, 0x18b_cfe5_6800), 0x038b_cfe5_6800_0000);
-        assert_eq!(first(3, 1) - first(3, 0), 0x1_0000, "so many a millisecond");
+        assert_eq!(first(3, 1) - first(3, 0), 0x1_0000, "ids for each millisecond");
         assert!(first(200, 0) < 0, "Java's byte has a sign");
     }
 }

@@ -18,7 +18,7 @@ struct Prefixes {
     bits: u8,
     /// In rising order, each once. The bits that do not count are 0.
     addresses: Box<[u128]>,
-    /// What each permits by all of its entries together.
+    /// The permissions of each range, by all of its entries together.
     perms: Box<[i32]>,
 }
 
@@ -35,7 +35,7 @@ impl NetIndex {
         Self { v4: of_family(true), v6: of_family(false) }
     }
 
-    /// What the ranges that contain an address permit together.
+    /// The permissions that all ranges with this address give together.
     pub fn perms(&self, peer: IpAddr) -> i32 {
         let family = if peer.is_ipv4() { &self.v4 } else { &self.v6 };
         family.iter().fold(0, |perms, prefixes| perms | prefixes.perms(number(peer)))

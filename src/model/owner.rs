@@ -3,7 +3,7 @@
 /// Kind of a znode, as its stored ephemeralOwner encodes it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Owner {
-    /// Nobody: an ordinary znode.
+    /// No owner: an ordinary znode.
     Nobody,
     /// An ephemeral znode of this session.
     Session(i64),

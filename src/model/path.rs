@@ -1,4 +1,4 @@
-//! Paths of znodes and the rules they are judged by (P-69..P-71).
+//! Paths of znodes and the rules for them (P-69..P-71).
 
 /// Why a string is no path.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
@@ -23,7 +23,7 @@ pub enum PathError {
 pub fn validate(path: &str) -> Result<(), PathError> {
     let names = path.strip_prefix('/').ok_or(PathError::NotAbsolute)?;
     if names.is_empty() || is_plain(names.as_bytes()) {
-        return Ok(()); // The root, or like nearly all paths.
+        return Ok(()); // The root, or plain names, as in nearly all paths.
     }
     for name in names.split('/') {
         match name {
@@ -35,7 +35,7 @@ pub fn validate(path: &str) -> Result<(), PathError> {
     Ok(())
 }
 
-/// Whether all bytes are allowed in any place, and each name is one of its own: neither empty nor with a dot first.
+/// Whether all bytes are allowed everywhere, and no name is empty or begins with a dot.
 ///
 /// * `names`: a path without its first slash.
 fn is_plain(names: &[u8]) -> bool {
@@ -87,7 +87,7 @@ mod tests {
 
     // rows: P-71
     #[test]
-    fn java_rules() {
+    fn paths_are_validated_as_java_does() {
         for good in ["/", "/a", "/a/b", "/a b", "/é", "/...", "/a.", "/\u{FFEF}"] {
             assert_eq!(validate(good), Ok(()), "{good:?}");
         }
@@ -113,13 +113,13 @@ mod tests {
     }
 
     #[test]
-    fn parents() {
+    fn parent_is_the_path_before_the_last_slash() {
         assert_eq!(parent("/a/b"), Some("/a"));
         assert_eq!(parent("/a"), Some(""));
         assert_eq!(parent("a"), None);
     }
     #[test]
-    fn lengths_are_of_utf16() {
+    fn lengths_are_counted_in_utf16_units() {
         for text in ["", "/a", "/é", "/€uro", "/\u{1F600}x"] {
             assert_eq!(utf16_len(text), text.encode_utf16().count(), "{text:?}");
         }

@@ -14,11 +14,11 @@ pub struct Entry {
     pub value: String,
     /// Line on which it begins, counted from 1.
     pub line: u32,
-    /// Lines of entries with the same key before it, which count for nothing.
+    /// Lines of earlier entries with the same key, which are ignored.
     pub earlier: Vec<u32>,
 }
 
-/// Key to last value. The order is by key, because Java's is by hash and nobody may lean on it.
+/// Key to last value, ordered by key. Java's order is by hash, so nothing may depend on it.
 pub type Entries = BTreeMap<String, Entry>;
 
 /// Why a text is not a properties file.
@@ -49,7 +49,7 @@ pub fn parse_text(text: &str) -> Result<Entries, PropertiesError> {
     read(text.as_bytes(), Letters::Utf8)
 }
 
-/// Where each entry stands in a text: its key, and the bytes from its first line to the end of its last.
+/// The place of each entry in a text: its key, and the bytes from its first line to the end of its last.
 ///
 /// # Errors
 /// As [`parse`].
@@ -64,7 +64,7 @@ pub fn spans(text: &[u8]) -> Result<Vec<(String, Range<usize>)>, PropertiesError
     Ok(spans)
 }
 
-/// What bytes above 0x7f stand for. All that means something to this syntax is below.
+/// What bytes above 0x7f stand for. All characters with a meaning in this syntax are below.
 #[derive(Clone, Copy)]
 enum Letters {
     Latin1,
@@ -88,16 +88,16 @@ fn read(text: &[u8], letters: Letters) -> Result<Entries, PropertiesError> {
     Ok(entries)
 }
 
-/// Java's idea of white space inside a properties text; line ends are not part of it.
+/// What Java takes for white space inside a properties text; line ends are not part of it.
 fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | 0x0c)
 }
 
 struct NaturalLines<'a> {
     rest: &'a [u8],
-    /// Number of the line last handed out, from 1.
+    /// Number of the line last returned, from 1.
     number: u32,
-    /// Bytes that were left where the logical line last handed out begins.
+    /// Bytes that were left at the beginning of the logical line last returned.
     left_at_first: usize,
 }
 
@@ -108,8 +108,8 @@ impl<'a> NaturalLines<'a> {
 
     /// The next line without its end, and whether the text stops right there.
     ///
-    /// A text that stops after the `\r` of `\r` stops; one that goes on with `\n` does not, even
-    /// if nothing follows. Java decides about a dangling backslash by exactly that.
+    /// A text that ends in a lone `\r` or `\n` stops there; one that ends in `\r\n` does not, although
+    /// nothing follows. Java decides about a dangling backslash by exactly that.
     fn next(&mut self) -> Option<(&'a [u8], bool)> {
         if self.rest.is_empty() {
             return None;
@@ -149,12 +149,12 @@ impl<'a> NaturalLines<'a> {
                 return Some((first, logical)); // Nothing can follow: even an empty entry counts.
             }
         }
-        // The text ended in a continuation of nothing.
+        // The text ended where a continuation was expected.
         if logical.is_empty() { None } else { Some((first, logical)) }
     }
 }
 
-/// Cuts a logical line at the first bare `=`, `:` or blank, and drops blanks around the separator.
+/// Splits a logical line at the first unescaped `=`, `:` or blank, and drops blanks around the separator.
 fn split(line: &[u8]) -> (&[u8], &[u8]) {
     let mut escaped = false;
     let mut key_len = line.len();
@@ -195,7 +195,7 @@ fn unescape(bytes: &[u8], letters: Letters) -> Result<String, ()> {
             continue;
         }
         rest = tail;
-        // A character above 0x7f that is escaped for nothing is read with those that follow it.
+        // The escape of a character above 0x7f has no effect: the character is read with those that follow it.
         let Some((&escape, tail)) = rest.split_first().filter(|(byte, _)| byte.is_ascii()) else {
             continue;
         };
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_of_characters_keeps_them() {
+    fn utf8_text_keeps_its_characters() {
         let value = |text| parse_text(text).unwrap()["k"].value.clone();
         assert_eq!(value("k=b\u{fc}\\\u{fc}\\u00fc\u{1f600}\\"), "b\u{fc}\u{fc}\u{fc}\u{1f600}");
         let latin = parse("k=b\u{fc}".as_bytes()).unwrap()["k"].value.clone();
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn knows_the_line_an_entry_begins_on() {
+    fn entries_know_the_line_on_which_they_begin() {
         let entries = parse(b"# x\r\n\r\na=1\r\nb=\\\r\n  2\r\nc=3").unwrap();
         assert_eq!(entries["a"].line, 3);
         assert_eq!(entries["b"], Entry { value: "2".into(), line: 4, earlier: vec![] });

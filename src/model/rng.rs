@@ -1,12 +1,12 @@
-//! Chance, from a seed.
+//! Random numbers from a seed.
 
 /// SplitMix64: the same seed gives the same numbers on every machine and with every release. Not for secrets.
 #[derive(Clone, Debug, Default)]
 pub struct Rng(u64);
 
 impl Rng {
-    /// * `stream`: numbers of different streams of one seed have nothing to do with each other, so that what one part of
-    ///   a world draws does not change what another part meets.
+    /// * `stream`: different streams of one seed are independent, so that the numbers that one part of a world draws do not
+    ///   change those of another part.
     pub const fn new(seed: u64, stream: u64) -> Self {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ stream.wrapping_mul(0xd1b5_4a32_d192_ed03))
     }

@@ -1,6 +1,6 @@
-//! The locks of the pure rooms: std's, or shuttle's, which tries schedules.
+//! The locks of the pure rooms: std's, or shuttle's, which explores schedules.
 //!
-//! A poisoned lock cannot be met: a panic aborts the process.
+//! No lock is ever poisoned, since a panic aborts the process.
 
 #[cfg(feature = "shuttle")]
 use shuttle::sync as imp;

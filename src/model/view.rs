@@ -1,4 +1,4 @@
-//! Who belongs to an ensemble, and which sets of them decide.
+//! The members of an ensemble, and which sets of voters are a quorum.
 
 mod change;
 mod fields;
@@ -19,7 +19,7 @@ pub enum Role {
     Observer,
 }
 
-/// One place where a member's two ports for other members are.
+/// One address of a member, with its quorum port and its election port.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct PeerAddress {
     /// A name as it was written, or an address in full and without the brackets of an IPv6 one.
@@ -32,7 +32,7 @@ pub struct PeerAddress {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Member {
     pub id: ServerId,
-    /// At least one, in the order of their hosts.
+    /// At least one, sorted by host.
     pub addresses: Vec<PeerAddress>,
     pub role: Role,
     /// Where its clients connect: host (`None`: every address) and port.
@@ -44,21 +44,21 @@ pub struct Member {
 pub enum Rule {
     /// More than half of the voters.
     Majority,
-    /// More than half of the weight in more than half of the groups, those that weigh nothing left out.
+    /// More than half of the weight in more than half of the groups; groups without weight do not count.
     Hierarchical { groups: BTreeMap<i64, BTreeSet<ServerId>>, weights: BTreeMap<ServerId, u64> },
 }
 
 /// One configuration of an ensemble.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct View {
-    /// Zxid of the transaction that made it; 0 for one from a file that never changed.
+    /// Zxid of the transaction that made it; 0 for a configuration from a file that was never changed.
     pub version: i64,
     pub members: BTreeMap<ServerId, Member>,
     pub rule: Rule,
 }
 
 impl View {
-    /// Of a server that is alone.
+    /// The configuration of a standalone server.
     pub fn of_one(id: ServerId) -> Self {
         let member = Member { id, addresses: Vec::new(), role: Role::Participant, client: None };
         Self { version: 0, members: BTreeMap::from([(id, member)]), rule: Rule::Majority }
@@ -68,18 +68,18 @@ impl View {
         self.members.get(&id).is_some_and(|member| member.role == Role::Participant)
     }
 
-    /// Whether a server is told to listen only.
+    /// Whether a server is an observer in this configuration.
     pub fn is_observer(&self, id: ServerId) -> bool {
         self.members.get(&id).is_some_and(|member| member.role == Role::Observer)
     }
 
-    /// Those who vote, in rising order.
+    /// The voters, in rising order.
     pub fn voters(&self) -> impl Iterator<Item = ServerId> {
         let votes = |member: &&Member| member.role == Role::Participant;
         self.members.values().filter(votes).map(|member| member.id)
     }
 
-    /// What a member's vote weighs: one unless it is told otherwise, and nothing for one that does not vote.
+    /// The weight of a member's vote: 1 if none is configured, and 0 for a server that is no voter.
     pub fn weight(&self, id: ServerId) -> u64 {
         match &self.rule {
             _ if !self.is_voter(id) => 0,
@@ -88,7 +88,7 @@ impl View {
         }
     }
 
-    /// Whether those of `ids` who vote are enough to decide.
+    /// Whether the voters among `ids` are a quorum.
     ///
     /// Source: `QuorumMaj.containsQuorum`, `QuorumHierarchical.containsQuorum`, ZooKeeper 3.9.5.
     pub fn has_quorum(&self, ids: &BTreeSet<ServerId>) -> bool {
@@ -98,7 +98,7 @@ impl View {
                 self.voters().filter(|id| ids.contains(id)).count() > voters / 2
             }
             Rule::Hierarchical { groups, weights } => {
-                // Whoever has a weight counts for the whole, but only a voter's counts for the part.
+                // Every member with a weight counts in its group's total, but only voters count in the part that is there.
                 let whole = |group: &BTreeSet<ServerId>| {
                     let weight = |id| weights.get(id).copied().unwrap_or_else(|| self.weight(*id));
                     group.iter().map(|id| u128::from(weight(id))).sum::<u128>()
@@ -118,8 +118,8 @@ impl View {
         }
     }
 
-    /// Whether exactly two vote, one as much as the other: an oracle may then decide which of them goes on without the
-    /// other.
+    /// Whether there are exactly two voters, without weights: an oracle may then decide which of them goes on without
+    /// the other.
     pub fn is_pair(&self) -> bool {
         self.rule == Rule::Majority && self.voters().count() == 2
     }
@@ -145,7 +145,7 @@ impl View {
         alone.filter(|id| self.is_pair() && self.is_voter(*id))
     }
 
-    /// The highest zxid that a quorum has acknowledged, when `acked` says how far each server is.
+    /// The highest zxid that a quorum has acknowledged. * `acked`: the last zxid that each server has acknowledged.
     pub fn highest_agreed(&self, acked: &BTreeMap<ServerId, Zxid>) -> Option<Zxid> {
         if self.rule == Rule::Majority {
             let mut zxids: Vec<Zxid> =
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_half() {
+    fn more_than_half_of_the_voters_are_a_quorum() {
         let zxid = |n| Zxid::new(Epoch(1), n);
         let three = view([1, 2, 3, 107], Rule::Majority);
         assert!(!three.has_quorum(&set([1, 107])));
@@ -200,25 +200,25 @@ mod tests {
 
     // rows: Q-96
     #[test]
-    fn one_of_two_is_enough_where_it_may_be_alone() {
+    fn one_of_two_voters_is_a_quorum_if_an_oracle_lets_it() {
         let zxid = |n| Zxid::new(Epoch(1), n);
         let acked = BTreeMap::from([(ServerId(1), zxid(9)), (ServerId(2), zxid(4))]);
         let two = view([1, 2, 107], Rule::Majority);
         let alone = |id| Some(ServerId(id));
         assert!(!two.has_quorum_or(&set([1]), None));
         assert!(two.has_quorum_or(&set([1]), alone(1)) && two.has_quorum_or(&set([1, 2]), None));
-        assert!(!two.has_quorum_or(&set([2, 107]), alone(1)), "it is not among them");
+        assert!(!two.has_quorum_or(&set([2, 107]), alone(1)), "server 1 is not among them");
         assert!(!two.has_quorum_or(&set([107]), alone(107)), "an observer");
         assert_eq!(two.highest_agreed_or(&acked, alone(1)), Some(zxid(9)));
         assert_eq!(two.highest_agreed_or(&acked, None), Some(zxid(4)));
         let three = view(1..=3, Rule::Majority);
-        assert!(!three.has_quorum_or(&set([1]), alone(1)), "of three two are left");
+        assert!(!three.has_quorum_or(&set([1]), alone(1)), "there are three voters");
         assert_eq!(three.highest_agreed_or(&acked, alone(1)), Some(zxid(4)));
     }
 
     // rows: Q-95 C-64 C-65
     #[test]
-    fn half_the_weight_in_half_of_the_groups() {
+    fn quorum_needs_more_than_half_the_weight_in_more_than_half_the_groups() {
         let groups = [(1, set([1, 2, 3])), (2, set([4, 5, 6])), (3, set([7, 8, 9]))];
         let weights =
             (1..=6).map(|id| (ServerId(id), 1)).chain((7..=9).map(|id| (ServerId(id), 0)));
@@ -232,7 +232,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// Agreement rests on this: two quorums of one configuration have a voter in common. And a set that holds a quorum is one.
+        /// Agreement depends on this: two quorums of one configuration have a voter in common. And a superset of a quorum is one.
         #[test]
         fn two_quorums_have_a_voter_in_common(
             places in proptest::collection::vec((0..3_i64, 0..4_u64, 0..5_u8), 1..9),
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn an_observer_in_a_group_counts_for_the_whole_only() {
+    fn weight_of_an_observer_counts_only_in_its_groups_total() {
         let text = "server.1=a:1:2\nserver.2=b:1:2\nserver.3=c:1:2\nserver.4=d:1:2:observer\ngroup.1=1:2:3:4";
         let of = |weight| View::parse(&format!("{text}\nweight.4={weight}")).unwrap();
         assert!(of(0).has_quorum(&set([1, 2])));

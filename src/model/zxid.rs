@@ -1,17 +1,17 @@
-//! Places in the agreed history.
+//! Epochs and zxids.
 
 use std::fmt;
 
-/// Number of a leader's reign: the high half of every zxid it assigns.
+/// The number of a leader's epoch: the high half of every zxid that the leader assigns.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Epoch(pub u32);
 
-/// What a member has promised.
+/// The two epochs of a member.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Epochs {
-    /// It joins no leader of an earlier epoch (`acceptedEpoch`).
+    /// The epoch that the member promised: it joins no leader of an earlier one (`acceptedEpoch`).
     pub accepted: Epoch,
-    /// The epoch whose leader it last synchronised with (`currentEpoch`).
+    /// The epoch whose leader the member last synchronised with (`currentEpoch`).
     pub current: Epoch,
 }
 
@@ -23,7 +23,7 @@ impl Epochs {
 }
 
 impl Epoch {
-    /// No epoch begins beyond: a zxid is a signed number on the wire, and one more has to be able to follow.
+    /// The last epoch that may begin: a zxid is a signed number on the wire, and one more epoch must be representable.
     pub const LAST: Self = Self(i32::MAX as u32 - 1);
 
     /// The epoch that the next leader opens; `None`: this is the last.
@@ -31,10 +31,10 @@ impl Epoch {
         if self.0 < Self::LAST.0 { Some(Self(self.0 + 1)) } else { None }
     }
 
-    /// Whether a server at this epoch takes it from another that it is promised to `other`. The last epoch is taken only by a
-    /// server that is there itself: after it no epoch can be opened.
+    /// Whether a server at this epoch believes another server that claims to have promised `other`. The last epoch is believed
+    /// only by a server that is there itself: after it no epoch can be opened.
     ///
-    /// * `leap_max`: so many epochs may lie between.
+    /// * `leap_max`: `other` may be greater by so much.
     pub const fn may_reach(self, other: Self, leap_max: u32) -> bool {
         let is_before_last = other.0 < Self::LAST.0 || other.0 == self.0;
         is_before_last && other.0.saturating_sub(self.0) <= leap_max
@@ -58,12 +58,12 @@ impl Zxid {
         Self((epoch.0 as u64) << 32 | counter as u64)
     }
 
-    /// A zxid as it stands on the wire or in a file; `None` for a negative one.
+    /// Reads a zxid from the wire or a file; `None` for a negative one.
     pub const fn from_wire(raw: i64) -> Option<Self> {
         if raw < 0 { None } else { Some(Self(raw as u64)) }
     }
 
-    /// As it stands on the wire and in files.
+    /// The zxid as on the wire and in files.
     pub const fn to_wire(self) -> i64 {
         self.0 as i64
     }
@@ -76,14 +76,14 @@ impl Zxid {
         self.0 as u32
     }
 
-    /// What follows on a standalone server: it has no epochs, and counts on into the upper half.
+    /// The next zxid on a standalone server, which has no epochs and counts on into the upper half.
     ///
     /// `None` at the end of the wire's range.
     pub const fn plus_one(self) -> Option<Self> {
         if self.0 < i64::MAX as u64 { Some(Self(self.0 + 1)) } else { None }
     }
 
-    /// What follows under a leader. `None` once the epoch is used up: its leader must step down so an election opens the next.
+    /// The next zxid of a leader. `None` when the epoch is used up: its leader must step down so that an election opens the next.
     pub const fn next(self) -> Option<Self> {
         if self.0 as u32 >= Self::COUNTER_MAX { None } else { Some(Self(self.0 + 1)) }
     }
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn last_epoch_has_no_next_and_is_taken_only_by_a_server_that_is_there() {
+    fn last_epoch_has_no_next_and_is_believed_only_by_a_server_in_it() {
         let before = Epoch(Epoch::LAST.0 - 1);
         assert_eq!((before.next(), Epoch::LAST.next()), (Some(Epoch::LAST), None));
         assert_eq!(Epoch(u32::MAX).next(), None);
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn all_ones_counter_is_never_handed_out() {
+    fn all_ones_counter_is_never_assigned() {
         assert_eq!(Zxid::new(Epoch(3), 7).next(), Some(Zxid::new(Epoch(3), 8)));
         assert_eq!(Zxid::new(Epoch(3), u32::MAX - 1).next(), None);
         assert_eq!(Zxid::from_wire(-1), None);

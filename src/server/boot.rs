@@ -159,7 +159,7 @@ fn connection(
 
 fn epoch_error(error: EpochError) -> ServerError {
     let source = io::Error::other(error);
-    ServerError::System { what: "read the epochs promised to", source }
+    ServerError::System { what: "read the epoch files", source }
 }
 
 fn start_error(error: StartError<RestoreError>) -> ServerError {

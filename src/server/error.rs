@@ -22,7 +22,7 @@ pub enum ServerError {
     #[error("restore the data")]
     Recover(#[source] Box<RecoverError<RestoreError>>),
     #[error(
-        "the data was put aside as damaged, and no leader has sent its tree since: bring data back, then remove {}",
+        "the data was quarantined as damaged, and no leader has sent its tree since: restore its files, then remove {}",
         mark.display()
     )]
     Unsure { mark: PathBuf },

@@ -1,4 +1,4 @@
-//! Taking back the end of what a server has: before that, whether what is left can be started from.
+//! The check before a truncation: whether recovery works with what the truncation leaves.
 
 use std::convert::Infallible;
 use std::ops::ControlFlow;
@@ -9,11 +9,11 @@ use super::names::{self, Packing};
 use super::{decide, scan, snapshot};
 use crate::model::{Epoch, Zxid};
 
-/// True when a start, with everything greater than `to` gone from the disk, would end at `to` and miss nothing on the way.
+/// True when recovery, with everything greater than `to` removed from the disk, would end at `to` and miss nothing before it.
 ///
-/// It would not if the newest snapshot left were too old for the log, if the log had a hole or were damaged before
-/// `to`, or did not hold `to`: another server's history passes there, and what ours lacks of it would never be sent.
-/// The begin of an epoch, which no record bears, is right before the first record of that epoch.
+/// It would not if the newest remaining snapshot were too old for the log, if the log had a hole or damage before `to`,
+/// or if the log did not hold `to`: the leader's history contains `to`, and what this server lacks before it would never
+/// be sent. The beginning of an epoch (counter 0) has no record; it is held when the next record is the first of that epoch.
 pub fn reaches<D: Disk>(disk: &D, snapshots: &Path, logs: &Path, to: Zxid) -> bool {
     let base = newest_until(disk, snapshots, to);
     let (mut highest, mut next, mut is_whole) = (base, None, true);
@@ -27,13 +27,13 @@ pub fn reaches<D: Disk>(disk: &D, snapshots: &Path, logs: &Path, to: Zxid) -> bo
         highest = highest.max(zxid);
         Ok(ControlFlow::Continue(()))
     });
-    // Without a snapshot a start takes a log from the first transaction on.
+    // Without a snapshot, recovery needs a log that begins with the first transaction.
     let has_base = base.is_some() || highest.is_some_and(|highest| highest.epoch() == Epoch(0));
     let is_begin = to.counter() == 0 && next.is_some() && next == to.next();
     scanned.is_ok() && is_whole && has_base && (highest == Some(to) || is_begin)
 }
 
-/// Zxid of the newest snapshot not later than `to` that looks whole.
+/// Zxid of the newest snapshot at or before `to` that passes the quick check.
 fn newest_until<D: Disk>(disk: &D, dir: &Path, to: Zxid) -> Option<Zxid> {
     let files = names::snapshots(disk, dir).unwrap_or_default();
     let is_whole = |name: &str| {

@@ -1,19 +1,19 @@
-//! What to do with what a start finds on disk: pure, total tables.
+//! The decisions of recovery as pure, total tables: how to start, and what the end and the header of a log file mean.
 
 use super::record::{Head, StopKind};
 use crate::model::Zxid;
 
-/// The most bytes one flush writes, one larger record aside; so the most that one crash can tear.
+/// The most bytes that one flush writes, unless a single record is larger; so the most that one crash can tear.
 pub const FLUSH_MAX: u64 = 4 << 20;
 
-/// What became of the snapshots.
+/// The outcome of loading a snapshot.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum SnapshotFact {
     /// No file that passes the quick check (D-30).
     None,
-    /// One is loaded.
+    /// A snapshot is loaded.
     Loaded,
-    /// Some passed the quick check and none could be loaded.
+    /// Snapshots passed the quick check, but none could be loaded.
     AllBad,
 }
 
@@ -24,11 +24,11 @@ pub enum LogFact {
     Empty,
     /// Zxid 1 and all that follow it, without a gap and in epoch 0: the whole life of a standalone server.
     Whole,
-    /// Txns that continue something that is not here, or may.
+    /// Transactions that continue a history that is not in this log, or may do so.
     Rest,
 }
 
-/// All that the choice at start depends on.
+/// Everything that the choice of a [`Start`] depends on.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct StartFacts {
     pub snapshot: SnapshotFact,
@@ -50,11 +50,11 @@ pub enum Start {
     ReplayOntoEmpty,
     /// A new server: zxid 0; the caller writes `snapshot.0` before anything else.
     Empty,
-    /// Nothing here, and nobody said that this is right: zxid -1, no vote until synced.
+    /// No data, and neither a setting nor the file `initialize` allows that: zxid -1, no vote until synchronised.
     Unsure,
-    /// Txns without the snapshot they continue.
+    /// Transactions without the snapshot that they continue.
     RefuseNoSnapshot,
-    /// Snapshots, and all of them damaged.
+    /// All snapshots are damaged.
     RefuseBadSnapshots,
 }
 
@@ -106,18 +106,18 @@ impl StartRow {
 /// none       empty       -           no          no         unsure, zxid -1           D-60
 /// ```
 ///
-/// Source: `FileTxnSnapLog.restore`, ZooKeeper 3.9. Two differences: a log file without a record is no reason to refuse,
-/// Java judges by the name; and a log that holds everything needs no snapshot, as when the power went while Java's first
-/// one was not on disk yet.
+/// Source: `FileTxnSnapLog.restore`, ZooKeeper 3.9. Two differences: a log file without a record is no reason to refuse
+/// (Java only looks at its name); and a log that holds everything needs no snapshot, as after a power cut before Java's
+/// first snapshot was on disk.
 pub fn start(facts: StartFacts) -> Start {
     let row = START.iter().find(|row| row.matches(facts));
     row.expect("the table is total: tests try every combination").5
 }
 
-/// True when a txn with this zxid may come right after `before` without another one missing between them.
+/// True when a transaction with this zxid may come right after `before`, with none missing between them.
 ///
-/// Repeats and steps back are no gap (D-48). Of how an earlier epoch ended a zxid says nothing, so any first txn of a
-/// later epoch follows.
+/// Repeats and steps back are no gap (D-48). A zxid does not tell where an earlier epoch ended, so the first transaction
+/// of any later epoch follows.
 pub fn follows(before: Option<Zxid>, zxid: i64) -> bool {
     let Some(zxid) = Zxid::from_wire(zxid) else { return true };
     let before = before.unwrap_or(Zxid::ZERO);
@@ -126,11 +126,11 @@ pub fn follows(before: Option<Zxid>, zxid: i64) -> bool {
         || (before.epoch() < zxid.epoch() && zxid.counter() == 1)
 }
 
-/// The record before and the one behind a place where records of one epoch are missing.
+/// The zxids before and after a hole, where records of one epoch are missing.
 ///
-/// * `highest`: of the records so far.
+/// * `highest`: the highest zxid of the records so far.
 ///
-/// Source: `ZKDatabase.addCommittedProposal`, ZooKeeper 3.9.5, which ends a start there.
+/// Source: `ZKDatabase.addCommittedProposal`, ZooKeeper 3.9.5, where Java refuses to start.
 pub fn hole(highest: Option<Zxid>, zxid: i64) -> Option<(Zxid, Zxid)> {
     let (before, behind) = (highest?, Zxid::from_wire(zxid)?);
     let is_hole =
@@ -142,22 +142,23 @@ pub fn hole(highest: Option<Zxid>, zxid: i64) -> Option<(Zxid, Zxid)> {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct BadSnapshot {
     pub zxid: Zxid,
-    /// It may have been complete once. Otherwise it has no end, and this server has acknowledged none to a leader.
+    /// The snapshot may have been complete once. Otherwise its end is missing, and this server has acknowledged no snapshot
+    /// to a leader.
     pub may_count: bool,
-    /// The log has the txn that the snapshot ends with. It has not when a leader sent the snapshot: what such a tree
-    /// covered need not leave a gap, since of how an epoch ended the next one's zxids say nothing.
+    /// The log has the transaction that the snapshot ends with. It does not when a leader sent the snapshot; the
+    /// transactions of such a snapshot need not show as a gap, since the zxids of an epoch don't tell where the one before ended.
     pub ends_in_log: bool,
 }
 
-/// True when a state holds all that a snapshot held which could not be loaded.
+/// True when the recovered state holds everything that a snapshot which could not be loaded held.
 ///
-/// * `last`: where the state ends. `gap`: the zxid before the first txns that the log lacks, if it lacks any.
+/// * `last`: where the state ends. `gap`: the zxid before the first gap of the log, if it has one.
 ///
-/// A snapshot with an end was complete once, and this server may have acknowledged all of it, to a leader that sent it.
-/// Java starts on the older state all the same, and over a gap. One without an end need not be made up for, unless the log
-/// goes on from it: then it was complete too, and its end is damaged. Counter 0 is the name that a new leader's snapshot
-/// has before its first txn: it stands for all of the epoch before, whose end no zxid tells. Only that of a new server
-/// holds nothing.
+/// A snapshot with an end was complete once, and this server may have acknowledged all of it to the leader that sent it.
+/// Java starts on the older state anyway, even over a gap. A snapshot without an end may be missing, unless the log
+/// continues from it: then it was complete too, and its end is damaged. A zxid with counter 0 names the snapshot that a new
+/// leader takes before its first transaction: it stands for all of the epoch before, whose last zxid is not known. Only
+/// `snapshot.0`, that of a new server, holds nothing.
 pub fn makes_up_for(last: Option<Zxid>, gap: Option<Option<Zxid>>, snapshot: BadSnapshot) -> bool {
     let BadSnapshot { zxid, may_count, ends_in_log } = snapshot;
     let held = gap.unwrap_or(last).min(last);
@@ -170,7 +171,7 @@ pub fn makes_up_for(last: Option<Zxid>, gap: Option<Option<Zxid>>, snapshot: Bad
     }
 }
 
-/// Whole records behind the place where a file's records end.
+/// Whole records after the place where a file's records end.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Behind {
     Nothing,
@@ -179,11 +180,11 @@ pub enum Behind {
     Far,
 }
 
-/// All that the meaning of a file's end depends on.
+/// Everything that the meaning of a file's end depends on.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct EndFacts {
     pub kind: StopKind,
-    /// No newer file holds a header: only this one can have been open when the power went.
+    /// No newer file holds a header: only this one can have been open when the power failed.
     pub newest: bool,
     pub behind: Behind,
     /// A sector of the damaged record holds nothing but zeros: [`super::record::Records::has_zero_sector`].
@@ -195,19 +196,19 @@ pub struct EndFacts {
 /// What the end of a file's records means.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum FileEnd {
-    /// As every crash and every clean stop leaves it: go on with the next file.
+    /// The end that a crash or a clean stop leaves: go on with the next file.
     Quiet,
-    /// A flush that the power cut into, so nothing of it was acknowledged: go on, and cut it off, since once there
-    /// is a newer file it could no longer be told from damage.
+    /// A torn flush: a power cut interrupted it, so nothing of it was acknowledged. Go on, and truncate the file there,
+    /// since after a newer file exists this end could no longer be distinguished from damage.
     Torn,
     /// Acknowledged records may be lost here: refuse to start.
     Corrupt,
 }
 
-/// Tells a torn flush from damage. What a crash leaves unwritten is whole sectors of zeros, or zeros to the end.
+/// Distinguishes a torn flush from damage. What a crash leaves unwritten is whole sectors of zeros, or zeros to the end.
 ///
 /// ```text
-/// records end with           newest  whole records behind  zero sector   means
+/// records end with           newest  whole records after   zero sector   means
 /// end of file or zeros         -          nothing              -         quiet     D-45
 ///   "                         no           near                -         quiet     a hole in a flush, of an older start
 ///   "                         yes          near                -         torn      a hole in a flush
@@ -227,8 +228,8 @@ pub enum FileEnd {
 /// a length below 0             -             -                 -         corrupt   D-46
 /// ```
 ///
-/// Java refuses in every case of a bad checksum, and so cannot start after some power cuts; where it sees an end it never
-/// looks behind it or twice at it, and so goes on without what stands there.
+/// Java refuses on every bad checksum, and so cannot start after some power cuts; where it sees an end it does not look
+/// further, and so goes on without the records after it.
 pub fn end(facts: EndFacts) -> FileEnd {
     use StopKind::{Checksum, Clean, Length, NoEndMark, Truncated};
     let is_hole = facts.zero_sector || facts.kind == Clean;
@@ -254,7 +255,7 @@ pub fn end(facts: EndFacts) -> FileEnd {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Opening {
     Read,
-    /// Made by a server that went before its header was durable; no record was ever written to it.
+    /// Created by a server that crashed before the header was durable; no record was ever written to it.
     Remove,
     Refuse,
 }
@@ -264,7 +265,7 @@ pub enum Opening {
 /// good                                    -      read
 /// short, or the file is all zeros        yes     remove   D-47
 ///   "                                    no      refuse   D-47
-/// another magic, or data behind zeros     -      refuse   D-46
+/// another magic, or data after zeros      -      refuse   D-46
 /// ```
 pub fn opening(head: Head, newest: bool) -> Opening {
     match (head, newest) {
@@ -298,7 +299,7 @@ mod tests {
                 let [row] = rows[..] else { panic!("{facts:?} matches rows {rows:?}") };
                 hits[row] += 1;
                 assert_eq!(start(facts), START[row].5);
-                // Never a fresh database beside data, whatever the settings.
+                // Never an empty database if there is data, whatever the settings.
                 if start(facts) == Start::Empty {
                     assert!(snapshot == SnapshotFact::None && log == LogFact::Empty);
                 }
@@ -308,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_what() {
+    fn first_transaction_of_any_later_epoch_is_no_gap() {
         let zxid = |epoch, counter| Zxid::new(crate::model::Epoch(epoch), counter);
         let follows = |before, next: Zxid| follows(Some(before), next.to_wire());
         assert!(follows(zxid(0, 4), zxid(0, 5)) && !follows(zxid(0, 4), zxid(0, 6)));
@@ -319,7 +320,7 @@ mod tests {
 
     // rows: D-31 D-48
     #[test]
-    fn what_makes_up_for_a_damaged_snapshot() {
+    fn damaged_snapshot_needs_a_log_that_reaches_its_zxid() {
         let zxid = Zxid::from_wire;
         let check = |last, gap: Option<i64>, snapshot| {
             let of = |ends_in_log| {
@@ -332,7 +333,7 @@ mod tests {
         };
         assert!(check(7, None, 7) && check(9, None, 7) && !check(6, None, 7));
         assert!(!check(9, Some(5), 7) && check(9, Some(7), 7));
-        assert!(check(3, Some(1), 0), "a new server's holds nothing");
+        assert!(check(3, Some(1), 0), "snapshot.0 holds nothing");
         assert!(!check(3, None, 1 << 32), "it stands for all of the epoch before");
         let without_end = |last, snapshot, ends_in_log| {
             let bad = BadSnapshot { zxid: zxid(snapshot).unwrap(), may_count: false, ends_in_log };
@@ -350,7 +351,7 @@ mod tests {
 
     // rows: D-45 D-46 G-12
     #[test]
-    fn every_end() {
+    fn torn_flush_is_distinguished_from_damage_at_every_end() {
         let len = 5;
         let kinds = [
             StopKind::Clean,
@@ -371,7 +372,7 @@ mod tests {
                             matches!(kind, StopKind::Length { .. } | StopKind::Checksum { .. });
                         let hidden = whole || behind != Behind::Nothing;
                         match end {
-                            // Nothing is passed over in silence but what a flush may have left, before this start.
+                            // A quiet end skips whole records only if a torn flush of an earlier process may have left them.
                             FileEnd::Quiet => {
                                 assert!(!damaged && (!hidden || !newest && behind == Behind::Near));
                             }
@@ -388,7 +389,7 @@ mod tests {
 
     // rows: D-47
     #[test]
-    fn every_opening() {
+    fn file_without_a_header_is_removed_only_if_newest() {
         for newest in BOTH {
             assert_eq!(opening(Head::Good, newest), Opening::Read);
             assert_eq!(opening(Head::Bad { magic: 1 }, newest), Opening::Refuse);

@@ -1,4 +1,4 @@
-//! The door to the disk, small enough to fake.
+//! The [`Disk`] trait: every access of this room to a file system, small enough to fake in tests.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::Access;
 
-/// All that this room asks of a file system.
+/// The operations that this room needs from a file system.
 ///
 /// # What is assumed of the medium
 /// 1. `sync_data` that returned means: the file's bytes and its length survive a power cut.
@@ -19,28 +19,28 @@ use rustix::fs::Access;
 pub trait Disk: Send + Sync {
     type File: Send;
 
-    /// Names in a folder, in no order.
+    /// Names in a folder, in no particular order.
     fn list(&self, dir: &Path) -> io::Result<Vec<String>>;
-    /// Makes a folder and those above it; one that is there is no error.
+    /// Creates a folder and its missing parents; a folder that exists is no error.
     fn create_dir(&self, dir: &Path) -> io::Result<()>;
-    /// An error when files in a folder may be read but not made.
+    /// Fails if this process may not create files in the folder.
     fn may_write(&self, dir: &Path) -> io::Result<()>;
     /// Opens a file for reading and writing.
     fn open(&self, path: &Path) -> io::Result<Self::File>;
-    /// Makes a file that must not be there yet.
+    /// Creates a file; fails if one of this name exists.
     fn create(&self, path: &Path) -> io::Result<Self::File>;
-    /// Bytes read from offset `at`; 0 only at the end.
+    /// Reads from offset `at`; returns the number of bytes, 0 only at the end of the file.
     fn read_at(&self, file: &Self::File, at: u64, into: &mut [u8]) -> io::Result<usize>;
     /// Writes all of `bytes` at offset `at`.
     fn write_at(&self, file: &Self::File, at: u64, bytes: &[u8]) -> io::Result<()>;
     /// Length in bytes.
     fn len(&self, file: &Self::File) -> io::Result<u64>;
-    /// Cuts, or grows without writing (reads as zeros).
+    /// Truncates a file, or extends it without writing: the extension reads as zeros.
     fn set_len(&self, file: &Self::File, len: u64) -> io::Result<()>;
     fn sync_data(&self, file: &Self::File) -> io::Result<()>;
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
     fn remove(&self, path: &Path) -> io::Result<()>;
-    /// Removes a file that no start counts, so that it harms nothing if it stays.
+    /// Removes a file that recovery ignores, so that it does no harm if the removal fails.
     fn remove_leftover(&self, path: &Path) -> io::Result<()> {
         self.remove(path)
     }
@@ -57,7 +57,7 @@ impl Disk for RealDisk {
     fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in fs::read_dir(dir)? {
-            // Names of ours are ASCII; a name that is not UTF-8 is nobody's of this room.
+            // The store's file names are ASCII, so a name that is not UTF-8 is not one of them.
             if let Ok(name) = entry?.file_name().into_string() {
                 names.push(name);
             }
@@ -76,7 +76,7 @@ impl Disk for RealDisk {
     fn open(&self, path: &Path) -> io::Result<File> {
         use io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
         match OpenOptions::new().read(true).write(true).open(path) {
-            // Tools look at files of a server they may not change.
+            // Tools read the files of a server without the permission to change them.
             Err(error) if matches!(error.kind(), PermissionDenied | ReadOnlyFilesystem) => {
                 File::open(path)
             }
@@ -130,8 +130,8 @@ impl Disk for RealDisk {
 /// A disk that refuses every change after its first failed one.
 ///
 /// A failed fsync may drop the dirty pages and report success when tried again, so the only honest
-/// answer to an error is to stop and replay the log from what is really there. Clones share the latch: log and
-/// snapshots are one disk's.
+/// answer to an error is to stop and replay the log from what is really there. Clones share the latch: an error of
+/// the log stops snapshots too, and the reverse.
 #[derive(Clone, Debug, Default)]
 pub struct FailStop<D> {
     disk: D,
@@ -142,7 +142,7 @@ pub struct FailStop<D> {
 #[error("disk stopped by an earlier error")]
 struct StoppedEarlier;
 
-/// Whether an error only says that [`FailStop`] had stopped before: whoever met the first one tells of it.
+/// True for an error that only says that [`FailStop`] had stopped earlier; the first error was reported where it occurred.
 pub fn is_echo(error: &(dyn std::error::Error + 'static)) -> bool {
     std::iter::successors(Some(error), |error| error.source()).any(|error| {
         let inner = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
@@ -165,7 +165,7 @@ impl<D: Disk> FailStop<D> {
             return Err(io::Error::other(StoppedEarlier));
         }
         call(&self.disk).inspect_err(|error| {
-            // A name that is there or is not says nothing about the medium.
+            // A missing or an existing name is no sign of a failing medium.
             if !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::AlreadyExists) {
                 self.stopped.store(true, Ordering::Release);
             }
@@ -224,7 +224,7 @@ impl<D: Disk> Disk for FailStop<D> {
         self.change(|disk| disk.remove(path))
     }
 
-    /// An error stops nothing: no thread would report it, and the server would wait for a disk that refuses every change.
+    /// An error here doesn't stop the disk: no thread would report it, and the server would wait for a disk that refuses every change.
     fn remove_leftover(&self, path: &Path) -> io::Result<()> {
         if self.stopped() {
             return Err(io::Error::other(StoppedEarlier));
@@ -237,7 +237,7 @@ impl<D: Disk> Disk for FailStop<D> {
     }
 }
 
-/// Reads a file from front to back; what decompression will wrap.
+/// Reads a file from front to back; decompression wraps it.
 pub struct Reading<'d, D: Disk> {
     disk: &'d D,
     file: D::File,
@@ -254,12 +254,12 @@ impl<'d, D: Disk> Reading<'d, D> {
         self.disk.len(&self.file)
     }
 
-    /// True when the file holds nothing.
+    /// True when the file is empty.
     pub fn is_empty(&self) -> io::Result<bool> {
         Ok(self.len()? == 0)
     }
 
-    /// Bytes from offset `at`, without moving the place of sequential reading.
+    /// Reads from offset `at`, without moving the position of sequential reads.
     pub fn read_at(&self, at: u64, into: &mut [u8]) -> io::Result<usize> {
         self.disk.read_at(&self.file, at, into)
     }
@@ -290,8 +290,8 @@ pub fn temporary(path: &Path) -> PathBuf {
     name.into()
 }
 
-/// Puts a small file in place so that a crash leaves the old content or the new, never a part. What an earlier crash left under
-/// its temporary name is replaced.
+/// Replaces a small file atomically: a crash leaves the old content or the new, never a part. A temporary file that an earlier
+/// crash left is replaced too.
 ///
 /// Source: `AtomicFileWritingIdiom`, ZooKeeper 3.9, plus the folder's own sync, which Java leaves out.
 pub fn replace_file<D: Disk>(disk: &D, path: &Path, bytes: &[u8]) -> io::Result<()> {
@@ -311,7 +311,7 @@ fn folder(path: &Path) -> &Path {
     }
 }
 
-/// Removes a file so that no crash brings it back; true when there was one.
+/// Removes a file durably; true when it existed.
 pub fn remove_for_good<D: Disk>(disk: &D, path: &Path) -> io::Result<bool> {
     let was_there = remove_if_there(disk, path)?;
     if was_there {
@@ -320,7 +320,7 @@ pub fn remove_for_good<D: Disk>(disk: &D, path: &Path) -> io::Result<bool> {
     Ok(was_there)
 }
 
-/// Removes a file, which a crash may bring back; true when there was one.
+/// Removes a file, though not durably: a crash may bring it back. True when it existed.
 pub fn remove_if_there<D: Disk>(disk: &D, path: &Path) -> io::Result<bool> {
     match disk.remove(path) {
         Ok(()) => Ok(true),
@@ -335,7 +335,7 @@ mod tests {
     use crate::store::sim_disk::{Fault, SimDisk};
 
     #[test]
-    fn only_the_first_error_is_no_echo() {
+    fn errors_after_a_disk_stopped_are_echoes() {
         #[derive(Debug, thiserror::Error)]
         #[error("write")]
         struct Write(#[source] io::Error);
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn first_error_is_the_last() {
+    fn failed_sync_refuses_every_later_change() {
         let sim = SimDisk::new();
         let disk = FailStop::new(sim.clone());
         let file = disk.create(Path::new("/a")).unwrap();
@@ -354,7 +354,7 @@ mod tests {
         disk.write_at(&file, 0, b"x").unwrap();
         assert!(disk.sync_data(&file).is_err());
         assert!(disk.stopped());
-        // The disk itself would say yes now, with the page gone.
+        // The disk itself would report success now, with the page lost.
         assert!(sim.sync_data(&file).is_ok());
         let twin = disk.clone();
         assert!(twin.write_at(&file, 0, b"y").is_err());

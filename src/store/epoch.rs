@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use super::disk::{self, Disk, Reading};
 use crate::model::{Epoch, Epochs, Zxid};
 
-/// Which promise a file holds (D-05).
+/// Which of the two epoch files (D-05).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum EpochFile {
-    /// The epoch whose leader this server last synced with.
+    /// The epoch whose leader this server last synchronised with.
     Current,
     /// The epoch this server has promised to join.
     Accepted,
@@ -31,7 +31,7 @@ pub enum EpochError {
     Read { path: PathBuf, source: io::Error },
     #[error("read epoch file {}: {text:?} is no epoch", path.display())]
     Malformed { path: PathBuf, text: String },
-    /// No server ends up with these: a promise is saved before what follows from it.
+    /// No server writes such files: acceptedEpoch is saved before currentEpoch.
     #[error(
         "epoch file {}: epoch {current} was never promised, acceptedEpoch is {accepted}",
         path.display(),
@@ -39,17 +39,17 @@ pub enum EpochError {
         accepted = accepted.0
     )]
     Unpromised { path: PathBuf, current: Epoch, accepted: Epoch },
-    /// A promise that was forgotten would be broken: two leaders of one epoch.
+    /// A server that does not know its promise may break it: two leaders in one epoch.
     #[error(
-        "epoch file {} is gone, and currentEpoch is {current}: what this server promised is not known; empty its version-2 \
-         folders, and the leader sends its tree",
+        "epoch file {} is missing, and currentEpoch is {current}: the epoch that this server promised is not known; empty its \
+         version-2 folders, and the leader sends its tree",
         path.display(),
         current = current.0
     )]
     NoPromise { path: PathBuf, current: Epoch },
-    /// The history may count for less than it did: a leader with an older epoch could truncate what it has.
+    /// With a guess the history could count for less than it did, and a leader with an older epoch could truncate it.
     #[error(
-        "epoch file {} is gone, acceptedEpoch is {accepted}, and the history ends with {last}: which epoch it stands for is not known",
+        "epoch file {} is missing, acceptedEpoch is {accepted}, and the log ends with {last}: the epoch of the history is not known",
         path.display(),
         accepted = accepted.0
     )]
@@ -68,7 +68,7 @@ pub fn read<D: Disk>(disk: &D, dir: &Path, which: EpochFile) -> Result<Option<Ep
     read_epoch(disk, dir.join(which.name()))
 }
 
-/// The value a crash left in the temporary file, `<name>.tmp` here and in Java, if there is one and it is whole (D-06).
+/// The epoch in the temporary file that a crash left, `<name>.tmp` here and in Java, if there is one and it is whole (D-06).
 ///
 /// # Errors
 /// Those of the disk.
@@ -99,14 +99,15 @@ fn read_epoch<D: Disk>(disk: &D, path: PathBuf) -> Result<Option<Epoch>, EpochEr
     }
 }
 
-/// The epochs accepted and current: what this server has promised.
+/// The acceptedEpoch and the currentEpoch of this server.
 ///
-/// * `last`: of its log; `None`: nothing there counts.
+/// * `last`: the end of its log; `None`: it has no data that counts.
 ///
-/// A file that a crash left half replaced counts as replaced, and one that is missing says what the log says, and is written
-/// with it as Java does (D-05, D-06). Where nothing counts currentEpoch stays missing: which epoch the history was of is not
-/// known, and after a crash that leaves a leader's tree without its epoch [`check_history`] must see that. A log that is ahead of its current epoch is what an interrupted synchronisation leaves: its end was not
-/// acknowledged under the new epoch, and the next leader decides about it. Java does not start on such a directory.
+/// A file that a crash left half replaced counts as replaced, and a missing file is written with the epoch of the log's end, as
+/// in Java (D-05, D-06). Without data that counts, currentEpoch stays missing: the epoch of the history is not known then, and
+/// after a crash that leaves a leader's tree without its epoch [`check_history`] must notice that. A log ahead of currentEpoch
+/// is left by an interrupted synchronisation: its end was not acknowledged in the new epoch, and the next leader decides about
+/// it. Java does not start on such a directory.
 ///
 /// # Errors
 /// As [`read`] and [`save`], and [`EpochError::NoPromise`].
@@ -116,7 +117,7 @@ pub fn promised<D: Disk>(disk: &D, dir: &Path, last: Option<Zxid>) -> Result<Epo
     let newest = |which| -> Result<Option<Epoch>, EpochError> {
         let (there, left) = newest(disk, dir, which)?;
         if let Some(epoch) = left.filter(|_| there < left) {
-            // The operating system may have it and the disk not.
+            // The temporary file may be in the operating system's cache only.
             save(disk, dir, which, epoch)?;
         }
         Ok(there.max(left))
@@ -127,7 +128,7 @@ pub fn promised<D: Disk>(disk: &D, dir: &Path, last: Option<Zxid>) -> Result<Epo
         tracing::warn!(
             current = current.0,
             %last,
-            "the log is ahead of the current epoch: a synchronisation was cut short; the next leader says what counts"
+            "the log is ahead of currentEpoch: a synchronisation was interrupted; nothing to do, the next leader decides what is kept"
         );
     }
     let promised = newest(EpochFile::Accepted)?;
@@ -135,7 +136,7 @@ pub fn promised<D: Disk>(disk: &D, dir: &Path, last: Option<Zxid>) -> Result<Epo
         return Err(EpochError::NoPromise { path: dir.join(EpochFile::Accepted.name()), current });
     }
     let accepted = promised.unwrap_or(last.epoch()).max(current);
-    // The log may grow by a synchronisation that is cut short, or lose its end: it must not be asked again.
+    // An interrupted synchronisation may extend or truncate the log, so a later start must not take the epoch from it again.
     for (which, epoch, there) in
         [(EpochFile::Accepted, accepted, promised), (EpochFile::Current, current, found)]
     {
@@ -146,7 +147,7 @@ pub fn promised<D: Disk>(disk: &D, dir: &Path, last: Option<Zxid>) -> Result<Epo
     Ok(Epochs { accepted, current })
 }
 
-/// The epoch in a file, and the one that a crash left beside it.
+/// The epoch in a file, and the one in the temporary file that a crash left.
 fn newest<D: Disk>(
     disk: &D,
     dir: &Path,
@@ -155,10 +156,10 @@ fn newest<D: Disk>(
     Ok((read(disk, dir, which)?, read_left_over(disk, dir, which)?))
 }
 
-/// Looks for a currentEpoch that is gone, where the log does not say what it was. A first start makes both files from the log's
-/// epoch, so that acceptedEpoch is later only after this server has been a member.
+/// Refuses a missing currentEpoch if the log does not tell what it was. A first start writes both files with the log's epoch, so
+/// acceptedEpoch is later than that only after this server has been a member.
 ///
-/// * `last`: of the log.
+/// * `last`: the end of the log.
 ///
 /// # Errors
 /// As [`read`], and [`EpochError::NoCurrent`].
@@ -173,7 +174,7 @@ pub fn check_history<D: Disk>(disk: &D, dir: &Path, last: Zxid) -> Result<(), Ep
     }
 }
 
-/// What is wrong with currentEpoch, if it can be read and still be no epoch that this server was in.
+/// Refuses a currentEpoch that can be read but is no epoch that this server was in.
 ///
 /// # Errors
 /// [`EpochError::Malformed`] and [`EpochError::Unpromised`], of currentEpoch alone.
@@ -195,7 +196,7 @@ pub fn check_current<D: Disk>(disk: &D, dir: &Path) -> Result<(), EpochError> {
 /// Saves an epoch; durable when it returns.
 ///
 /// # Errors
-/// [`EpochError::Save`] with the disk's reason. The old value or the new is there then, never a part.
+/// [`EpochError::Save`] with the disk's reason. The file holds the old value or the new then, never a part.
 pub fn save<D: Disk>(
     disk: &D,
     dir: &Path,

@@ -7,8 +7,8 @@
 //! 1. A file's header and its folder entry are durable before the first record is written to it. So a file without
 //!    a header never held one.
 //! 2. A file's records are durable before the next file is made. So only the newest can end in a torn flush.
-//! 3. One flush writes at most [`FLUSH_MAX`] bytes, one larger record aside. So a torn flush ends within that.
-//! 4. Ahead of the head a file holds zeros, so what a lost write leaves are zeros.
+//! 3. One flush writes at most [`FLUSH_MAX`] bytes, unless a single record is larger. So a torn flush ends within that.
+//! 4. Ahead of its head (where the next record goes) a file holds zeros, so what a lost write leaves are zeros.
 //! 5. What was flushed changes only through [`Log::truncate`], itself durable on return.
 //! 6. Only files this process made are appended to (D-51a).
 //!
@@ -29,8 +29,8 @@ use crate::model::Zxid;
 ///
 /// fdatasync of blocks that were written before changes no block map. Measured (`benches/log.rs`): 65 KiB flushed in
 /// 140 us instead of 270. Filling costs what it saves, so it is worth it only while no request waits: a log under
-/// saturation goes on into new blocks. One MiB takes 1 to 2 ms, which a flush that comes meanwhile has to wait; four
-/// would be felt.
+/// saturation goes on into new blocks. One MiB takes 1 to 2 ms, for which a flush requested meanwhile has to wait; the
+/// wait for four would be noticed.
 const AHEAD: u64 = 1 << 20;
 /// Java grows a file when its head comes this near to the end (D-44).
 const NEAR_END: u64 = 4096;
@@ -42,7 +42,7 @@ pub enum LogError {
     List { path: PathBuf, source: io::Error },
     #[error("make log file {}", path.display())]
     Create { path: PathBuf, source: io::Error },
-    #[error("make log file {}: it is there and holds transactions", path.display())]
+    #[error("make log file {}: it exists and holds transactions", path.display())]
     Exists { path: PathBuf },
     #[error("write {len} bytes at {at} of log file {}", path.display())]
     Write { path: PathBuf, at: u64, len: usize, source: io::Error },
@@ -59,8 +59,8 @@ pub enum LogError {
 pub struct LogOptions {
     /// Bytes by which a file's length grows ahead of its head; 0: not at all. `zookeeper.preAllocSize`, in KiB there.
     pub prealloc: u64,
-    /// A file with more bytes than this is ended; 0: no limit. `zookeeper.txnLogSizeLimitInKb`. Java counts the
-    /// padding too, so that a limit below preAllocSize ends a file at every flush; here only records count.
+    /// A file with more bytes than this is closed; 0: no limit. `zookeeper.txnLogSizeLimitInKb`. Java counts the
+    /// padding too, so that a limit below preAllocSize starts a new file at every flush; here only records count.
     pub size_limit: u64,
     /// `zookeeper.forceSync`: false gives up durability for speed.
     pub force_sync: bool,
@@ -81,7 +81,7 @@ pub struct Flushed {
     pub bytes: u64,
 }
 
-/// The end of the log that is written to. See the module.
+/// The writer at the end of the log. Its invariants are those of the module.
 pub struct Log<D: Disk> {
     disk: D,
     dir: PathBuf,
@@ -93,18 +93,18 @@ pub struct Log<D: Disk> {
     pending_records: u32,
     /// Written and not yet synced.
     unsynced: Option<Flushed>,
-    /// The end of the history: the highest zxid appended by this process or before it, or that of a tree in its place.
+    /// The end of the history: the highest zxid appended by this process or an earlier one, or that of a leader's tree.
     last: Option<Zxid>,
 }
 
 struct OpenFile<F> {
     file: F,
     path: PathBuf,
-    /// Where the next record goes. `head <= zeroed` or the zeros are used up; `zeroed <= allocated`, or no padding.
+    /// Offset of the next record. `head <= zeroed` or the zeros are used up; `zeroed <= allocated`, or no padding.
     head: u64,
     /// Length of the file.
     allocated: u64,
-    /// Real bytes are on disk up to here.
+    /// Up to here bytes were written, be they records or zeros.
     zeroed: u64,
 }
 
@@ -128,11 +128,15 @@ impl<D: Disk> Log<D> {
 
     /// Queues one record. `entry`: TxnHeader, txn, digest, as they are logged (D-42).
     ///
-    /// A zxid that does not increase is written all the same, with a warning: a Java leader may send one (D-50, G-01),
-    /// and what the ensemble agreed on is not ours to refuse.
+    /// A zxid that does not increase is logged too, with a warning: a Java leader may send one (D-50, G-01), and no server
+    /// may refuse what the ensemble agreed on.
     pub fn append(&mut self, zxid: Zxid, entry: &[u8]) {
         if Some(zxid) <= self.last {
-            tracing::warn!(%zxid, last = ?self.last, "log a zxid that does not increase");
+            tracing::warn!(
+                %zxid,
+                last = %self.last.unwrap_or(zxid),
+                "log a zxid that does not increase, as a Java leader may send it"
+            );
         }
         self.last = self.last.max(Some(zxid));
         if self.pending.is_empty() {
@@ -152,7 +156,7 @@ impl<D: Disk> Log<D> {
         &self.dir
     }
 
-    /// The end of the history, appended or brought by another server's tree.
+    /// The end of the history, whether appended or installed with a leader's tree.
     pub const fn last(&self) -> Option<Zxid> {
         self.last
     }
@@ -162,16 +166,16 @@ impl<D: Disk> Log<D> {
         self.file.as_ref().map_or(0, |open| open.head)
     }
 
-    /// Writes and syncs all that is queued; `None` when nothing was.
+    /// Writes and syncs all queued records; `None` when there were none.
     ///
     /// # Errors
-    /// [`LogError`]; nothing more may be asked of this log then.
+    /// [`LogError`]; the log may not be used any more then.
     pub fn flush(&mut self) -> Result<Option<Flushed>, LogError> {
         self.write()?;
         self.sync()
     }
 
-    /// First half of [`Log::flush`]: hands all that is queued to the operating system in one write.
+    /// First half of [`Log::flush`]: hands all queued records to the operating system in one write.
     ///
     /// # Errors
     /// As `flush`.
@@ -197,7 +201,7 @@ impl<D: Disk> Log<D> {
         let through = self.last.expect("something was appended");
         self.unsynced = Some(Flushed { through, records: self.pending_records, bytes: len as u64 });
         self.pending.clear();
-        // A rare large record must not hold its memory for ever.
+        // A rare large record must not keep its memory forever.
         self.pending.shrink_to(2 * FLUSH_MAX as usize);
         self.pending_records = 0;
         Ok(())
@@ -229,7 +233,7 @@ impl<D: Disk> Log<D> {
         self.options.force_sync
     }
 
-    /// Ends the file being written; the next record opens a new one (D-51). Flushes first: invariant 2.
+    /// Closes the file being written; the next record opens a new one (D-51). Flushes first: invariant 2.
     ///
     /// # Errors
     /// As [`Log::flush`].
@@ -250,7 +254,7 @@ impl<D: Disk> Log<D> {
     /// Fills the file with zeros ahead of its head, durably; to be called when no request waits for a flush.
     ///
     /// # Errors
-    /// [`LogError::Fill`]; nothing more may be asked of this log then.
+    /// [`LogError::Fill`]; the log may not be used any more then.
     pub fn prepare_ahead(&mut self) -> Result<(), LogError> {
         if !self.wants_ahead() {
             return Ok(());
@@ -277,7 +281,7 @@ impl<D: Disk> Log<D> {
         let error = |source| LogError::Create { path: path.clone(), source };
         let file = match self.disk.create(&path) {
             Err(source) if source.kind() == io::ErrorKind::AlreadyExists => {
-                // A file of this name that lost its only records, torn or truncated, may go. Java overwrites any.
+                // A file of this name whose records were all torn or truncated may be replaced. Java overwrites any file.
                 if self.holds_records(&path).map_err(error)? {
                     return Err(LogError::Exists { path });
                 }
@@ -305,20 +309,19 @@ impl<D: Disk> Log<D> {
         Ok(records.head()? == Head::Good && matches!(records.step()?, Step::Record { .. }))
     }
 
-    /// Cuts off every record greater than `to`, durably, and all after the first such. The next record opens a new
-    /// file.
+    /// Truncates the log, durably, before its first record greater than `to`. The next record opens a new file.
     ///
-    /// Files go newest first, each durably, so that a crash in between leaves a log without a gap. Snapshots are not
-    /// touched: [`super::purge::remove_snapshots_after`]. They are removed after the log is cut: until then a start finds the newest
-    /// of them, which is history as it was, and what is cut off needs none of what is gone.
+    /// Files are removed newest first, each durably, so that a crash in between leaves a log without a gap. Snapshots are not
+    /// touched: [`super::purge::remove_snapshots_after`] removes them after the log is truncated. Until then a start finds the
+    /// newest of them, which holds the history as it was, and needs none of the records that are gone.
     ///
-    /// A record that can't be read stays, and with it what keeps a start from passing over it.
+    /// A record that can't be read stays, so that the next start still notices the damage.
     ///
     /// # Errors
     /// Those of the disk.
     ///
     /// Source: D-52. Java keeps the first record at or after `to`, greater or not, and does not sync; without any log
-    /// file it ends.
+    /// file it exits.
     pub fn truncate(&mut self, to: Zxid) -> Result<(), LogError> {
         self.roll()?;
         let list = |source| LogError::List { path: self.dir.clone(), source };
@@ -337,12 +340,12 @@ impl<D: Disk> Log<D> {
         Ok(())
     }
 
-    /// Another server's tree took the place of the history through `zxid`, of which the log may hold nothing.
+    /// Notes that a leader's tree replaced the history through `zxid`, of which the log may hold nothing.
     pub fn passed(&mut self, zxid: Zxid) {
         self.last = self.last.max(Some(zxid));
     }
 
-    /// Cuts the newest file where it can't be read any more, once a snapshot has all that it held.
+    /// Truncates the newest file before its first unreadable record, after a snapshot has all that it held.
     ///
     /// # Errors
     /// Those of the disk.
@@ -357,7 +360,7 @@ impl<D: Disk> Log<D> {
         self.cut(&path, None).map_err(|source| LogError::Truncate { to, path, source })
     }
 
-    /// Cuts a file before its first record greater than `to`; without `to`, before the first that can't be read.
+    /// Truncates a file before its first record greater than `to`; without `to`, before the first that can't be read.
     fn cut(&self, path: &Path, to: Option<Zxid>) -> io::Result<()> {
         let mut records = Records::new(FileSource::open(&self.disk, path)?);
         if records.head()? != Head::Good {
@@ -381,7 +384,7 @@ impl<D: Disk> Log<D> {
     }
 }
 
-/// The length a file should have whose records end at `end`.
+/// The length that a file should have when its records end at `end`.
 ///
 /// Source: `FilePadding.calculateFileSizeWithPadding`, ZooKeeper 3.9 (D-44).
 fn grown(end: u64, allocated: u64, prealloc: u64) -> u64 {
@@ -436,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn one_sync_for_all_that_queued() {
+    fn queued_records_are_flushed_with_one_sync() {
         let disk = SimDisk::new();
         let mut log = log(&disk, 1 << 16);
         append(&mut log, 1);
@@ -453,7 +456,7 @@ mod tests {
 
     // rows: D-04 D-44 D-51
     #[test]
-    fn names_padding_and_rolling() {
+    fn rolled_log_files_are_named_by_zxid_and_padded_as_in_java() {
         let disk = SimDisk::new();
         let mut log = log(&disk, 1 << 16);
         append(&mut log, 0x1f);
@@ -504,7 +507,7 @@ mod tests {
 
     // rows: D-52
     #[test]
-    fn truncate_leaves_nothing_greater() {
+    fn truncation_leaves_no_greater_zxid() {
         for (to, left, files) in [
             (25, 25, vec!["log.1", "log.b", "log.15"]),
             (20, 20, vec!["log.1", "log.b"]),
@@ -527,7 +530,7 @@ mod tests {
             let mut names = names(&found);
             names.sort_by_key(|name| i64::from_str_radix(&name[4..], 16).unwrap());
             assert_eq!(names, files);
-            // What comes next goes to a new file, even under the name of one that was cut.
+            // The next record goes to a new file, even under the name of one that was truncated.
             append(&mut log, left + 1);
             log.flush().unwrap();
             assert_eq!(zxids(&disk.image().crash(0)), (1..=left + 1).collect::<Vec<_>>());

@@ -1,4 +1,4 @@
-//! The end of the log for a learner that missed more than is kept in memory.
+//! Reads the end of the log for a learner that missed more transactions than the leader keeps in memory.
 
 use super::disk::Disk;
 use super::names::{self, Folders};
@@ -8,35 +8,36 @@ use bytes::Bytes;
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 
-/// Of bytes of log that are read for one learner at most.
+/// The most bytes of log that are read for one learner.
 const MAX_BYTES: u64 = 256 << 20;
-/// What a snapshot holds of a znode beside its path and data.
+/// Bytes that a snapshot holds for a znode besides its path and data.
 const ZNODE_BYTES: u64 = 80;
 
-/// So many bytes of log are sent to a learner in place of the tree: `factor` (`snapshotSizeFactor`) of what that takes.
+/// The most bytes of log that are sent to a learner instead of the tree: `factor` (`snapshotSizeFactor`) times the size of
+/// the tree.
 ///
 /// * `factor`: `None`: the tree is sent in any case.
-/// * `data_bytes`, `znodes`: of the tree as it is now. Java goes by its newest snapshot, which may be much older or younger
-///   than what it would send.
+/// * `data_bytes`, `znodes`: of the tree as it is now. Java takes the size of its newest snapshot, which may be much older or
+///   newer than the tree that it would send.
 pub fn limit_bytes(factor: Option<f64>, data_bytes: u64, znodes: u64) -> u64 {
     let tree_bytes = data_bytes.saturating_add(znodes.saturating_mul(ZNODE_BYTES));
     factor.map_or(0, |factor| (tree_bytes as f64 * factor) as u64).min(MAX_BYTES)
 }
 
-/// What was found.
+/// The entries that [`read`] found.
 #[derive(Debug, Default)]
 pub struct Tail {
     /// The last entry at or before the zxid asked for.
     pub before: Option<Zxid>,
-    /// Those behind it.
+    /// The entries after it.
     pub entries: Vec<(Zxid, Bytes)>,
 }
 
-/// Reads from the last entry at or before `from` through `through`.
+/// Reads the log from the last entry at or before `from` through `through`.
 ///
-/// What can't be read, is more than `limit_bytes`, does not reach back to `from`, or is not all there was gives nothing: the
-/// learner gets the tree instead. A log goes on behind a tree that came from a leader without what that tree brought; where
-/// its snapshot lies between two entries, something is missing between them (ZOOKEEPER-2846).
+/// Returns nothing if the log can't be read, has more than `limit_bytes` there, does not reach back to `from`, or lacks
+/// entries: the learner gets the tree instead. After a leader's tree was installed, the log continues without the
+/// transactions that this tree brought; so where a snapshot lies between two entries, some are missing (ZOOKEEPER-2846).
 pub fn read<D: Disk>(
     disk: &D,
     folders: &Folders,
@@ -47,7 +48,7 @@ pub fn read<D: Disk>(
     let mut read = Tail::default();
     let (mut bytes, mut is_whole, dir) = (0, true, &folders.logs);
     let Ok(snapshots) = names::snapshots(disk, &folders.snapshots) else { return read };
-    // From the beginning of the file that would hold `from`: the entry before it says where the histories part.
+    // From the beginning of the file that would hold `from`: the entry before it tells where the histories diverge.
     let files = names::logs(disk, dir).unwrap_or_default();
     let Some(file) = files.iter().rev().find(|file| file.zxid <= from) else { return read };
     let scanned = scan::scan(disk, dir, before(file.zxid), |raw, entry, _| {
@@ -70,13 +71,17 @@ pub fn read<D: Disk>(
         Ok(scanned) if is_whole && scanned.gap.is_none() && bytes <= limit_bytes => read,
         Ok(_) => Tail::default(),
         Err(error) => {
-            tracing::warn!(target: crate::model::STRANGERS, %error, "read the log for a learner; it gets the tree instead");
+            tracing::warn!(
+                target: crate::model::STRANGERS,
+                %error,
+                "can't read the log for a learner; it gets the tree instead"
+            );
             Tail::default()
         }
     }
 }
 
-/// One less: `scan` gives what comes after.
+/// The zxid before, since `scan` gives what comes after its argument.
 fn before(zxid: Zxid) -> Option<Zxid> {
     Zxid::from_wire(zxid.to_wire() - 1)
 }

@@ -10,10 +10,10 @@ use super::disk::Disk;
 use super::log::Log;
 use super::worker::{Command, Event, Worker};
 
-/// Commands in one batch that show that many clients write at once.
+/// A batch of at least so many commands shows that many clients write at once.
 const LARGE_BATCH: usize = 64;
 
-/// Where commands for the log thread go in.
+/// The queue of commands for the log thread.
 #[derive(Clone, Default)]
 pub struct LogQueue(Arc<Queue>);
 
@@ -26,14 +26,14 @@ struct Queue {
 #[derive(Default)]
 struct QueueState {
     commands: Vec<Command>,
-    /// Here while the log thread sleeps until it is woken.
+    /// The worker, while the log thread sleeps; another thread may borrow it.
     idle: Option<Box<dyn Work>>,
     closed: bool,
 }
 
 /// A [`Worker`], whatever its disk and its clock are.
 trait Work: Send {
-    /// Does a batch of commands; returns the last flush's report, and reports all others.
+    /// Runs a batch of commands; returns the report of the last flush, and reports all other events.
     fn run(&mut self, batch: &mut Vec<Command>, report: &mut dyn FnMut(Event)) -> Option<Event>;
 
     /// See [`Worker::wants_ahead`].
@@ -89,9 +89,9 @@ impl LogQueue {
         self.unlock_and_wake(state, is_first);
     }
 
-    /// Does the commands on this thread if the log thread sleeps, and sends them otherwise; leaves `commands` empty.
+    /// Runs the commands on this thread if the log thread sleeps, and sends them otherwise; leaves `commands` empty.
     ///
-    /// For few commands, and a thread for which nobody else waits: this call lasts until they are durable.
+    /// For few commands, and for a thread that nothing else waits for: if it runs them, the call lasts until they are durable.
     pub fn run_or_send(&self, commands: &mut Vec<Command>, report: &mut dyn FnMut(Event)) {
         let mut state = self.lock();
         let idle = state.commands.is_empty().then(|| state.idle.take()).flatten();
@@ -109,7 +109,7 @@ impl LogQueue {
         self.unlock_and_wake(state, has_work);
     }
 
-    /// Wakes the log thread if it sleeps. * `has_work`: and has something to do that it was not woken for.
+    /// Wakes the log thread if it sleeps and `has_work`: there is something to do that it was not woken for yet.
     fn unlock_and_wake(&self, state: MutexGuard<'_, QueueState>, has_work: bool) {
         let is_asleep = state.idle.is_some();
         drop(state);
@@ -134,7 +134,7 @@ impl LogQueue {
 pub trait Reports {
     fn report(&mut self, event: Event);
 
-    /// The last report of a batch, after which no command waits: the log thread has nothing to do but what this call does.
+    /// Takes the last report of a batch after which no command waits, so that the log thread is free for what this call does.
     fn report_at_rest(&mut self, event: Event) {
         self.report(event);
     }
@@ -146,7 +146,7 @@ impl<F: FnMut(Event)> Reports for F {
     }
 }
 
-/// The log thread. Dropping it ends the thread once all that was sent is done.
+/// The log thread. Dropping it ends the thread after all commands that were sent are done.
 pub struct LogThread {
     queue: LogQueue,
     thread: Option<JoinHandle<()>>,
@@ -158,7 +158,7 @@ impl Drop for LogThread {
         if let Some(thread) = self.thread.take()
             && thread.join().is_err()
         {
-            tracing::error!("the log thread panicked");
+            tracing::error!("the log thread panicked: restart this server");
         }
     }
 }
@@ -198,7 +198,7 @@ where
     Ok(LogThread { queue, thread: Some(thread) })
 }
 
-/// Waits for commands, and prepares the log for later ones meanwhile; `None`: there will be no more.
+/// Waits for commands, and prepares the log for later ones meanwhile; `None` when the queue is closed.
 ///
 /// * `last_len`: length of the batch before.
 fn wait(
@@ -211,7 +211,7 @@ fn wait(
     loop {
         let mut state = inbox.lock();
         if !state.commands.is_empty() {
-            // The whole queue for an empty one: commands that come while it is flushed are the next batch.
+            // Takes the whole queue: commands that come while these are flushed are the next batch.
             mem::swap(&mut state.commands, batch);
             return Some(worker);
         }
@@ -226,15 +226,15 @@ fn wait(
         state.idle = Some(worker);
         worker = loop {
             state = inbox.0.ready.wait(state).expect("no panic while the queue was held");
-            // Another thread may have the worker: it wakes this one once it has given it back.
+            // Another thread may have borrowed the worker: it wakes this thread after giving it back.
             if let Some(worker) = state.idle.take() {
                 break worker;
             }
         };
         drop(state);
         if LARGE_BATCH <= last_len {
-            // The first command of many. If the cores are busy, those who bring the others run first, and one flush does for
-            // more of them; if they are not, this costs nothing.
+            // Probably the first command of many. If the cores are busy, the threads that send the others run first, and one
+            // flush covers more of them; if the cores are idle, yielding costs nothing.
             thread::yield_now();
         }
     }

@@ -1,18 +1,18 @@
-//! What outlives the process: transaction log, snapshots, epochs, and starting again from them.
+//! The durable state of a server: transaction log, snapshots, epoch files, and the recovery from them.
 //!
-//! The room knows bytes, file names and zxids. What an entry or a znode means is the tree's business; it is told
-//! through [`Restore`].
+//! The room knows bytes, file names and zxids. What an entry or a znode means is for the tree, which implements
+//! [`Restore`].
 //!
-//! Reading order: [`disk`] (the only door to the outside), [`names`], [`record`] and [`log`] (append, flush,
-//! truncate), [`scan`] (reading a whole log back), [`snapshot`] and [`snapshot_read`] (and how they are
-//! packed), [`epoch`], [`cut`], [`decide`]
-//! (what to do with what is found, as tables), [`mod@recover`] (doing it), [`quarantine`]
-//! (when that fails), [`start`], [`worker`] (the log thread), [`purge`].
+//! Reading order: [`disk`] (the only access to the file system), [`names`], [`record`] and [`log`] (append, flush,
+//! truncate), [`scan`] (reading a whole log back), [`snapshot`] and [`snapshot_read`] (and their compression),
+//! [`epoch`], [`cut`] (the check before a truncation), [`decide`] (the decisions of recovery, as tables),
+//! [`mod@recover`] (which follows those tables), [`quarantine`] (of a member's data that can't be recovered),
+//! [`start`], [`worker`] (the work of the log thread), [`purge`].
 //!
 //! # Invariants
 //! 1. Nothing is reported flushed before fsync has returned, and the folder entry of its file is durable by then.
 //! 2. An older log file is whole and durable before a newer one exists, so only the newest can be torn by a crash.
-//! 3. The first error of a disk is its last: nothing is written after it ([`disk::FailStop`]).
+//! 3. After a disk's first error nothing more is written to it ([`disk::FailStop`]).
 //! 4. No allocation is sized by a length that was read, only by bytes that are there.
 //!
 //! # Not here

@@ -29,7 +29,7 @@ pub struct Named {
     pub name: String,
 }
 
-/// How a snapshot's bytes are packed; told by the name alone (D-29).
+/// How a snapshot is compressed; the file's name alone says it (D-29).
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Packing {
     #[default]
@@ -66,9 +66,9 @@ pub fn snapshot_name(zxid: Zxid, packing: Packing) -> String {
     format!("snapshot.{:x}{}", zxid.to_wire(), packing.ending())
 }
 
-/// Name of a snapshot while it is written. Java would take `snapshot.5.tmp` for a snapshot, so the word is not first.
+/// Name of a snapshot while it is written. Java would take `snapshot.5.tmp` for a snapshot, so the name has a dot in front.
 ///
-/// * `number`: from 0 on, for there may be others of the same zxid.
+/// * `number`: from 0 on, since there may be others of the same zxid.
 pub fn snapshot_temporary(zxid: Zxid, number: u32) -> String {
     match number {
         0 => format!(".snapshot.{:x}.tmp", zxid.to_wire()),
@@ -76,7 +76,7 @@ pub fn snapshot_temporary(zxid: Zxid, number: u32) -> String {
     }
 }
 
-/// True for what a crash in the middle of a snapshot leaves.
+/// True for the name of a snapshot that a crash left unfinished.
 pub fn is_snapshot_temporary(name: &str) -> bool {
     name.starts_with(".snapshot.") && name.ends_with(".tmp")
 }
@@ -89,8 +89,8 @@ pub fn logs<D: Disk>(disk: &D, dir: &Path) -> io::Result<Vec<Named>> {
     named(disk, dir, "log")
 }
 
-/// Snapshot files of a folder, whole or not, oldest first. Java's `snapshot.5.tmp` is none: it was never finished, so nobody
-/// has answered for it.
+/// Snapshot files of a folder, whole or not, oldest first. Java's `snapshot.5.tmp` is left out: it was never finished, so no
+/// server has acknowledged it.
 ///
 /// # Errors
 /// Those of [`Disk::list`].
@@ -108,7 +108,7 @@ fn named<D: Disk>(disk: &D, dir: &Path, prefix: &str) -> io::Result<Vec<Named>> 
     Ok(found)
 }
 
-/// The zxid in a name `prefix.<hex>`, whatever follows a further dot (D-14). `None`: not such a name.
+/// The zxid in a name `prefix.<hex>`, whatever follows after a second dot (D-14). `None`: not such a name.
 ///
 /// Source: `Util.getZxidFromName`, ZooKeeper 3.9.
 fn zxid_of(name: &str, prefix: &str) -> Option<Zxid> {
@@ -141,7 +141,7 @@ mod tests {
 
     // rows: D-03 D-14
     #[test]
-    fn names_as_java_reads_them() {
+    fn file_names_are_parsed_as_java_does() {
         let zxid = |raw| Zxid::from_wire(raw);
         assert_eq!(zxid_of("log.1f", "log"), zxid(0x1f));
         assert_eq!(zxid_of("snapshot.a00000001.gz", "snapshot"), zxid(0xa_0000_0001));
@@ -169,7 +169,7 @@ mod tests {
 
     // rows: D-48
     #[test]
-    fn reading_starts_in_the_file_before() {
+    fn reading_starts_in_the_file_before_the_wanted_zxid() {
         let logs = named(&[1, 10, 20]);
         let after = |raw| logs_after(&logs, Zxid::from_wire(raw)).len();
         assert_eq!(

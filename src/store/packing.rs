@@ -1,13 +1,13 @@
-//! Packed snapshots: how Java's streams lay gzip and snappy around the bytes of a snapshot (D-29).
+//! Compressed snapshots: how Java's streams wrap the bytes of a snapshot in gzip or snappy (D-29).
 //!
 //! ```text
-//! .gz       one gzip member, or several behind one another
+//! .gz       one gzip member, or several in a row
 //! .snappy   82 "SNAPPY" 00   i32 version 1   i32 oldest version that can read it 1
 //!           then per block: i32 length   one raw snappy block of at most 32 KiB unpacked
 //! ```
 //!
-//! That is snappy-java's framing, not the official one. The header may come again where a block would, as in a file
-//! put together from several. Checksums of a snapshot are over the unpacked bytes.
+//! This is snappy-java's framing, not the official one. The header may come again where a block would, as in a file
+//! concatenated from several. Checksums of a snapshot are over the uncompressed bytes.
 //!
 //! Source: `SnapStream`, ZooKeeper 3.9; `SnappyOutputStream`, `SnappyInputStream`, snappy-java 1.1.10.
 
@@ -31,7 +31,7 @@ const SNAPPY_RATIO_MAX: usize = 22;
 /// Packed bytes read at once.
 const READ_AHEAD: usize = 256 << 10;
 
-/// Packs a snapshot on its way to the disk. Memory: one block, or gzip's window.
+/// Compresses a snapshot while it is written. Memory: one block, or gzip's window.
 pub(super) enum Packer {
     Plain,
     Gzip(Box<GzEncoder<Vec<u8>>>),
@@ -53,7 +53,7 @@ impl Packer {
     /// Packs `bytes` and appends to `to` what is ready.
     ///
     /// # Errors
-    /// Only a bug of the packing crate's can be one: it writes to memory.
+    /// Only for a bug of the compression crate: it writes to memory.
     pub fn pack(&mut self, bytes: &[u8], to: &mut Vec<u8>) -> io::Result<()> {
         match self {
             Self::Plain => to.extend_from_slice(bytes),
@@ -126,9 +126,9 @@ impl SnappyPacker {
     }
 }
 
-/// Reads a snapshot's bytes as they were before packing.
+/// Decompresses a snapshot.
 ///
-/// A file that ends in the middle is [`io::ErrorKind::UnexpectedEof`]; bytes that were never packed are another error.
+/// A truncated file is [`io::ErrorKind::UnexpectedEof`]; bytes that no compressor wrote are another error.
 pub(super) enum Unpacker<R> {
     Plain(R),
     Gzip(Box<MultiGzDecoder<BufReader<R>>>),
@@ -160,7 +160,7 @@ pub(super) struct SnappyReader<R> {
     from: R,
     begun: bool,
     packed: Vec<u8>,
-    /// Unpacked and not given out: `block[at..]`.
+    /// Unpacked and not returned yet: `block[at..]`.
     block: Vec<u8>,
     at: usize,
     decoder: snap::raw::Decoder,
@@ -276,7 +276,7 @@ mod tests {
 
     // rows: D-29
     #[test]
-    fn what_goes_in_comes_out_in_pieces_of_any_size() {
+    fn parts_of_any_size_are_compressed_and_decompressed() {
         let bytes = sample(300_000);
         for packing in [Packing::Gzip, Packing::Snappy] {
             let cuts = [0, 1, 32_767, 32_769, 98_304, 98_305, 300_000];
@@ -293,7 +293,7 @@ mod tests {
 
     // rows: D-29
     #[test]
-    fn bytes_of_a_snappy_stream() {
+    fn snappy_stream_has_javas_framing() {
         let file = packed(Packing::Snappy, &[&[b'a'; 40_000]]);
         assert_eq!(file[..16], *b"\x82SNAPPY\0\0\0\0\x01\0\0\0\x01");
         let first = BE::read_u32(&file[16..]) as usize;
@@ -305,7 +305,7 @@ mod tests {
     /// What a crash leaves of a file, wherever it cuts.
     // rows: D-29 D-30
     #[test]
-    fn a_file_that_ends_early_is_told_from_a_damaged_one() {
+    fn truncated_file_is_distinguished_from_a_damaged_one() {
         let bytes = sample(70_000);
         for packing in [Packing::Gzip, Packing::Snappy] {
             let file = packed(packing, &[&bytes]);

@@ -1,4 +1,4 @@
-//! Removing files that no start needs any more.
+//! Removal of snapshots and log files that recovery no longer needs.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -22,21 +22,21 @@ pub enum PurgeError {
     Remove { path: PathBuf, source: io::Error },
 }
 
-/// Names to remove, in the order in which to do it.
+/// Names of the files to remove, in the order of removal.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Plan {
     pub snapshots: Vec<String>,
     pub logs: Vec<String>,
 }
 
-/// Chooses what goes: snapshots older than the oldest one kept, and logs that end before it.
+/// Chooses the files to remove: snapshots older than the oldest one kept, and logs that end before it.
 ///
 /// * `snapshots`: oldest first, whole or not. `logs`: oldest first.
-/// * `whole`: tells whole snapshots; asked newest first, for as few as are needed.
+/// * `whole`: whether a snapshot is whole; called newest first, for as few as are needed.
 /// * `keep`: number of whole snapshots to keep.
 ///
-/// Of the logs named at or before the oldest kept snapshot the newest stays: it may hold txns behind it. With fewer
-/// whole snapshots than `keep` the oldest of them is the oldest kept, and with none nothing goes.
+/// The newest of the logs named at or before the oldest kept snapshot stays: it may hold transactions after that snapshot.
+/// With fewer whole snapshots than `keep` the oldest of them is the oldest kept, and with none nothing is removed.
 ///
 /// Source: `PurgeTxnLog.purgeOlderSnapshots`, ZooKeeper 3.9.
 pub fn plan(
@@ -50,15 +50,15 @@ pub fn plan(
     let names = |files: &[Named]| files.iter().map(|file| file.name.clone()).collect();
     let older = snapshots.partition_point(|file| file.zxid < kept.zxid);
     let started = logs.partition_point(|log| log.zxid <= kept.zxid);
-    // Java goes by zxid, so files of one zxid stay together.
+    // Java compares zxids, so files of one zxid stay together.
     let newest = started.checked_sub(1).map(|last| logs[last].zxid);
     let ended = logs.partition_point(|log| Some(log.zxid) < newest);
     Plan { snapshots: names(&snapshots[..older]), logs: names(&logs[..ended]) }
 }
 
-/// Does it; returns the files removed.
+/// Removes the files that [`plan`] chooses; returns their paths.
 ///
-/// Not for a disk that latches: a file that cannot be removed is no reason to stop a server.
+/// Not for a disk that stops after an error ([`disk::FailStop`]): a file that cannot be removed is no reason to stop a server.
 ///
 /// # Errors
 /// [`PurgeError`]. Snapshots go before logs, and oldest first, so what is left is whole after any error or crash.
@@ -87,9 +87,9 @@ pub fn purge<D: Disk>(
 
 /// Removes snapshots named later than `zxid`, durably.
 ///
-/// A server that truncates its log must do this too: a snapshot taken of txns that the ensemble then dropped would
+/// A server that truncates its log must do this too: a snapshot with transactions that the ensemble discarded would
 /// bring them back at the next start (ZOOKEEPER-1549). Oldest first, so that a start in between finds the newest
-/// until it is gone as well.
+/// snapshot until that is removed too.
 ///
 /// # Errors
 /// [`PurgeError`].
@@ -104,7 +104,7 @@ pub fn remove_snapshots_after<D: Disk>(
     remove(disk, dir, files[later..].iter().map(|file| file.name.clone()).collect())
 }
 
-/// Removes all that a start would prefer to the snapshot `placed`, durably: those named later, and others of its zxid.
+/// Removes, durably, all snapshots that a start would prefer to `placed`: those named later, and others of its zxid.
 ///
 /// # Errors
 /// [`PurgeError`].
@@ -127,10 +127,10 @@ fn remove<D: Disk>(disk: &D, dir: &Path, names: Vec<String>) -> Result<Vec<PathB
     let paths: Vec<PathBuf> = names.into_iter().map(|name| dir.join(name)).collect();
     for path in &paths {
         let error = |source| PurgeError::Remove { path: path.clone(), source };
-        // Another purge, an operator's, may have been here first.
+        // An operator may have purged the file first.
         if disk::remove_if_there(disk, path).map_err(error)? {
             disk.sync_dir(dir).map_err(error)?;
-            tracing::info!(path = %path.display(), "removed");
+            tracing::info!(path = %path.display(), "removed an obsolete file");
         }
     }
     Ok(paths)
@@ -149,7 +149,7 @@ mod tests {
 
     // rows: D-53
     #[test]
-    fn what_goes() {
+    fn older_snapshots_and_logs_that_end_before_them_are_purged() {
         let check = |snapshots: &[i64], broken: &[i64], logs: &[i64], gone: (&[&str], &[&str])| {
             let whole = |file: &&Named| !broken.contains(&file.zxid.to_wire());
             let plan = plan(&named(snapshots, "s"), &named(logs, "l"), 3, whole);
@@ -166,7 +166,7 @@ mod tests {
 
     // rows: D-53
     #[test]
-    fn files_are_gone_for_good() {
+    fn purged_files_stay_removed_after_a_crash() {
         let disk = SimDisk::new();
         let folders = Folders::new(Path::new("/data"), Path::new("/data"));
         let put = |name: &str, bytes: &[u8]| {
@@ -195,9 +195,9 @@ mod tests {
         assert!(!disk.list(&folders.logs).unwrap().contains(&"snapshot.8".to_owned()));
     }
 
-    // A start prefers one of two with the same zxid, and it may be the other.
+    // Of two snapshots with one zxid a start prefers one, and that may be this server's own.
     #[test]
-    fn a_leaders_tree_has_no_rival() {
+    fn placing_a_leaders_tree_removes_other_snapshots_of_its_zxid() {
         let (disk, dir) = (SimDisk::new(), Path::new("/data"));
         for name in ["snapshot.5", "snapshot.7", "snapshot.7.gz", "snapshot.7.snappy", "snapshot.8"]
         {

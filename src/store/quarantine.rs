@@ -1,16 +1,16 @@
-//! A directory that can't be started from: when a member of an ensemble may quarantine it and start without data, and how.
+//! Quarantine of data that recovery refuses: when a member of an ensemble may rename its files and start without data, and how.
 //!
 //! Why no committed transaction is lost by that: such a server casts no vote, no epoch is opened by its ACKEPOCH, and its
-//! ACKs count only after it has installed a leader's whole tree. So every leader is still chosen, and every epoch opened, by a
-//! majority whose disks are whole; that majority and the one that committed a transaction have a server in common, and it
-//! is one of the whole ones. If whole ones are no majority, no leader is chosen, and somebody has to bring data back.
-//! What it promised has to be known for that, so a lost acceptedEpoch is no such case.
+//! ACKs count only after it has installed a leader's whole tree. So every leader is still elected, and every epoch opened, by
+//! a majority whose disks are whole; that majority and the one that committed a transaction have a server in common, and its
+//! disk is whole. If the servers with whole disks are no majority, no leader is elected, and an operator has to restore data.
+//! For all this the epoch that the server promised has to be known, so a lost acceptedEpoch is never quarantined.
 //!
-//! Two things that look like damage are none. A log ahead of currentEpoch is what an interrupted synchronisation leaves;
-//! its end counts for what currentEpoch says. A currentEpoch ahead of the log is as it should be when nothing was written
-//! since, and is believed: claiming less would let a server win that an earlier, failed leader had led astray. A Java
-//! server without the mend of ZOOKEEPER-4643 could also leave it there with a part of the history missing, on its way down
-//! in the middle of a synchronisation; that can't be told apart.
+//! Two things look like damage and are none. A log ahead of currentEpoch is left by an interrupted synchronisation; its end
+//! counts as history of currentEpoch. A currentEpoch ahead of the log is normal when nothing was written since that epoch
+//! began, and is believed: with a smaller one a server could win an election whose history comes from an earlier, failed
+//! leader. A Java server without the fix of ZOOKEEPER-4643 can also leave such a currentEpoch with a part of the history
+//! missing, if it stops in the middle of a synchronisation; the two cases can't be distinguished.
 
 use std::error::Error;
 use std::io;
@@ -23,40 +23,41 @@ use super::record;
 use super::recover::RecoverError;
 use super::scan::ScanError;
 
-/// As long as this file lies beside the snapshots, what is or is not in the directory does not count.
+/// The mark: as long as this file is in the snapshot folder, what is or is not in the data directory does not count.
 const MARK: &str = "unsure";
-/// A currentEpoch beyond acceptedEpoch by more than this is damaged: the two are of one server, which counts elections.
+/// A currentEpoch greater than acceptedEpoch by more than this is damaged: both files are of one server, and epochs count
+/// elections.
 const LEAP_MAX: u32 = 1 << 20;
-/// A log without a record, there as long as the mark is. Java does not know the mark and would vote with an empty tree; a log
-/// without a snapshot it refuses.
+/// A log file without a record, there as long as the mark is. Java does not know the mark and would vote with an empty tree;
+/// a log without a snapshot makes it refuse to start.
 const GUARD: &str = "log.0";
-/// Before the name of a quarantined file: no reader takes it for a snapshot or a log.
+/// Put before the name of a quarantined file, so that no reader takes it for a snapshot or a log.
 const QUARANTINED: &str = "damaged";
 
 /// What keeps a server from starting.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Trouble {
-    /// A record, a header or a sector of the log can't be read, and is no torn end.
+    /// A record, a header or a sector of the log can't be read, and it is not a torn end.
     Log,
     /// Between two records of one epoch others are missing.
     Hole,
-    /// No snapshot can be loaded, or the newest can't and the log does not make up for it.
+    /// No snapshot can be loaded, or the newest can't and the log does not hold all that it held.
     Snapshots,
-    /// There is neither a snapshot nor a log, and there has been.
+    /// There is neither a snapshot nor a log, but the epoch files say that there was data.
     Emptied,
-    /// There is none, and the log begins in the middle.
+    /// There is no snapshot, and the log does not begin with the first transaction.
     NoSnapshot,
-    /// currentEpoch is no number, was never promised, or is gone.
+    /// currentEpoch is no number, was never promised, or is missing.
     CurrentEpoch,
     /// acceptedEpoch is no number.
     AcceptedEpoch,
-    /// A record is whole, and nobody knows what it means.
+    /// A record is whole but can't be decoded or applied.
     Meaning,
-    /// A folder or file is kept from this user, or can't be written to.
+    /// This user may not read or write a folder or file.
     Access,
 }
 
-/// What to do about it.
+/// What to do about a [`Trouble`].
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Rescue {
     Refuse,
@@ -68,19 +69,19 @@ pub enum Rescue {
 ///
 /// ```text
 /// trouble          alone    member       why
-/// log              refuse   quarantine   the fault of this server's disk alone; Java ends
-/// hole             refuse   quarantine   the fault of this server's disk; Java ends (ZOOKEEPER-4925), or made it (4882)
+/// log              refuse   quarantine   the fault of this server's disk alone; Java exits
+/// hole             refuse   quarantine   the fault of this server's disk; Java exits (ZOOKEEPER-4925), or made it (4882)
 /// snapshots        refuse   quarantine   the fault of this server's disk; Java goes on from an older state
 /// emptied          refuse   quarantine   the fault of this server's disk; Java starts as a new server, and votes
 /// no snapshot      refuse   refuse       the log may be all there is (ZOOKEEPER-3056): snapshot.trust.empty decides
-/// currentEpoch     refuse   quarantine   how much the history is worth can't be told; Java ends
-/// acceptedEpoch    refuse   refuse       a promise that was forgotten would be broken: two leaders of one epoch
-/// meaning          refuse   refuse       no damage: every member would lose it, and a newer version knows it
+/// currentEpoch     refuse   quarantine   the epoch of the history is not known; Java exits
+/// acceptedEpoch    refuse   refuse       a forgotten promise could be broken: two leaders in one epoch
+/// meaning          refuse   refuse       no damage: every member would quarantine it, and a newer version may know it
 /// access           refuse   refuse       no damage, and no file could be renamed
 /// ```
 ///
-/// A server that is alone has nobody to ask. What one member can do without, a majority cannot: what is not damaged for sure
-/// is kept in its place.
+/// A standalone server has no leader to get a tree from. One member can do without its data, a majority cannot: so what is
+/// not surely damaged stays in place.
 pub const fn rescue(trouble: Trouble, is_member: bool) -> Rescue {
     match (trouble, is_member) {
         (_, false)
@@ -99,7 +100,7 @@ pub const fn rescue(trouble: Trouble, is_member: bool) -> Rescue {
     }
 }
 
-/// Which trouble an error of [`super::recover()`] tells of.
+/// The trouble that an error of [`super::recover()`] stands for.
 pub fn trouble<E: Error>(error: &RecoverError<E>) -> Trouble {
     match error {
         RecoverError::Log(ScanError::Taken { .. }) => Trouble::Meaning,
@@ -131,17 +132,17 @@ pub fn trouble<E: Error>(error: &RecoverError<E>) -> Trouble {
     }
 }
 
-/// Where the mark is.
+/// The path of the mark.
 pub fn mark(folders: &Folders) -> PathBuf {
     folders.snapshots.join(MARK)
 }
 
-/// Whether what is in the directory does not count: its data was quarantined, and no leader's tree has come since.
+/// Whether the data in the directory does not count: it was quarantined, and no leader's tree was installed since.
 pub fn is_marked<D: Disk>(disk: &D, folders: &Folders) -> io::Result<bool> {
     Ok(disk.list(&folders.snapshots)?.iter().any(|name| name == MARK))
 }
 
-/// Whether it can be told what this server promised: by its acceptedEpoch, or since it never was a member.
+/// Whether the epoch that this server promised is known: from acceptedEpoch, or because it never was a member.
 pub fn knows_promises<D: Disk>(disk: &D, dir: &Path) -> bool {
     let read = |which| epoch::read(disk, dir, which);
     match read(EpochFile::Accepted) {
@@ -151,13 +152,13 @@ pub fn knows_promises<D: Disk>(disk: &D, dir: &Path) -> bool {
     }
 }
 
-/// Gives snapshots and log files names under which nobody takes them for such; returns the new ones.
+/// Renames snapshots and log files so that no reader takes them for such; returns the new paths.
 ///
 /// Both epochs stay. acceptedEpoch is what was promised, and with currentEpoch this server counts again after it has installed a
-/// leader's tree, like a server that has lost nothing. A currentEpoch that can't be read becomes the accepted one: a
-/// smaller epoch could let a server win that lacks transactions of this one, and a greater epoch is never before that of the tree.
-/// A currentEpoch beyond acceptedEpoch tells that one of the two is wrong: the greater then counts as promised.
-/// The mark comes first, so that a start after a crash in between finds neither a part of the history nor an empty
+/// leader's tree, like a server that has lost nothing. A currentEpoch that can't be read becomes the accepted one: with a smaller
+/// epoch a server could win an election that lacks transactions of this one, and a greater one is never before that of the tree.
+/// A currentEpoch greater than acceptedEpoch shows that one of the two is wrong: the greater then counts as promised.
+/// The mark is written first, so that a start after a crash in between finds neither a part of the history nor an empty
 /// directory that it could take for a new one.
 ///
 /// # Errors
@@ -215,7 +216,7 @@ fn move_files<D: Disk>(disk: &D, folders: &Folders) -> io::Result<Vec<PathBuf>> 
     Ok(quarantined)
 }
 
-/// A leader's whole tree is on disk: what is in the directory counts again.
+/// Removes the mark after a leader's whole tree is on disk: the data in the directory counts again.
 ///
 /// * `snapshots`, `logs`: the folders of both.
 ///
@@ -228,7 +229,7 @@ pub fn unmark<D: Disk>(disk: &D, snapshots: &Path, logs: &Path) -> io::Result<()
     Ok(())
 }
 
-/// It may have happened before.
+/// A name for a quarantined file that no file of an earlier quarantine has.
 fn free_name<D: Disk>(disk: &D, dir: &Path, name: &str) -> io::Result<PathBuf> {
     let there = disk.list(dir)?;
     let names = (0..).map(|number: u32| match number {

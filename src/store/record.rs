@@ -21,10 +21,10 @@ pub const HEADER_LEN: u64 = 16;
 /// Bytes of checksum and length before an entry.
 const HEAD_LEN: usize = 12;
 const END_MARK: u8 = 0x42;
-/// How much is read at once: large enough to stream, small beside a server's memory.
+/// How much is read at once: large enough to stream, small compared with a server's memory.
 const CHUNK: usize = 1 << 20;
 
-/// The head of a new log file.
+/// The header of a new log file.
 pub fn header() -> [u8; HEADER_LEN as usize] {
     let mut bytes = [0; HEADER_LEN as usize];
     BE::write_i32(&mut bytes[..4], LOG_MAGIC);
@@ -35,7 +35,7 @@ pub fn header() -> [u8; HEADER_LEN as usize] {
 /// Appends one record to `to`.
 ///
 /// # Panics
-/// When the entry is empty, which readers take for the end of data, or above 2 GiB: a bug of the caller.
+/// When the entry is empty, which readers take for the end of the log, or above 2 GiB: a bug of the caller.
 pub fn put_record(entry: &[u8], to: &mut Vec<u8>) {
     let len = i32::try_from(entry.len()).expect("an entry fits its length field");
     assert!(len != 0, "an empty entry would end the log");
@@ -55,7 +55,7 @@ pub fn adler32(bytes: &[u8]) -> u32 {
     simd_adler32::adler32(&bytes)
 }
 
-/// The zxid in an entry's TxnHeader (D-42), as it stands there; `None` when the entry is too short to have one.
+/// The zxid in an entry's TxnHeader (D-42), unchecked; `None` when the entry is too short to have one.
 pub fn entry_zxid(entry: &[u8]) -> Option<i64> {
     // clientId i64, cxid i32, then the zxid.
     entry.get(12..20).map(BE::read_i64)
@@ -89,11 +89,11 @@ impl Source for &[u8] {
 /// What a log file begins with.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Head {
-    /// A header, dbid and version as Java leaves them: unchecked.
+    /// A header; its dbid and version are not checked, as in Java.
     Good,
-    /// Fewer bytes than a header, or nothing but zeros: made, then lost before the header was durable.
+    /// Fewer bytes than a header, or nothing but zeros: the file was created, but its header never became durable.
     Unwritten,
-    /// Another magic number, or zeros where a header should be with data behind.
+    /// Another magic number, or zeros where the header should be with data after them.
     Bad { magic: i32 },
 }
 
@@ -104,11 +104,11 @@ pub enum StopKind {
     Clean,
     /// The record asks for more bytes than the file has.
     Truncated { len: i32 },
-    /// The byte behind the entry is not 0x42.
+    /// The byte after the entry is not 0x42.
     NoEndMark { len: i32 },
     /// A negative length.
     Length { len: i32 },
-    /// The entry is not what the checksum was taken over.
+    /// The entry does not match its checksum.
     Checksum { len: i32, stored: i64, actual: u32 },
 }
 
@@ -120,7 +120,7 @@ pub struct Stop {
     pub kind: StopKind,
 }
 
-/// One look at the next record.
+/// The next record of a file, or the end of its records.
 #[derive(Debug)]
 pub enum Step<'a> {
     Record { at: u64, entry: &'a [u8] },
@@ -130,10 +130,10 @@ pub enum Step<'a> {
 /// Reads the records of one file, front to back, in chunks of 1 MiB.
 ///
 /// Memory: one chunk, or one record when that is larger, and never more than the file has bytes. A record has no
-/// other limit: what a server has written it must be able to load.
+/// other limit: a server must be able to load what it has written.
 pub struct Records<S> {
     source: S,
-    /// Bytes read and not yet given out are `buffer[start..]`; they are the file's from `at` on.
+    /// Bytes read and not yet returned are `buffer[start..]`; they are the file's from `at` on.
     buffer: Vec<u8>,
     start: usize,
     at: u64,
@@ -144,7 +144,7 @@ impl<S: Source> Records<S> {
         Self { source, buffer: Vec::new(), start: 0, at: 0 }
     }
 
-    /// Offset behind the last record given out.
+    /// Offset after the last record returned.
     pub const fn at(&self) -> u64 {
         self.at
     }
@@ -169,7 +169,7 @@ impl<S: Source> Records<S> {
         Ok(Head::Good)
     }
 
-    /// The next record, or where and why there is none; asked again, a stop is given again.
+    /// The next record, or where and why the records end; after a stop every call returns that stop.
     ///
     /// # Errors
     /// Those of the source.
@@ -203,10 +203,10 @@ impl<S: Source> Records<S> {
         Ok(Step::Record { at, entry: &self.buffer[from..from + entry_len] })
     }
 
-    /// True when some sector of 512 bytes holds only zeros where the record at the current place runs through it.
+    /// True when the record at the current place has a 512-byte sector, or its part of one, that holds only zeros.
     ///
-    /// A lost write leaves this in a file that was zeros before: all of our own files, ahead of their head. Rot does
-    /// not. The record must have been stepped on, which leaves its bytes in the buffer.
+    /// A lost write leaves such a sector in a file that was zeros before, as our own files are after their last record.
+    /// Bit rot does not. [`Records::step`] must have looked at the record, which leaves its bytes in the buffer.
     pub fn has_zero_sector(&self, len: i32) -> bool {
         const SECTOR: u64 = 512;
         let end = self.at + record_len(usize::try_from(len).unwrap_or(0));
@@ -224,8 +224,8 @@ impl<S: Source> Records<S> {
         false
     }
 
-    /// True when the record at the current place is whole but for its length or its end mark: rot, since what a crash leaves
-    /// unwritten is zeros.
+    /// True when only the length or only the end mark of the record at the current place is wrong. That is bit rot, since what
+    /// a crash leaves unwritten is zeros.
     ///
     /// # Errors
     /// Those of the source.
@@ -238,7 +238,7 @@ impl<S: Source> Records<S> {
         let Some(stored) = u32::try_from(stored).ok().filter(|&stored| stored != 0) else {
             return Ok(false);
         };
-        // Its length is right, and its mark is not: what was never written would be 0.
+        // The length is right and the end mark is wrong. A mark that was never written would be 0.
         let there = record_len(usize::try_from(len).unwrap_or(0));
         if 0 < len && self.fill(there)? {
             let (entry, mark) = self.buffer[self.start..][HEAD_LEN..there as usize]
@@ -247,7 +247,7 @@ impl<S: Source> Records<S> {
                 return Ok(true);
             }
         }
-        // Its length is not: then it may end at any mark.
+        // The length is wrong: then the record may end at any byte 0x42.
         let mut sum = Adler32::new();
         let mut place = self.at + HEAD_LEN as u64;
         let mut chunk = vec![0; CHUNK.min(self.source.len() as usize)];
@@ -270,7 +270,7 @@ impl<S: Source> Records<S> {
         }
     }
 
-    /// True when there is something else than zeros within so many bytes from the current place on.
+    /// True when the `len` bytes from the current place on are not all zeros.
     ///
     /// # Errors
     /// Those of the source.
@@ -281,10 +281,10 @@ impl<S: Source> Records<S> {
         Ok(bytes[..read].iter().any(|&byte| byte != 0))
     }
 
-    /// Looks for whole records anywhere behind the current place; offset behind the last one found.
+    /// Searches everything after the current place for whole records; returns the offset after the last one found.
     ///
-    /// Byte by byte, since after damage no boundary is known. A false find needs an Adler-32 and five more bytes to
-    /// agree by chance.
+    /// Byte by byte, since after damage no record boundary is known. For a false match an Adler-32 and five more bytes
+    /// would have to agree by chance.
     ///
     /// # Errors
     /// Those of the source.
@@ -295,7 +295,7 @@ impl<S: Source> Records<S> {
         }
         while self.fill(HEAD_LEN as u64)? {
             let head = &self.buffer[self.start..];
-            // The checksum is 32 bits in a field of 64, the length is positive: this rejects nearly all places.
+            // The checksum is 32 bits in a field of 64, and the length is positive: this rejects nearly all places.
             let may_be_head = head[..4] == [0; 4] && head[8] & 0x80 == 0 && head[8..12] != [0; 4];
             if may_be_head && let Step::Record { .. } = self.step()? {
                 found = Some(self.at);
@@ -342,7 +342,7 @@ impl<S: Source> Records<S> {
             let read = self.source.read_at(self.at + held as u64, &mut self.buffer[held..])?;
             self.buffer.truncate(held + read);
             if read == 0 {
-                return Ok(false); // Cut by another process meanwhile.
+                return Ok(false); // Another process truncated the file meanwhile.
             }
         }
         Ok(true)
@@ -373,7 +373,7 @@ mod tests {
 
     // rows: D-40 D-41
     #[test]
-    fn bytes_of_a_file() {
+    fn log_file_has_javas_bytes() {
         let bytes = file(&[b"abc"]);
         assert_eq!(&bytes[..16], b"ZKLG\0\0\0\x02\0\0\0\0\0\0\0\0");
         // Adler-32 of "abc" is 0x024d0127.
@@ -382,7 +382,7 @@ mod tests {
 
     // rows: D-45 D-46 G-12
     #[test]
-    fn how_files_end() {
+    fn every_kind_of_end_is_recognised() {
         let whole = file(&[b"one", b"two"]);
         let (at, second) = (whole.len() as u64, 16 + record_len(3));
         let ends = |bytes: &[u8], at, kind| assert_eq!(read(bytes).1, Stop { at, kind });
@@ -403,7 +403,7 @@ mod tests {
 
     // rows: D-47
     #[test]
-    fn heads() {
+    fn unwritten_header_is_distinguished_from_a_bad_one() {
         let head = |bytes: &[u8]| Records::new(bytes).head().unwrap();
         assert_eq!(head(b""), Head::Unwritten);
         assert_eq!(head(&header()[..15]), Head::Unwritten);
@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn records_across_chunks_and_larger_than_one() {
+    fn records_across_chunks_and_larger_than_a_chunk_are_read() {
         let large = vec![7; 3 * CHUNK + 5];
         let mut small = vec![vec![1; 1000]; 3000];
         small.push(large);
@@ -438,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_records_are_found_behind_damage() {
+    fn whole_records_are_found_after_damage() {
         let mut bytes = file(&[b"first", b"second", b"third"]);
         let end = bytes.len() as u64;
         bytes[16 + 9] = 0x7f;
@@ -450,7 +450,7 @@ mod tests {
 
     // rows: D-45
     #[test]
-    fn a_record_whose_length_or_mark_is_damaged_is_known() {
+    fn record_with_a_damaged_length_or_end_mark_is_recognised() {
         let bytes = file(&[b"first", &[0; 40], b"third"]);
         let second = 16 + record_len(5) as usize;
         let mark = second + HEAD_LEN + 40;
@@ -464,20 +464,20 @@ mod tests {
             records.is_whole_otherwise().unwrap()
         };
         assert!(known(mark, 0x43));
-        assert!(!known(mark, 0), "a flush that was cut short leaves that");
+        assert!(!known(mark, 0), "a torn flush leaves that");
         for at in second + 8..second + 12 {
             assert!(known(at, 0x0f));
         }
-        assert!(!known(second + HEAD_LEN, 1), "that is for its checksum to tell");
-        assert!(!known(second, 0x80), "and here for nobody");
+        assert!(!known(second + HEAD_LEN, 1), "a damaged entry is found by its checksum");
+        assert!(!known(second, 0x80), "a damaged checksum is not recognised here");
         let mut none = Records::new(&bytes[..]);
         none.head().unwrap();
         while let Step::Record { .. } = none.step().unwrap() {}
-        assert!(!none.is_whole_otherwise().unwrap(), "where there is nothing");
+        assert!(!none.is_whole_otherwise().unwrap(), "no record is left");
     }
 
     #[test]
-    fn zero_sector_tells_a_lost_write_from_rot() {
+    fn zero_sector_distinguishes_a_lost_write_from_bit_rot() {
         let entry = vec![9; 3000];
         let mut bytes = file(&[&entry]);
         let lost = |bytes: &[u8]| {
@@ -498,7 +498,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn no_bytes_make_it_panic(damage in proptest::collection::vec((0usize..400, proptest::num::u8::ANY), 1..20)) {
+        fn damaged_bytes_never_cause_a_panic(damage in proptest::collection::vec((0usize..400, proptest::num::u8::ANY), 1..20)) {
             let mut bytes = file(&[&[1; 100], &[0; 100], &[3; 100]]);
             for (at, byte) in damage {
                 let at = at % bytes.len();

@@ -1,4 +1,4 @@
-//! Starting from what is on disk: newest whole snapshot, then the log behind it.
+//! Recovery from disk: loads the newest whole snapshot, then replays the log after it.
 //!
 //! What to do is chosen by the tables in [`super::decide`]; this file finds the facts and does what they say.
 
@@ -27,11 +27,11 @@ const TRIES_MAX: usize = 100;
 pub trait Restore {
     type Error: Error + Send + Sync + 'static;
 
-    /// Back to the state of an empty database. Called first, and after a snapshot that could not be loaded.
+    /// Resets the state to an empty database. Called first, and after a snapshot that could not be loaded.
     fn reset(&mut self);
-    /// Bytes of the snapshot's file that were read so far, and its length: for those who wait.
+    /// Progress: bytes of the snapshot's file that were read so far, and its length.
     fn snapshot_read(&mut self, _done_bytes: u64, _all_bytes: u64) {}
-    /// Bytes of the log's files that were read so far, and the length of those to be read: likewise.
+    /// Progress: bytes of the log's files that were read so far, and the length of all that are read.
     fn log_read(&mut self, _done_bytes: u64, _all_bytes: u64) {}
     /// Takes whole items off the front of a snapshot's body: see [`Progress`].
     fn snapshot_bytes(&mut self, bytes: &[u8]) -> Result<Progress, Self::Error>;
@@ -50,12 +50,12 @@ pub struct RecoverOptions {
     pub autocreate: bool,
     /// The server runs: what looks like a left-over may be a snapshot that it is writing. Default false.
     pub running: bool,
-    /// The server is a member of an ensemble: it must know when it has lost something. Default false.
+    /// The server is a member of an ensemble: it must notice when it has lost data. Default false.
     pub is_member: bool,
 }
 
 impl RecoverOptions {
-    /// Those with which a server that runs loads its tree again, after its log was cut before the end of what the tree holds.
+    /// The options with which a running server loads its tree again, after its log was truncated to before the tree's last zxid.
     pub const fn while_running(self) -> Self {
         Self { autocreate: true, running: true, is_member: false, ..self }
     }
@@ -72,11 +72,11 @@ impl Default for RecoverOptions {
 pub enum RecoverError<E: Error + 'static> {
     #[error("make or open folder {}", path.display())]
     Folder { path: PathBuf, source: io::Error },
-    #[error("{} is a file, and is to be a folder: move it away", path.display())]
+    #[error("{} is a file and must be a folder: move it away", path.display())]
     NotAFolder { path: PathBuf },
     #[error("write to folder {}", path.display())]
     NotWritable { path: PathBuf, source: io::Error },
-    #[error("{what} {} lies in the folder of the other kind; check dataDir and dataLogDir", path.display())]
+    #[error("{what} {} is in the wrong folder; check dataDir and dataLogDir", path.display())]
     Misplaced { what: &'static str, path: PathBuf },
     #[error("list snapshot folder {}", path.display())]
     List { path: PathBuf, source: io::Error },
@@ -86,18 +86,18 @@ pub enum RecoverError<E: Error + 'static> {
     Denied { path: PathBuf, source: io::Error },
     #[error("load snapshot: none of {tried} in {} could be loaded", dir.display())]
     AllSnapshotsBad { dir: PathBuf, tried: usize },
-    #[error("no snapshot found in {}, but there are log entries; if the log is whole from its beginning (upgraded from 3.4) start once with snapshot.trust.empty=true; a member's directory may also be emptied but for myid, one at a time", dir.display())]
+    #[error("no snapshot found in {}, but there are log entries; if the log is whole from its beginning (upgraded from 3.4) start once with snapshot.trust.empty=true; or empty the directories of one member at a time, except for myid", dir.display())]
     NoSnapshot { dir: PathBuf },
     #[error(
-        "snapshot {} is damaged, and the log does not hold all that it held: it is whole up to {} at most; \
-         remove the file to start without it",
+        "snapshot {} is damaged, and the log lacks transactions that it held: the log is whole up to {} at most; \
+         remove the snapshot to start without them",
         path.display(),
         last.unwrap_or(Zxid::ZERO)
     )]
     Behind { path: PathBuf, last: Option<Zxid> },
     #[error(
-        "the log in {} goes from {before} to {behind}: what was between them is lost; bring back the missing file, or \
-         remove the files from {behind} on to start with what is before them",
+        "the log in {} goes from {before} to {behind}: the transactions between them are lost; restore the missing \
+         file, or remove the files from {behind} on to start with those before",
         dir.display()
     )]
     Hole { dir: PathBuf, before: Zxid, behind: Zxid },
@@ -109,15 +109,15 @@ pub enum RecoverError<E: Error + 'static> {
     #[error("{} has a currentEpoch of {epoch}, and neither a snapshot nor a log entry is there", dir.display(), epoch = epoch.0)]
     OnlyEpochs { dir: PathBuf, epoch: Epoch },
     #[error(
-        "there is no folder {}, although {} is that of a member with data: is its disk not mounted? If the logs are gone \
-         for good, empty both folders, and the leader sends its tree; to go on with what the snapshot has, make the folder",
+        "there is no folder {}, although {} is the folder of a member with data: mount its disk. If the logs are lost for \
+         good, empty both folders, and the leader sends its tree; to go on with what the snapshot has, make the folder",
         logs.display(),
         snapshots.display()
     )]
     NoLogFolder { logs: PathBuf, snapshots: PathBuf },
     #[error(transparent)]
     Log(#[from] ScanError<E>),
-    #[error("mend log in {}", dir.display())]
+    #[error("repair the log in {}", dir.display())]
     Repair { dir: PathBuf, source: io::Error },
 }
 
@@ -133,15 +133,15 @@ pub struct Skipped {
 pub enum SkipReason {
     /// A snapshot whose end is missing (D-30).
     NotWhole,
-    /// A snapshot that could not be loaded; the reason in words.
+    /// A snapshot that could not be loaded, and the reason.
     Bad(String),
     /// A log file without a header; removed.
     Unwritten,
-    /// The end of a log file, from this offset on, was a torn flush; cut off.
+    /// The end of a log file, from this offset on, was a torn flush; truncated.
     Torn(u64),
 }
 
-/// What a start found and did.
+/// What recovery found and did.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recovered {
     pub start: Start,
@@ -161,7 +161,7 @@ pub struct Recovered {
     pub initialize: bool,
 }
 
-/// Makes the folders, sees that they can be written to, and that neither kind of file lies in the other's (D-13).
+/// Makes the folders, and checks that they can be written to and that no file of one kind is in the folder of the other (D-13).
 ///
 /// * `create`: `zookeeper.datadir.autocreate`; without it they must be there.
 ///
@@ -204,7 +204,7 @@ pub fn prepare_folders<D: Disk>(
     Ok(())
 }
 
-/// The epoch of a history that a leader has had this server synchronise with; `None`: there was none yet.
+/// The currentEpoch of a server that has synchronised with a leader; `None` if it never has.
 fn member_epoch<D: Disk>(disk: &D, folders: &Folders) -> Option<Epoch> {
     let current = epoch::read(disk, &folders.snapshots, EpochFile::Current).ok()?;
     current.filter(|epoch| Epoch(0) < *epoch)
@@ -222,15 +222,15 @@ fn initialize_path(folders: &Folders) -> PathBuf {
     folders.logs.with_file_name("initialize")
 }
 
-/// Restores the newest state that the disk holds, and mends what a crash left.
+/// Restores the newest state that the disk holds, and repairs what a crash left.
 ///
 /// * `clock`: any monotonic time; only differences are used, for [`Recovered`]'s two durations.
 ///
-/// Streams: memory is a few MiB beside the state itself. Every acknowledged txn is restored or this fails.
+/// Streams: memory is a few MiB besides the state itself. Every acknowledged transaction is restored, or this fails.
 ///
 /// # Errors
-/// [`RecoverError`]; the state is to be thrown away then. Nothing on disk has been changed but leftovers of an
-/// unfinished snapshot.
+/// [`RecoverError`]; the state must be discarded then. Nothing on disk has been changed, except that unfinished
+/// snapshots were removed.
 ///
 /// Source: `FileTxnSnapLog.restore`, `FileSnap.deserialize`, ZooKeeper 3.9.
 pub fn recover<D: Disk, R: Restore>(
@@ -250,7 +250,7 @@ pub fn recover<D: Disk, R: Restore>(
     let initialize = disk.open(&initialize_path(folders)).is_ok();
     let facts = StartFacts {
         snapshot: fact,
-        // What a loaded snapshot makes the log needn't be looked at for.
+        // With a loaded snapshot the decision does not depend on the log.
         log: if loaded.is_none() { log_fact(disk, &folders.logs)? } else { LogFact::Rest },
         trust_empty: options.trust_empty,
         autocreate: options.autocreate,
@@ -276,7 +276,7 @@ pub fn recover<D: Disk, R: Restore>(
     let last = after.max(scanned.highest).max(floor);
     look_for_holes(&scanned, after, options.is_member, &folders.logs)?;
     let gap = scanned.gap.map(|gap| gap.0);
-    // One that ends where the loaded one does held the same. With snapshot.trust.empty one without an end is none.
+    // A snapshot with the zxid of the loaded one held the same. With snapshot.trust.empty one without an end does not count.
     bad.retain(|bad| after < Some(bad.file.zxid) && (bad.may_count || !options.trust_empty));
     look_for_missed(bad, &ends_met, last, gap, &folders.snapshots)?;
     let repair = |source| RecoverError::Repair { dir: folders.logs.clone(), source };
@@ -303,14 +303,14 @@ pub fn recover<D: Disk, R: Restore>(
     })
 }
 
-/// What was read is durable from here on: this server answers for it.
+/// Repairs the log, and makes everything that was read durable, since this server will acknowledge it.
 fn mend<D: Disk>(disk: &D, folders: &Folders, scanned: &Scanned) -> io::Result<()> {
     scan::repair(disk, &folders.logs, scanned)?;
-    // The names of a snapshot and of epochs may be with the operating system alone, too.
+    // The names of a snapshot and of epoch files may be in the operating system's cache only, too.
     disk.sync_dir(&folders.snapshots)
 }
 
-/// A member that was in an epoch had data.
+/// Refuses an empty directory with a currentEpoch: a member that was in an epoch had data.
 fn look_for_epochs<D: Disk, E: Error>(disk: &D, folders: &Folders) -> Result<(), RecoverError<E>> {
     match member_epoch(disk, folders) {
         Some(epoch) => Err(RecoverError::OnlyEpochs { dir: folders.snapshots.clone(), epoch }),
@@ -318,9 +318,9 @@ fn look_for_epochs<D: Disk, E: Error>(disk: &D, folders: &Folders) -> Result<(),
     }
 }
 
-/// Txns that are missing between two others of one epoch are lost (D-48). Those after the snapshot, or at the end of an epoch, may
-/// have been taken away on purpose; a member has acknowledged them all the same. An epoch begins with counter 1, and a member logs
-/// all of it, or has a snapshot that the log goes on from.
+/// Refuses a log that lacks transactions. Those missing between two others of one epoch are lost (D-48). Those after the snapshot,
+/// or at the end of an epoch, may have been removed on purpose; but a member has acknowledged them. An epoch begins with counter 1,
+/// and a member logs all of it, or has a snapshot from which the log continues.
 fn look_for_holes<E: Error>(
     scanned: &Scanned,
     after: Option<Zxid>,
@@ -336,16 +336,16 @@ fn look_for_holes<E: Error>(
         }
         tracing::error!(
             %before,
-            "the log goes on with {first:#x} after {before}: the transactions between them are lost"
+            "the log goes on with {first:#x} after {before}: the transactions between them are lost; restore the missing file"
         );
     }
     Ok(())
 }
 
-/// What a snapshot held that could not be loaded, and nothing else does, is lost.
+/// Refuses to start if a snapshot that could not be loaded held transactions that nothing else holds.
 ///
-/// * `bad`: see [`Newest::bad`]. `ends_met`: where they end, as far as the log has that. `last`: where the history ends. `gap`: where it ended
-///   before a gap, if it has one.
+/// * `bad`: see [`Newest::bad`]. `ends_met`: their zxids, as far as the log has them.
+/// * `last`: where the history ends. `gap`: where it ended before its first gap, if it has one.
 fn look_for_missed<E: Error>(
     bad: Vec<NotLoaded>,
     ends_met: &[i64],
@@ -394,7 +394,7 @@ struct NotLoaded {
     may_count: bool,
 }
 
-/// What trying the snapshots came to.
+/// The outcome of trying the snapshots.
 struct Newest {
     fact: SnapshotFact,
     loaded: Option<Loaded>,
@@ -414,7 +414,7 @@ fn refusal<E: std::error::Error>(
     match start {
         Start::Replay | Start::ReplayOntoEmpty | Start::Empty | Start::Unsure => None,
         Start::RefuseNoSnapshot if skipped == 0 => Some(RecoverError::NoSnapshot { dir }),
-        // What is there was a snapshot once, or was to become one.
+        // The files that were skipped were snapshots once, or unfinished ones.
         Start::RefuseNoSnapshot => Some(RecoverError::AllSnapshotsBad { dir, tried: skipped }),
         Start::RefuseBadSnapshots => Some(RecoverError::AllSnapshotsBad { dir, tried }),
     }
@@ -427,8 +427,8 @@ fn load_newest<D: Disk, R: Restore>(
     state: &mut R,
     skipped: &mut Vec<Skipped>,
 ) -> Result<Newest, RecoverError<R::Error>> {
-    // One without an end may never have been finished: Java writes it under its name. A member may also have told its
-    // leader that it has it, so then it is a damaged one, which the log has to make up for.
+    // A snapshot without an end may never have been finished: Java writes it under its final name. But a member may have
+    // acknowledged it to its leader; then it is a damaged one, and the log has to hold what it held.
     let was_led =
         epoch::read(disk, dir, EpochFile::Current).is_ok_and(|epoch| epoch > Some(Epoch(0)));
     let files = names::snapshots(disk, dir)
@@ -443,17 +443,17 @@ fn load_newest<D: Disk, R: Restore>(
         match snapshot::looks_whole(disk, &path, packing) {
             Ok(true) => {}
             Ok(false) => {
-                tracing::warn!(path = %path.display(), "pass over snapshot without an end");
+                tracing::warn!(path = %path.display(), "snapshot has no end, trying an older one");
                 skipped.push(Skipped { path, why: SkipReason::NotWhole });
                 bad.push(NotLoaded { file: file.clone(), may_count: was_led });
                 continue;
             }
-            // No damage: whoever runs this has to be told, not served an older state.
+            // A missing permission is no damage: the operator is told, and no older state is served.
             Err(source) if source.kind() == io::ErrorKind::PermissionDenied => {
                 return Err(RecoverError::Denied { path, source });
             }
             Err(error) => {
-                tracing::warn!(path = %path.display(), %error, "pass over unreadable snapshot");
+                tracing::warn!(path = %path.display(), %error, "can't read snapshot, trying older");
                 skipped.push(Skipped { path, why: SkipReason::Bad(error.to_string()) });
                 // It may have been whole.
                 tried += 1;
@@ -466,16 +466,20 @@ fn load_newest<D: Disk, R: Restore>(
             Ok(loaded) => {
                 return Ok(Newest { fact: SnapshotFact::Loaded, loaded: Some(loaded), tried, bad });
             }
-            // The end of a packed file can't be looked at from outside; it is a plain one's missing end all the same.
+            // The quick check can't see the end of a compressed file; if it is missing that is the same case as above.
             Err(ReadError::Short { .. }) if packing != Packing::Plain => {
-                tracing::warn!(path = %path.display(), "pass over snapshot without an end");
+                tracing::warn!(path = %path.display(), "snapshot has no end, trying an older one");
                 skipped.push(Skipped { path, why: SkipReason::NotWhole });
                 bad.push(NotLoaded { file: file.clone(), may_count: was_led });
                 state.reset();
             }
             Err(error) => {
                 let why = chain(&error);
-                tracing::warn!(path = %path.display(), why, "pass over damaged snapshot, an older one is tried");
+                tracing::warn!(
+                    path = %path.display(),
+                    error = why,
+                    "snapshot is damaged, trying an older one"
+                );
                 skipped.push(Skipped { path, why: SkipReason::Bad(why) });
                 state.reset();
                 bad.push(NotLoaded { file: file.clone(), may_count: true });
@@ -506,7 +510,7 @@ fn load<D: Disk, R: Restore>(
     Ok(Loaded { zxid: file.zxid, bytes, trailers })
 }
 
-/// Tells how much was read, however the bytes are packed.
+/// Counts the bytes read from a file, before they are decompressed.
 struct Counting<'c, R> {
     reading: R,
     done: &'c Cell<u64>,
@@ -520,7 +524,7 @@ impl<R: Read> Read for Counting<'_, R> {
     }
 }
 
-/// Reads the log through to tell whether it holds everything from the beginning on.
+/// Reads the whole log to find out whether it holds everything from the first transaction on.
 fn log_fact<D: Disk, E: Error>(disk: &D, dir: &Path) -> Result<LogFact, RecoverError<E>> {
     let scanned = scan::scan(disk, dir, None, |_, _, _| Ok(ControlFlow::Continue(())))?;
     Ok(match scanned.highest {

@@ -32,7 +32,7 @@ pub struct ReadSoFar {
     pub of: u64,
 }
 
-/// Why a log could not be read. `E` is what the receiver of the records says.
+/// Why a log could not be read. `E` is the error of the receiver of the records.
 #[derive(Debug, thiserror::Error)]
 pub enum ScanError<E> {
     #[error("list log folder {}", path.display())]
@@ -45,20 +45,20 @@ pub enum ScanError<E> {
     Corrupt { at: RecordAt, kind: StopKind },
     #[error("read record at {at}: {len} bytes hold no transaction header")]
     NoHeader { at: RecordAt, len: usize },
-    #[error("take transaction {zxid:#x} at {at}")]
+    #[error("apply transaction {zxid:#x} at {at}")]
     Taken { at: RecordAt, zxid: i64, source: E },
 }
 
-/// What reading a log came upon, besides its records.
+/// What reading a log found besides its records.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Scanned {
-    /// Records given out.
+    /// Records given to the receiver.
     pub records: u64,
-    /// Records passed over because they were not after the zxid asked for.
+    /// Records skipped because they were not after the zxid asked for.
     pub passed: u64,
-    /// Highest zxid given out.
+    /// Highest zxid given to the receiver.
     pub highest: Option<Zxid>,
-    /// The first place where txns are missing: the highest zxid before it, and the one that should not have come next.
+    /// The first place where transactions are missing: the highest zxid before it, and the zxid that came next.
     pub gap: Option<(Option<Zxid>, i64)>,
     /// The first place between two records of one epoch where records are missing.
     pub hole: Option<(Zxid, Zxid)>,
@@ -66,19 +66,19 @@ pub struct Scanned {
     pub bytes: u64,
     /// Newest files without a header: nothing was ever written to them.
     pub unwritten: Vec<PathBuf>,
-    /// The newest file's torn flush: cut the file here.
+    /// The newest file's torn flush: the file is to be truncated here.
     pub torn: Option<RecordAt>,
     /// True when the receiver asked to stop.
     pub stopped: bool,
 }
 
-/// Gives out the records after `after`, in the order they stand in the files.
+/// Gives the records after `after` to `take`, in the order of the files.
 ///
-/// * `after`: records are passed over until the first with a greater zxid; from there on all are given, those that
+/// * `after`: records are skipped until the first with a greater zxid; from there on all are given, those that
 ///   repeat or go back too (D-48). `None`: all.
-/// * `take`: given the zxid as it stands in the entry, the entry (D-42), and how far this is.
+/// * `take`: given the zxid as it stands in the entry, the entry (D-42), and how far reading has come.
 ///
-/// Changes nothing on disk; see [`repair`]. May run beside the log's writer when the caller stops at what is flushed.
+/// Changes nothing on disk; see [`repair`]. May run while the log is written, if the caller stops at what is flushed.
 ///
 /// # Errors
 /// [`ScanError`]: what may mean that acknowledged transactions are lost is fatal; see [`decide::end`].
@@ -141,10 +141,10 @@ pub fn scan<D: Disk, E>(
     Ok(scanned)
 }
 
-/// Mends what [`scan`] found: removes files without a header, cuts a torn flush off, and makes what is left durable. A
-/// process that was killed may have left records with the operating system alone; whoever reads them answers for them.
+/// Repairs what [`scan`] found: removes files without a header, truncates a torn flush, and makes what is left durable. A
+/// killed process may have left records in the operating system's cache only, and this server will acknowledge what it read.
 ///
-/// To be done before a new log file is made, which would make the torn one no longer the newest.
+/// Must run before a new log file is made, after which the torn one would no longer be the newest.
 ///
 /// # Errors
 /// Those of the disk.
@@ -156,9 +156,9 @@ pub fn repair<D: Disk>(disk: &D, dir: &Path, scanned: &Scanned) -> io::Result<()
     }
     for path in &scanned.unwritten {
         disk.remove(path)?;
-        tracing::warn!(path = %path.display(), "removed the log file without a header");
+        tracing::warn!(path = %path.display(), "removed a log file without a header; nothing to do");
     }
-    // Older ones were durable before there was a newer one.
+    // Older files were durable before a newer one existed.
     if let Some(newest) = names::logs(disk, dir)?.pop() {
         disk.sync_data(&disk.open(&dir.join(newest.name))?)?;
     }
@@ -175,7 +175,7 @@ fn bytes_of<D: Disk, E>(disk: &D, dir: &Path, files: &[Named]) -> Result<u64, Sc
     Ok(bytes)
 }
 
-/// Those of `files` that have a header. Newest ones without go to `scanned.unwritten`; an older one is an error.
+/// The files that have a header. The newest ones without go to `scanned.unwritten`; an older one without is an error.
 fn written<'f, D: Disk, E>(
     disk: &D,
     dir: &Path,
@@ -189,14 +189,20 @@ fn written<'f, D: Disk, E>(
         let head =
             Records::new(FileSource::open(disk, &path).map_err(read)?).head().map_err(read)?;
         if decide::opening(head, true) != Opening::Remove {
-            break; // Good, or refused when its turn comes.
+            break; // Good, or refused when it is opened.
         }
         count = last;
         if files[last].name != names::log_name(files[last].zxid) {
-            tracing::warn!(path = %path.display(), "no log file, and not the name of one: passed over");
+            tracing::warn!(
+                path = %path.display(),
+                "skip a file that is no log: it has no header, and its name is not `log.` and a zxid"
+            );
             continue;
         }
-        tracing::warn!(path = %path.display(), "log file without a header, as a crash while it was made leaves it");
+        tracing::warn!(
+            path = %path.display(),
+            "log file without a header, as a crash leaves it: it held no transaction, nothing to do"
+        );
         scanned.unwritten.push(path);
     }
     Ok(&files[..count])
@@ -217,10 +223,10 @@ fn open<'d, D: Disk, E>(
     Err(ScanError::Header { path: path.to_owned(), magic })
 }
 
-/// Zeros in place of a record are followed by the next ones within this many bytes: a disk loses pages, not more.
+/// After zeros in place of a record, the next records come within this many bytes: a disk loses pages, not more.
 const NEXT_WITHIN: usize = 64 << 10;
 
-/// Decides what the end of a file means, and notes or refuses it.
+/// Decides what the end of a file means, and notes it or refuses the file.
 fn judge<S: Source, E>(
     mut records: Records<S>,
     stop: Stop,
@@ -231,7 +237,7 @@ fn judge<S: Source, E>(
     let kind = stop.kind;
     let read = |source| ScanError::Read { path: path.clone(), source };
     if kind == StopKind::Clean && !records.has_data_within(NEXT_WITHIN).map_err(read)? {
-        return Ok(()); // Spares the look behind, which reads the file to its end.
+        return Ok(()); // Spares the search for later records, which reads the file to its end.
     }
     let zero_sector = match kind {
         StopKind::Checksum { len, .. } | StopKind::NoEndMark { len } => {
@@ -252,9 +258,19 @@ fn judge<S: Source, E>(
     let at = RecordAt { path, at: stop.at };
     match decide::end(EndFacts { kind, newest, behind, zero_sector, whole }) {
         FileEnd::Quiet if kind == StopKind::Clean && behind == Behind::Nothing => {}
-        FileEnd::Quiet => tracing::warn!(%at, ?kind, ?behind, "log file ends in a partial record"),
+        FileEnd::Quiet => tracing::warn!(
+            %at,
+            ?kind,
+            ?behind,
+            "log file ends in a partial record, as a crash leaves it: nothing to do"
+        ),
         FileEnd::Torn => {
-            tracing::warn!(%at, ?kind, ?behind, "log file ends in a flush that was cut short; it is cut off");
+            tracing::warn!(
+                %at,
+                ?kind,
+                ?behind,
+                "log file ends in a torn flush, which is cut off: none of it was acknowledged"
+            );
             scanned.torn = Some(at);
         }
         FileEnd::Corrupt => return Err(ScanError::Corrupt { at, kind }),

@@ -30,7 +30,7 @@ pub enum Fault {
     ShortWrite(usize),
 }
 
-/// What has been asked of the disk so far.
+/// The calls of the disk so far.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Counts {
     pub syncs: u64,
@@ -49,7 +49,7 @@ pub struct SimDisk {
 #[derive(Clone, Debug)]
 pub struct Image {
     state: State,
-    /// What had been asked by then.
+    /// The calls until then.
     pub counts: Counts,
 }
 
@@ -66,7 +66,7 @@ struct State {
     inode_next: u64,
     counts: Counts,
     faults: Vec<Fault>,
-    /// Power goes when `counts.changes` gets here.
+    /// Power fails when `counts.changes` reaches this.
     cut_at: Option<u64>,
     /// The one change that fails.
     fail_at: Option<u64>,
@@ -74,7 +74,7 @@ struct State {
     sync_takes: Duration,
     /// Files that can't be read.
     spoiled: BTreeSet<u64>,
-    /// This folder is not there, and whoever makes it makes another.
+    /// This folder is missing, as if its disk were not mounted; creating it creates another folder.
     absent: Option<PathBuf>,
     keep_images: bool,
     images: Vec<Image>,
@@ -99,7 +99,7 @@ impl SimDisk {
         self.state().counts
     }
 
-    /// Makes the next call that `fault` speaks of fail.
+    /// Makes the next call of the kind in `fault` fail.
     pub fn fail_next(&self, fault: Fault) {
         self.state().faults.push(fault);
     }
@@ -109,7 +109,7 @@ impl SimDisk {
         self.state().cut_at = Some(n);
     }
 
-    /// Changes work again, and nothing was lost: it was a process that ended.
+    /// Lets changes work again, with nothing lost: as after the end of a process alone.
     pub fn restore_power(&self) {
         let mut state = self.state();
         (state.cut_at, state.fail_at) = (None, None);
@@ -126,12 +126,12 @@ impl SimDisk {
         self.state().fail_at.is_some()
     }
 
-    /// From now on, a file's sync takes this long; what it carries is safe at its end and not before.
+    /// From now on, a file's sync takes this long; its data is durable after that and not before.
     pub fn slow_down(&self, sync_takes: Duration) {
         self.state().sync_takes = sync_takes;
     }
 
-    /// An empty folder is no longer there.
+    /// Makes an empty folder disappear, as if its disk were not mounted.
     pub fn unmount(&self, dir: &Path) {
         self.state().absent = Some(dir.to_owned());
     }
@@ -143,7 +143,7 @@ impl SimDisk {
         state.spoiled.extend(inode);
     }
 
-    /// Makes one byte come back wrong, as a sector does whose bits have rotted; true if there is such a byte.
+    /// Flips a bit of one byte, as bit rot does; true if the file has such a byte.
     pub fn flip(&self, path: &Path, at: u64) -> bool {
         let mut state = self.state();
         let Some(inode) = state.live.get(path).copied() else { return false };
@@ -213,7 +213,7 @@ impl SimDisk {
 impl Image {
     /// The disk that is found after the power came back.
     ///
-    /// * `seed`: picks what of the unsynced survived. 0: none of it; 1: all of it.
+    /// * `seed`: picks which unsynced changes survive. 0: none; 1: all.
     pub fn crash(&self, seed: u64) -> SimDisk {
         let mut rng = Rng::seeded(seed);
         // Real disks lose by page more often than by sector; both are tried.
@@ -328,7 +328,7 @@ fn place(at: u64) -> (u64, usize) {
     (at / PAGE as u64, (at % PAGE as u64) as usize)
 }
 
-/// Drops what lies past `len`, zeros included: a file grown again later reads as zeros there.
+/// Drops what is after `len`, zeros included: a file extended again later reads as zeros there.
 fn cut(pages: &mut Pages, len: u64) {
     pages.split_off(&len.div_ceil(PAGE as u64));
     let (page, from) = place(len);
@@ -356,7 +356,7 @@ impl Disk for SimDisk {
     }
 
     fn create_dir(&self, dir: &Path) -> io::Result<()> {
-        // Other folders are there as soon as they are named.
+        // Other folders exist as soon as they are named.
         self.state().absent.take_if(|absent| dir.starts_with(absent));
         Ok(())
     }
@@ -483,7 +483,7 @@ mod tests {
     }
 
     #[test]
-    fn synced_survives_and_the_rest_by_seed() {
+    fn crash_keeps_synced_bytes_and_a_seeded_part_of_the_rest() {
         let disk = SimDisk::new();
         let file = disk.create(Path::new("/d/a")).unwrap();
         disk.write_at(&file, 0, &[1; 6000]).unwrap();
@@ -528,7 +528,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_and_power_cut() {
+    fn injected_faults_and_power_cuts_fail_the_next_change() {
         let disk = SimDisk::new();
         let file = disk.create(Path::new("/a")).unwrap();
         disk.fail_next(Fault::ShortWrite(2));

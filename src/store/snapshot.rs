@@ -1,4 +1,4 @@
-//! Snapshot files: their frame, writing one, telling whole ones from others.
+//! Snapshot files: their framing, the writer, and the quick check for whole files.
 //!
 //! ```text
 //! header   i32 "ZKSN"   i32 version 2   i64 dbid -1
@@ -8,7 +8,7 @@
 //! zxid     i64 zxid   seal                                   if there is one
 //! ```
 //!
-//! With the suffix .gz or .snappy all of it is packed (`store::packing`); checksums are over the unpacked bytes.
+//! With the suffix .gz or .snappy all of it is compressed (`store::packing`); checksums are over the uncompressed bytes.
 //!
 //! Source: `FileSnap`, `SnapStream`, ZooKeeper 3.9 (D-20, D-25..D-27).
 
@@ -28,7 +28,7 @@ pub const SNAPSHOT_MAGIC: i32 = 0x5a4b_534e;
 const VERSION: i32 = 2;
 const DB_ID: i64 = -1;
 pub(super) const HEADER_LEN: usize = 16;
-/// A checksum, and the string "/" behind it.
+/// A checksum, and the string "/" after it.
 pub(super) const SEAL_LEN: usize = 13;
 /// The string "/": the end of every snapshot.
 pub(super) const SEAL_PATH: [u8; 5] = [0, 0, 0, 1, b'/'];
@@ -50,7 +50,7 @@ pub enum SnapshotError {
     Place { path: PathBuf, source: io::Error },
 }
 
-/// The tree digest when a txn had been applied (D-26).
+/// The tree digest after a transaction was applied (D-26).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct DigestTrailer {
     pub zxid: i64,
@@ -67,14 +67,14 @@ pub struct Trailers {
     pub zxid: Option<i64>,
 }
 
-/// A snapshot that is in place.
+/// A snapshot under its final name.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Written {
     pub path: PathBuf,
     pub bytes: u64,
 }
 
-/// A whole snapshot on disk that does not count yet: its name is none of a snapshot.
+/// A complete snapshot on disk that does not count yet: it still has its temporary name.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Draft {
     pub zxid: Zxid,
@@ -84,7 +84,7 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// Gives it its name; durable when it returns.
+    /// Gives the snapshot its final name, durably.
     ///
     /// # Errors
     /// [`SnapshotError::Place`].
@@ -96,7 +96,7 @@ impl Draft {
         Ok(Written { path: self.path, bytes: self.bytes })
     }
 
-    /// Removes it. Errors are left to the next start, which removes it too.
+    /// Removes the file. If that fails the next start removes it.
     pub fn discard<D: Disk>(self, disk: &D) {
         remove_unfinished(disk, &self.temporary);
     }
@@ -106,7 +106,11 @@ fn remove_unfinished<D: Disk>(disk: &D, temporary: &Path) {
     if let Err(error) = disk.remove_leftover(temporary)
         && error.kind() != std::io::ErrorKind::NotFound
     {
-        tracing::warn!(path = %temporary.display(), %error, "unfinished snapshot stays");
+        tracing::warn!(
+            path = %temporary.display(),
+            %error,
+            "can't remove an unfinished snapshot: the next start will"
+        );
     }
 }
 
@@ -171,7 +175,7 @@ impl<'d, D: Disk> SnapshotWriter<'d, D> {
     /// Appends part of the body.
     ///
     /// # Errors
-    /// [`SnapshotError::Write`]; the snapshot is to be abandoned then.
+    /// [`SnapshotError::Write`]; the snapshot must be abandoned then.
     pub fn body(&mut self, bytes: &[u8]) -> Result<(), SnapshotError> {
         self.adler.write(bytes);
         self.taken += bytes.len() as u64;
@@ -196,7 +200,7 @@ impl<'d, D: Disk> SnapshotWriter<'d, D> {
         self.len() == 0
     }
 
-    /// Seals the snapshot and gives it its name; durable when it returns.
+    /// Seals the snapshot and gives it its final name, durably.
     ///
     /// # Errors
     /// [`SnapshotError`].
@@ -234,7 +238,7 @@ impl<'d, D: Disk> SnapshotWriter<'d, D> {
         Ok(Draft { zxid: self.zxid, bytes: self.at, temporary: self.temporary, path })
     }
 
-    /// Gives up and removes what was written. Errors are left to the next start, which removes it too.
+    /// Gives up and removes what was written. If that fails the next start removes it.
     pub fn abandon(self) {
         remove_unfinished(self.disk, &self.temporary);
     }
@@ -267,7 +271,7 @@ impl<'d, D: Disk> SnapshotWriter<'d, D> {
     }
 }
 
-/// Each gets a name of its own: one that is given up must not take another with it.
+/// Creates the file of a snapshot under a name of its own: abandoning one snapshot must not remove another.
 fn create_temporary<D: Disk>(
     disk: &D,
     dir: &Path,
@@ -284,12 +288,12 @@ fn create_temporary<D: Disk>(
     }
 }
 
-/// Writing to memory does not fail.
+/// Appends to `to`; writing to memory does not fail.
 fn put(to: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) {
     write(to).expect("a Vec takes all that is written to it");
 }
 
-/// A look at both ends of a file: enough to pass over what a crash left of a snapshot, no proof that it is whole.
+/// The quick check of both ends of a file: enough to skip what a crash left of a snapshot, no proof that the file is whole.
 ///
 /// # Errors
 /// Those of the disk.
@@ -342,7 +346,7 @@ mod tests {
 
     // rows: D-20 D-25 D-26 D-27
     #[test]
-    fn bytes_of_a_file() {
+    fn snapshot_file_has_javas_bytes() {
         let disk = SimDisk::new();
         let digest = DigestTrailer { zxid: 0x1f, version: 2, digest: -2 };
         let written = write(&disk, Trailers { digest: Some(digest), zxid: Some(0x20) }).unwrap();
@@ -391,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn large_parts_keep_their_place() {
+    fn parts_larger_than_the_buffer_are_written_in_order() {
         let disk = SimDisk::new();
         let mut writer =
             SnapshotWriter::create(&disk, Path::new(DIR), Zxid::ZERO, Packing::Plain).unwrap();
@@ -405,12 +409,12 @@ mod tests {
         writer.finish(Trailers::default()).unwrap();
         let bytes = content(&disk, "snapshot.0");
         assert!(bytes[16..bytes.len() - SEAL_LEN] == expected[..]);
-        assert_eq!(disk.counts().syncs, 3); // One on the way, one at the end, one of the folder.
+        assert_eq!(disk.counts().syncs, 3); // One while writing, one at the end, one of the folder.
     }
 
     // rows: D-30
     #[test]
-    fn quick_look() {
+    fn quick_check_rejects_files_without_magic_or_end() {
         let disk = SimDisk::new();
         let looks = |name: &str, bytes: &[u8]| {
             let path = Path::new(DIR).join(name);

@@ -14,16 +14,16 @@ const TRAILERS_MAX: usize = 4096;
 const DIGEST_LEN: usize = 20;
 const ZXID_LEN: usize = 8;
 
-/// What the receiver of a body made of the bytes it was given.
+/// How far the receiver of a body got with the bytes it was given.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Progress {
-    /// Bytes taken from the front: whole items only. With none, more bytes are read and all are given again.
+    /// Bytes taken from the front: whole items only. With 0, more bytes are read and all are given again.
     pub consumed: usize,
     /// The path "/" that ends the body is among them.
     pub finished: bool,
 }
 
-/// Why a snapshot could not be read. `E` is what the receiver of the body says.
+/// Why a snapshot could not be read. `E` is the error of the receiver of the body.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError<E> {
     #[error("read snapshot at {at}")]
@@ -34,14 +34,14 @@ pub enum ReadError<E> {
     Short { at: u64 },
     #[error("seal at {at}: stored checksum {stored:#x}, the bytes give {actual:#x}")]
     Seal { at: u64, stored: i64, actual: u32 },
-    #[error("decode snapshot behind {at}")]
+    #[error("decode snapshot after {at}")]
     Body { at: u64, source: E },
 }
 
-/// Streams a snapshot out of any reader; decompression goes around the reader.
+/// Streams a snapshot out of any reader, such as one that decompresses a file.
 pub struct SnapshotReader<R> {
     from: R,
-    /// Bytes read and not yet consumed are `buffer[start..end]`; what is behind them is room.
+    /// Bytes read and not yet consumed are `buffer[start..end]`; the rest of the buffer is free.
     buffer: Vec<u8>,
     start: usize,
     end: usize,
@@ -65,11 +65,11 @@ impl<R: Read> SnapshotReader<R> {
     ///
     /// * `body`: see [`Progress`]. Called with 1 MiB or more while the file has it; only with less at its end.
     ///
-    /// Trailers are told apart by their lengths, not by settings as in Java, whose server takes a zxid trailer for a
-    /// digest when the file was written with the digest off. They may be missing or cut (D-28).
+    /// Trailers are distinguished by their lengths, not by settings as in Java, whose server takes a zxid trailer for a
+    /// digest when the file was written with the digest off. They may be missing or truncated (D-28).
     ///
     /// # Errors
-    /// [`ReadError`]; what `body` was given by then is to be thrown away.
+    /// [`ReadError`]; what `body` was given by then must be discarded.
     pub fn read<E>(
         &mut self,
         mut body: impl FnMut(&[u8]) -> Result<Progress, E>,
@@ -97,7 +97,7 @@ impl<R: Read> SnapshotReader<R> {
             if progress.finished {
                 break;
             }
-            // An item larger than what is there: twice as much, so that it is not looked at again for each chunk.
+            // An item is larger than the buffered bytes: reads twice as many, so that it is not tried again for each chunk.
             let wanted = if progress.consumed == 0 { 2 * left.max(CHUNK / 2) } else { CHUNK };
             if !self.fill(wanted)? && self.end - self.start == left && progress.consumed == 0 {
                 return Err(ReadError::Short { at: self.len() });
@@ -175,11 +175,15 @@ impl<R: Read> SnapshotReader<R> {
                 Ok(0) => self.ended = true,
                 Ok(read) => self.end += read,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // A packed file that is cut: it has no more bytes to give.
+                // A compressed file that is truncated: it has no more bytes to give.
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => self.ended = true,
                 Err(error) if self.sealed => {
-                    // The state is whole; what is behind it may be missing anyway.
-                    tracing::warn!(at, %error, "the end of a snapshot can't be read");
+                    // The state is whole; the trailers after it may be missing anyway.
+                    tracing::warn!(
+                        at,
+                        %error,
+                        "can't read the trailers of a snapshot: it is loaded without them"
+                    );
                     self.ended = true;
                 }
                 Err(source) => return Err(ReadError::Io { at, source }),
@@ -190,7 +194,7 @@ impl<R: Read> SnapshotReader<R> {
 }
 
 struct FoundDigest {
-    /// `None` for a digest of an older version, which nothing here can compare with.
+    /// `None` for a digest of an older version, which this server can't compute.
     trailer: Option<DigestTrailer>,
     /// Bytes it takes, its seal not counted.
     len: usize,
@@ -262,7 +266,7 @@ mod tests {
 
     // rows: D-25 D-26 D-27 D-28
     #[test]
-    fn trailers_by_their_length() {
+    fn trailers_are_distinguished_by_their_lengths() {
         let trailers = |trailers: &[&[u8]]| read(&file(&[b"a", b"bc"], trailers)).unwrap().1;
         let digest = Some(DigestTrailer { zxid: 0x1f, version: 2, digest: 7 });
         assert_eq!(trailers(&[]), Trailers::default());
@@ -277,7 +281,7 @@ mod tests {
 
     // rows: D-28
     #[test]
-    fn cut_trailers_are_as_none() {
+    fn truncated_trailers_are_ignored() {
         let whole = file(&[b"a"], &[]).len();
         let bytes = file(&[b"a"], &[DIGEST]);
         for len in whole..bytes.len() {
@@ -290,7 +294,7 @@ mod tests {
 
     // rows: D-25 D-31
     #[test]
-    fn every_damaged_byte_is_seen() {
+    fn every_damaged_byte_is_detected() {
         let bytes = file(&[b"abc", b"def"], &[DIGEST, ZXID]);
         for at in 0..bytes.len() {
             if (4..16).contains(&at) {
@@ -298,7 +302,7 @@ mod tests {
             }
             let mut damaged = bytes.clone();
             damaged[at] ^= 0x10;
-            // Damage to a trailer's own numbers may make it look cut; then it is as none.
+            // Damage to a trailer's own numbers may make it look truncated; then it is ignored.
             if let Ok((_, trailers)) = read(&damaged) {
                 assert!(trailers.digest.is_none() && at >= bytes.len() - 54, "byte {at}");
             }
@@ -314,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn items_across_chunks_and_larger_than_many() {
+    fn items_across_chunks_and_larger_than_many_are_read() {
         let mut items = vec![vec![1; 1000]; 3000];
         items.push(vec![2; 5 * CHUNK + 3]);
         items.push(vec![3; 10]);

@@ -1,4 +1,4 @@
-//! What a server starts with: its state restored from disk, or, for a member whose data is damaged, nothing that counts.
+//! How a server gets its state when it starts: from disk, or, if it is a member whose data is damaged, from its next leader.
 
 use std::error::Error;
 use std::io;
@@ -13,11 +13,11 @@ use super::quarantine::{self, Rescue, Trouble};
 use super::recover::{RecoverError, RecoverOptions, Recovered, Restore, recover};
 use crate::model::chain;
 
-/// What a start found.
+/// The outcome of [`restore`].
 #[derive(Debug)]
 pub struct Found {
     pub recovered: Recovered,
-    /// The data could not be used and was quarantined now: this member knows nothing until a leader has sent its tree.
+    /// The data could not be used and is quarantined: this member has no history that counts until a leader has sent its tree.
     pub was_quarantined: bool,
 }
 
@@ -26,17 +26,17 @@ pub struct Found {
 pub enum StartError<E: Error + 'static> {
     #[error(transparent)]
     Recover(#[from] Box<RecoverError<E>>),
-    #[error("read the epochs promised to")]
+    #[error("read the epoch files")]
     Epoch(#[source] EpochError),
     /// A standalone server whose data was quarantined while it was a member.
-    #[error("the data was quarantined as damaged, and {} is still there", mark.display())]
+    #[error("the data was quarantined as damaged: restore it, then remove {}", mark.display())]
     Unsure { mark: PathBuf },
     #[error("{what}")]
     Disk { what: &'static str, source: io::Error },
 }
 
-/// Restores what the disk holds. A member whose data is damaged, and whose promises are known, quarantines it and knows
-/// nothing.
+/// Restores the state that the disk holds. A member whose data is damaged, and whose promised epochs are known, quarantines
+/// the data and starts without any.
 ///
 /// * `clock`: any monotonic time.
 ///
@@ -85,17 +85,17 @@ where
     let why = match error {
         Some(error) if !may_quarantine => return Err(error),
         Some(error) => chain(&error),
-        None => "no leader has sent its tree since".to_owned(),
+        None => "quarantined earlier, and no leader has sent its tree since".to_owned(),
     };
     let files = quarantine::rename_as_damaged(disk, folders)
         .map_err(|error| failed("quarantine damaged data")(io::Error::other(error)))?;
     let shown: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
     tracing::error!(
-        why,
+        error = why,
         files = shown.join(" "),
-        "this server's data can't be used and was put aside: it votes for no server and its acknowledgements don't count until a leader \
-         has sent its tree; without a majority of other members give the files their names back, mend them, and remove {}; until then a \
-         Java server must not be started here",
+        "this server's data can't be used and was quarantined: the server votes for no server and its acknowledgements don't count until \
+         a leader has sent its tree; without a majority of other members, restore and rename the files and remove {}; until then, do not \
+         start a Java server on this directory",
         quarantine::mark(folders).display()
     );
     let nothing = RecoverOptions { autocreate: false, ..wanted };

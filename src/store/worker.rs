@@ -1,7 +1,7 @@
-//! What the log thread does: a batch of commands in, events out, one fsync per batch.
+//! The work of the log thread: a batch of commands in, events out, one fsync per batch.
 //!
 //! Commands take effect in the order they were sent, truncation included, and events come in that order. So a
-//! `Flushed` of before a truncation can never be taken for one of after it.
+//! `Flushed` from before a truncation can never be taken for one from after it.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -17,7 +17,7 @@ use super::quarantine;
 use super::snapshot::{Draft, SnapshotError};
 use crate::model::{Epoch, Zxid};
 
-/// What the log thread can be asked to do.
+/// A command to the log thread.
 #[derive(Clone, Debug)]
 pub enum Command {
     /// `entry`: TxnHeader, txn, digest as they are logged and proposed (D-42).
@@ -27,16 +27,16 @@ pub enum Command {
     },
     /// The next record opens a new file.
     Roll,
-    /// Cut off everything greater.
+    /// Truncate the log after `to`.
     ///
-    /// * `replaced`: another server's tree comes next and takes the place of all: what can't be cut is no matter.
+    /// * `replaced`: a leader's tree comes next and replaces everything, so it does not matter whether recovery would reach `to`.
     Truncate {
         to: Zxid,
         replaced: bool,
     },
-    /// Give a snapshot its name.
+    /// Give a snapshot its final name.
     ///
-    /// * `replaces`: it is another server's tree; a start must prefer it to any of this server's own.
+    /// * `replaces`: the snapshot is a leader's tree; a start must prefer it to any of this server's own.
     Place {
         draft: Draft,
         replaces: bool,
@@ -47,14 +47,14 @@ pub enum Command {
     },
 }
 
-/// What the log thread reports.
+/// A report of the log thread.
 #[derive(Debug)]
 pub enum Event {
     Flushed(FlushReport),
     Truncated {
         to: Zxid,
     },
-    /// A start would not have ended where the cut was wanted. Nothing was changed: the log ends at `last`.
+    /// Recovery would not have ended at the zxid of the command. Nothing was changed: the log ends at `last`.
     CannotTruncate {
         last: Zxid,
     },
@@ -67,7 +67,7 @@ pub enum Event {
         file: EpochFile,
         epoch: Epoch,
     },
-    /// The disk failed. Last event: every later command is dropped.
+    /// The disk failed. This is the last event: every later command is discarded.
     Failed(WorkerError),
 }
 
@@ -81,11 +81,11 @@ pub struct FlushReport {
     pub file_len: u64,
     /// How long the log thread was busy with the records before the sync.
     pub write_took: Duration,
-    /// How long the sync took; `None` when it was left out, as `forceSync=no` wants.
+    /// How long the sync took; `None` with `forceSync=no`, where there is none.
     pub sync_took: Option<Duration>,
-    /// What came next had to wait for it: no more fitted into one flush.
+    /// The flush was full: the next record had to wait for it.
     pub full: bool,
-    /// It took longer than the threshold, and was warned about.
+    /// The sync took longer than the threshold, and a warning was logged.
     pub slow: bool,
 }
 
@@ -97,21 +97,21 @@ pub enum WorkerError {
     Epoch(#[from] EpochError),
     #[error(transparent)]
     Snapshot(#[from] SnapshotError),
-    #[error("take back snapshots")]
+    #[error("remove snapshots that are no longer valid")]
     Purge(#[from] PurgeError),
-    #[error("remove the mark that the data does not count")]
+    #[error("remove the mark of quarantined data")]
     Mark(#[source] std::io::Error),
 }
 
-/// What the log thread does, without the thread.
+/// The log thread without the thread.
 pub struct Worker<D: Disk, C> {
     log: Log<D>,
     disk: D,
-    /// Of epochs and snapshots.
+    /// The folder of epoch files and snapshots.
     data_dir: PathBuf,
     slow_after: Duration,
     clock: C,
-    /// When the first record was appended that is not flushed.
+    /// When the first record that is not flushed yet was appended.
     began: Option<Duration>,
     failed: bool,
 }
@@ -125,7 +125,7 @@ impl<D: Disk + Clone, C: FnMut() -> Duration> Worker<D, C> {
         Self { log, disk, data_dir, slow_after, clock, began: None, failed: false }
     }
 
-    /// Does a batch of commands and reports; leaves `batch` empty.
+    /// Runs a batch of commands and reports what became of them; leaves `batch` empty.
     ///
     /// Appends are flushed together: at the end of the batch, before a command of another kind, and whenever
     /// [`super::decide::FLUSH_MAX`] bytes have gathered.
@@ -159,7 +159,7 @@ impl<D: Disk + Clone, C: FnMut() -> Duration> Worker<D, C> {
         !self.failed && self.log.wants_ahead()
     }
 
-    /// To be called when nothing waits: see [`Log::prepare_ahead`].
+    /// To be called when no command waits: see [`Log::prepare_ahead`].
     pub fn prepare_ahead(&mut self, report: &mut impl FnMut(Event)) {
         if !self.failed {
             let done = self.log.prepare_ahead().map_err(WorkerError::from);
@@ -212,10 +212,10 @@ impl<D: Disk + Clone, C: FnMut() -> Duration> Worker<D, C> {
         Ok(())
     }
 
-    /// Takes back everything greater than `to`, log before snapshots: [`Log::truncate`] says why.
+    /// Removes everything greater than `to`, from the log before the snapshots: [`Log::truncate`] says why.
     ///
-    /// Snapshots stay while another server's tree is awaited: of what this server held nothing may be lost before that is
-    /// durable, for it may have acknowledged it.
+    /// Snapshots stay while a leader's tree is awaited: this server may have acknowledged what they hold, so nothing of it may
+    /// be lost before that tree is durable.
     fn truncate(&mut self, to: Zxid, replaced: bool) -> Result<Event, WorkerError> {
         if !replaced && !cut::reaches(&self.disk, &self.data_dir, self.log.dir(), to) {
             return Ok(Event::CannotTruncate { last: self.log.last().unwrap_or(Zxid::ZERO) });
@@ -227,7 +227,7 @@ impl<D: Disk + Clone, C: FnMut() -> Duration> Worker<D, C> {
         Ok(Event::Truncated { to })
     }
 
-    /// * `full`: another record waits, and no more fit into this flush.
+    /// * `full`: another record waits, because no more fit into this flush.
     fn flush(&mut self, full: bool, report: &mut impl FnMut(Event)) -> Result<(), WorkerError> {
         self.log.write()?;
         let written = (self.clock)();
@@ -241,7 +241,7 @@ impl<D: Disk + Clone, C: FnMut() -> Duration> Worker<D, C> {
             tracing::warn!(
                 took_ms,
                 file_len,
-                "fsync of the log is slow, and every write waits for it"
+                "fsync of the log is slow and delays every write: look for other load on its disk"
             );
         }
         report(Event::Flushed(FlushReport {

@@ -27,12 +27,12 @@ pub(super) struct Acls {
     entries: Vec<Option<Entry>>,
     by_bytes: HashTable<u32>,
     free: Vec<u32>,
-    /// Without users, but perhaps still named by the effects of the transaction being applied.
+    /// Lists without users, which the effects of the transaction being applied may still name.
     unused: Vec<u32>,
     hash: foldhash::fast::FixedState,
 }
 
-/// Reads a jute vector of access entries into owned ones. A null list is none.
+/// Reads a jute vector of access entries into owned ones. A null list is an empty one.
 ///
 /// # Errors
 /// When the bytes are no such vector.
@@ -127,7 +127,7 @@ impl Acls {
         }
     }
 
-    /// Forgets the lists that nobody uses.
+    /// Removes the lists without users.
     pub fn sweep(&mut self) {
         while let Some(at) = self.unused.pop() {
             if self.entries[at as usize].as_ref().is_none_or(|entry| entry.users > 0) {
@@ -180,7 +180,7 @@ mod tests {
         let again = acls.acquire(&bytes).unwrap();
         acls.sweep();
         assert_eq!((acls.bytes(again), acls.iter().count()), (&bytes[..], 1));
-        // Listed twice, once for each time that nobody used it.
+        // Listed as unused twice, once for each time that its last user went.
         acls.release(again);
         let last = acls.acquire(&bytes).unwrap();
         acls.release(last);
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_are_shared_and_forgotten() {
+    fn lists_are_shared_and_removed_after_their_last_user() {
         let mut acls = Acls::new(1);
         let bytes = encode(&[Acl { perms: 1, who: Identity::new("world", "anyone") }]);
         let (a, b) = (acls.acquire(&bytes).unwrap(), acls.acquire(&bytes).unwrap());

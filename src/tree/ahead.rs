@@ -1,4 +1,4 @@
-//! Looking many paths up at once.
+//! Looks up many paths at once.
 //!
 //! With a million znodes a look-up waits for memory three times: for the index, for the znode, for its bytes, and each
 //! wait has to end before the next can begin. Of many look-ups all first waits can be under way together, then all
@@ -13,8 +13,8 @@ use std::hint::black_box;
 pub const AHEAD_MAX: usize = 16;
 
 impl Tree {
-    /// Brings what looking these paths up will touch closer, and says which znode each is likely to be:
-    /// [`Tree::find_likely`] makes sure. [`NO_NODE`] where there seems to be none.
+    /// Brings into the cache what looking up these paths will touch, and returns the likely znode of each, which
+    /// [`Tree::find_likely`] verifies; [`NO_NODE`] where there seems to be none.
     pub fn look_ahead(&self, paths: &[&[u8]; AHEAD_MAX], count: usize) -> [NodeId; AHEAD_MAX] {
         let mut hashes = [0; AHEAD_MAX];
         for (hash, path) in hashes.iter_mut().zip(paths).take(count) {
@@ -39,7 +39,7 @@ impl Tree {
         ids
     }
 
-    /// [`Tree::find`] for a path that [`Tree::look_ahead`] has seen, or not: then `likely` is [`NO_NODE`].
+    /// [`Tree::find`] with what [`Tree::look_ahead`] returned for the path; [`NO_NODE`] if it was not looked up ahead.
     pub fn find_likely(&self, path: &str, likely: NodeId) -> Option<NodeId> {
         if likely != NO_NODE && self.path_bytes(self.nodes.get(likely)) == key(path) {
             return Some(likely);

@@ -13,7 +13,7 @@ use jute::data::Stat;
 use jute::txn::TxnHeader;
 use std::borrow::Cow;
 
-/// One change that watchers may want to hear of. Access lists are as they were at that moment.
+/// One change that may fire watches. Access lists are as they were at that moment.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change<'a> {
     Created { path: Cow<'a, str>, acl: AclId, parent_acl: AclId, data_len: usize },
@@ -24,7 +24,7 @@ pub enum Change<'a> {
 /// What one transaction changed, in order. Its access lists can be read until the next transaction.
 pub type Effects<'a> = Vec<Change<'a>>;
 
-/// What the one who asked is told.
+/// The result of a transaction, for the client whose request it is.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Applied<'a> {
     /// Type of the (sub-)transaction; `op::ERROR` for a refusal.
@@ -32,7 +32,7 @@ pub struct Applied<'a> {
     pub code: Code,
     pub path: Option<Cow<'a, str>>,
     pub stat: Option<Stat>,
-    /// Of a multi: its parts.
+    /// The results of the parts of a multi.
     pub parts: Vec<Applied<'a>>,
 }
 
@@ -124,7 +124,7 @@ impl Tree {
                 for path in paths.iter().flat_map(jute::Vector::iter).flatten() {
                     self.delete_ephemeral(header.zxid, path, effects);
                 }
-                // What the list lacks: logged by a server that writes none, or created between the lines.
+                // Ephemerals that the list lacks: its server lists none, or they were created after the list was made.
                 for path in self.ephemerals_of(header.client_id) {
                     self.delete_ephemeral(header.zxid, Cow::Owned(path), effects);
                 }
@@ -143,7 +143,7 @@ impl Tree {
         parts: &jute::Vector<'a, jute::txn::Txn<'a>>,
         effects: &mut Effects<'a>,
     ) -> Applied<'a> {
-        // One refused part and none is applied; those before it read as done, those after as skipped (P-64).
+        // If one part was refused none is applied; those before it are answered as done, those after as skipped (P-64).
         let failed = parts.iter().any(|part| part.kind == op::ERROR);
         let mut whole = Applied::new(header.kind, Ok(None), None);
         let mut past_failure = false;
@@ -183,7 +183,7 @@ impl Tree {
         create: &Create<'a>,
         effects: &mut Effects<'a>,
     ) -> Result<Stat, Code> {
-        // Java logs such a one and dies of it, there and at each start after; here its log loads (P-39).
+        // Java logs such a create and exits on it, then and at every later start; here such a log loads (P-39).
         if matches!(create.kind, CreateKind::Ttl(ttl_ms) if !(1..=TTL_MAX_MS).contains(&ttl_ms)) {
             return Err(Code::BAD_ARGUMENTS);
         }
@@ -223,7 +223,7 @@ impl Tree {
         effects: &mut Effects<'a>,
     ) -> Result<(), Code> {
         let parent = path::parent(&path).and_then(|path| self.find(path)).ok_or(Code::NO_NODE)?;
-        // Raised even when the child is gone already: its going is what the parent must show (D-63).
+        // Raised even when the child does not exist any more: the parent must show the deletion (D-63).
         self.change(parent, |node| node.pzxid = node.pzxid.max(zxid));
         let id = self.find(&path).filter(|&id| id != parent).ok_or(Code::NO_NODE)?;
         let (acl, parent_acl) = (self.znode(id).acl(), self.znode(parent).acl());
@@ -254,7 +254,7 @@ impl Tree {
     }
 
     fn delete_ephemeral<'a>(&mut self, zxid: i64, path: Cow<'a, str>, effects: &mut Effects<'a>) {
-        // One that is gone already was deleted by a transaction before this one.
+        // A znode that does not exist any more was deleted by a transaction before this one.
         let _gone = self.apply_delete(zxid, path, effects);
     }
 

@@ -1,7 +1,7 @@
 //! Bytes of znodes, packed by size so that the allocator's header and slack cost nothing per znode.
 //!
-//! A class holds all blobs of one size, rounded up to [`STEP`]. Its memory comes in chunks that the kernel hands out
-//! page by page as they are touched; a freed place is used again by the next blob of its class.
+//! A class holds all blobs of one size, rounded up to [`STEP`]. Its memory comes in chunks that the kernel provides
+//! page by page as they are touched; a freed place is reused by the next blob of its class.
 
 /// Sizes are rounded up to this many bytes.
 const STEP: usize = 8;
@@ -16,7 +16,7 @@ const NONE: u32 = u32::MAX;
 pub(super) struct BlobId(u32);
 
 impl BlobId {
-    /// Of no blob: marks a place in the arena that holds no znode.
+    /// No blob: marks a place in the arena that holds no znode.
     pub const NONE: Self = Self(NONE);
 }
 
@@ -128,7 +128,7 @@ impl Blobs {
         }
     }
 
-    /// Gives the blob's place back.
+    /// Frees the blob's place.
     pub fn free(&mut self, id: BlobId, len: usize) {
         self.bytes -= len.next_multiple_of(STEP);
         if len <= PACKED_MAX {

@@ -1,4 +1,4 @@
-//! Every change of a znode: it keeps the digest, the counts, the index and the freezes under way in step.
+//! The changes of znodes: each keeps the digest, the counts, the index and the freezes under way consistent.
 
 use super::blob::Blobs;
 use super::digest::{self, StatPart};
@@ -54,7 +54,7 @@ impl Tree {
         self.place_counted(parent, name, digest, data, acl, stat)
     }
 
-    /// The same when the znode's digest is known, 0 when digests are off.
+    /// Like [`Self::place`], when the znode's digest is known; 0 when digests are off.
     pub(super) fn place_counted(
         &mut self,
         parent: NodeId,
@@ -87,7 +87,7 @@ impl Tree {
         self.data_size += (path::utf16_len(path) + data.map_or(0, <[u8]>::len)) as u64;
         let id = self.nodes.insert(node);
         for freeze in &self.freezes {
-            freeze.skip(id); // Younger than the frozen tree.
+            freeze.skip(id); // Newer than the frozen tree.
         }
         if parent == NO_NODE {
             self.root = id;
@@ -106,7 +106,7 @@ impl Tree {
         matches!(self.options.owner(owner), Owner::Session(_))
     }
 
-    /// Takes a znode without children out of the tree. Its access list can be read until the next sweep.
+    /// Removes a znode without children from the tree. Its access list can be read until the next sweep.
     pub(super) fn remove(&mut self, id: NodeId) {
         self.save_for_freeze(id);
         let node = *self.nodes.get(id);
@@ -151,7 +151,7 @@ impl Tree {
         self.nodes.get_mut(node.parent).children -= 1;
     }
 
-    /// Replaces a znode's data, and changes fields with it: in one go, because each change costs two digests.
+    /// Replaces a znode's data and changes its fields, in one step because each change computes two digests.
     pub(super) fn set_data(
         &mut self,
         id: NodeId,

@@ -1,28 +1,28 @@
-//! Counting what is below a znode, without holding the lock for long (P-60c).
+//! Counts the znodes below a znode, without holding the lock for long (P-60c).
 
 use super::{NO_NODE, NodeId, Tree};
 
 /// Znodes looked at under one hold of the lock: well below a millisecond's worth.
 const LOOKS_MAX: u32 = 4096;
 
-/// A count that takes several holds. Like Java's, it may or may not see what changes meanwhile.
+/// A count that takes the lock several times. Like Java's, it may or may not see what changes meanwhile.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Count {
-    /// The place to go on from.
+    /// The place from which the count continues.
     next: NodeId,
     found: u32,
 }
 
 impl Tree {
-    /// The number of all znodes below `path`, whose znode is `id`. `None`: `count` holds what there is so far; drop the
-    /// lock and come again. `count` is `None` at first.
+    /// The number of all znodes below `path`, whose znode is `id`. `None`: `count` holds the number so far; release the
+    /// lock and call again. `count` is `None` at first.
     ///
-    /// A small subtree is walked. A large one is not, because a walk cannot be put down and taken up again while znodes
-    /// come and go; instead all znodes are looked through, as Java always does.
+    /// A small subtree is walked. A large one is not, because a walk cannot be interrupted and continued while znodes
+    /// are created and deleted; instead all znodes are scanned, as Java always does.
     pub fn count_below(&self, id: NodeId, path: &str, count: &mut Option<Count>) -> Option<u32> {
         match path {
             "/" => return Some(self.nodes.len() as u32 - 1),
-            // Java has the root under two names, and to the empty one the other is below it.
+            // Java has the root under two names, and for the empty one the other counts as below it.
             "" => return Some(self.nodes.len() as u32),
             _ => {}
         }

@@ -19,7 +19,7 @@ use bytes::Bytes;
 use foldhash::fast::FixedState;
 use std::collections::BTreeMap;
 
-/// So many ephemeral znodes, with paths of so many bytes, are put in order under the tree's lock.
+/// At most so many ephemeral znodes, with paths of at most so many bytes, are sorted under the tree's lock.
 const SORTED_MAX: usize = 1024;
 const SORTED_BYTES_MAX: usize = 64 * 1024;
 
@@ -65,7 +65,7 @@ impl Tree {
         tree
     }
 
-    /// Without any znode: what a snapshot is loaded into.
+    /// A tree without any znode, into which a snapshot is loaded.
     pub(super) fn empty(options: Options) -> Self {
         Self {
             nodes: Arena::new(),
@@ -101,7 +101,7 @@ impl Tree {
         self.place(parent, name, Some(b""), acl, &stat);
     }
 
-    /// Writes down in `/zookeeper/config` who the members are: no transaction, and every server does it for itself.
+    /// Writes the configuration into `/zookeeper/config`: this is no transaction, and every server does it for itself.
     ///
     /// * `version`: of the configuration, which is a zxid.
     ///
@@ -118,7 +118,7 @@ impl Tree {
         self.znode(self.find("/zookeeper/config")?).data().bytes()
     }
 
-    /// What it held before the last reconfiguration that was applied here; `None`: none was.
+    /// What `/zookeeper/config` held before the last reconfiguration that was applied here; `None`: none was.
     pub fn config_before(&self) -> Option<&[u8]> {
         self.config_before.as_deref()
     }
@@ -150,7 +150,7 @@ impl Tree {
         self.nodes.len() + 1
     }
 
-    /// As if none had been kept: some were of a tree that was not yet what its zxid said.
+    /// Forgets the kept digests, if some were computed on a fuzzy tree, which was not yet that of its zxid.
     pub fn forget_digests(&mut self) {
         self.digests = Digests::default();
     }
@@ -165,8 +165,8 @@ impl Tree {
         self.data_size
     }
 
-    /// The same as Java counts it. There the root stands in the table twice, as `` and as `/`: both count when a snapshot
-    /// is loaded, and what is set on it later counts once.
+    /// [`Self::data_size`] as Java counts it. There the root is in the table twice, as `` and as `/`: both count when a
+    /// snapshot is loaded, and data that is set on the root later counts once.
     pub const fn approximate_data_size(&self) -> u64 {
         self.data_size + self.root_alias_size
     }
@@ -187,13 +187,13 @@ impl Tree {
         paths
     }
 
-    /// Paths of a session's ephemeral znodes, in no order that means anything.
+    /// Paths of a session's ephemeral znodes, in no particular order.
     fn ephemeral_paths(&self, session: i64) -> impl Iterator<Item = &str> {
         self.owners.nodes(session).map(|id| self.path(id))
     }
 
-    /// A session's ephemeral znodes, a copy that can be gone through in several holds of the tree's lock, with
-    /// [`Self::ephemeral_path`]. Few are in the order of their paths, many in none, as Java's are.
+    /// A copy of the ids of a session's ephemeral znodes, which can be walked in several holds of the tree's lock, with
+    /// [`Self::ephemeral_path`]. Few are sorted by path; many are in no order, as in Java.
     pub fn ephemeral_ids(&self, session: i64) -> Vec<NodeId> {
         let mut ids: Vec<NodeId> = self.owners.nodes(session).collect();
         let len = |&id: &NodeId| self.nodes.get(id).path_len as usize;
@@ -214,7 +214,7 @@ impl Tree {
         self.owners.iter().map(|(owner, _)| owner).filter(|&o| self.is_ephemeral(o)).collect()
     }
 
-    /// Owners that are no living session although they look like one: what Java sweeps at start (D-67).
+    /// Owners that look like a session but are no living one: Java removes their znodes at start (D-67).
     pub fn orphan_sessions(&self) -> Vec<i64> {
         let is_orphan = |owner: i64| {
             matches!(self.options.owner(owner), Owner::Session(_))
@@ -240,12 +240,12 @@ impl Tree {
         self.find_bytes(key(path), hash)
     }
 
-    /// The same for a path as it is stored.
+    /// Finds a path in its stored form.
     pub(super) fn find_bytes(&self, path: &[u8], hash: u64) -> Option<NodeId> {
         self.index.find(hash, |id| self.path_bytes(self.nodes.get(id)) == path)
     }
 
-    /// What a new znode's digest goes on from.
+    /// The CRC from which the digest of a new znode continues.
     pub(super) fn start_crc(&self, path: &str, data: Option<&[u8]>) -> u32 {
         if self.options.digest { digest::start(path.as_bytes(), data) } else { 0 }
     }

@@ -1,11 +1,11 @@
-//! Digests of the past, for the word `hash`: by them operators compare servers.
+//! Digests at earlier zxids, for the four-letter word `hash`: operators compare servers by them.
 
 use crate::model::Zxid;
 use std::collections::VecDeque;
 
-/// Every so many transactions one is kept...
+/// Digests are kept at the multiples of this zxid.
 const EVERY: i64 = 128;
-/// ...and so many in all.
+/// The most digests that are kept.
 const KEPT_MAX: usize = 1024;
 
 /// The tree's digest at zxids that are multiples of 128: the last 1024 of them.
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_128th_is_kept_and_the_oldest_goes() {
+    fn every_128th_digest_is_kept_and_the_oldest_is_dropped() {
         let mut digests = Digests::default();
         for raw in 1..=128 * 1025 {
             digests.note(Zxid::from_wire(raw).unwrap(), raw as u64 * 10);

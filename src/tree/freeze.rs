@@ -1,12 +1,12 @@
 //! The tree of one zxid, written out while transactions go on: for a snapshot, or for a learner.
 //!
-//! The tree is scanned in pieces under the shared lock. A znode that is about to change or to go and has not been
-//! scanned yet is saved first, as it was; one that is younger is skipped. So the stream is exactly the tree at the
-//! zxid it began at, where Java's is fuzzy and leans on replay to mend it (the ZOOKEEPER-3144 family).
+//! The tree is scanned in pieces under the shared lock. A znode that is about to change or to be removed and has not been
+//! scanned yet is saved first, as it was; a newer znode is skipped. So the stream is exactly the tree at the zxid at
+//! which it began, where Java's is fuzzy and relies on replay to correct it (the ZOOKEEPER-3144 family).
 //!
-//! Freezes know nothing of each other, so that a snapshot never waits for a learner's connection.
+//! Freezes are independent of each other, so that a snapshot never waits for a learner's connection.
 //!
-//! The stream is what stands in a snapshot file between its header and its seal (D-21..D-23): sessions, access lists,
+//! The stream is what a snapshot file has between its header and its seal (D-21..D-23): sessions, access lists,
 //! znodes with parents before children, and the path `/`.
 
 use super::node::{NULL_DATA, Node};
@@ -18,24 +18,24 @@ use crate::model::Zxid;
 use crate::model::sync::Mutex;
 use jute::{Encode, put_buffer, put_i32, put_i64};
 
-/// Places scanned in one go, so that the lock is held for well below a millisecond.
+/// Places scanned at once, so that the lock is held for well below a millisecond.
 const SCAN_MAX: u32 = 4096;
 /// A piece ends with the znode that reaches so many bytes.
 const PIECE_BYTES: usize = 1 << 20;
 /// The capacity that a buffer for pieces keeps: most pieces fit.
 pub const PIECE_CAPACITY: usize = 2 << 20;
-/// Freezes under way at once, one of them kept for a snapshot of this server's own.
+/// Freezes under way at once, one of them reserved for a snapshot of this server's own.
 const FREEZES_MAX: usize = 32;
-/// Bytes saved for a learner in no configuration; above it the learner's tree is given up.
+/// Limit on the bytes saved for a learner that is in no configuration; above it that learner's freeze is given up.
 const STRANGER_SAVED_MAX: u64 = 64 << 20;
 
-/// What a freeze is of.
+/// The frozen tree: its zxid and its digest.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Frozen {
     pub zxid: Zxid,
     /// Of the tree at `zxid`; `None` when digests are off.
     pub digest: Option<u64>,
-    /// Which freeze of this server's trees.
+    /// Number of the freeze, counted over all trees of this server.
     pub number: u64,
 }
 
@@ -92,12 +92,12 @@ impl Tree {
         self.freeze_of(frozen).is_some_and(|freeze| !freeze.progress.lock().is_given_up)
     }
 
-    /// Takes the place of `old`: what is frozen here is never taken for what was frozen there.
+    /// Replaces `old`, and continues its numbers: a freeze of this tree is never taken for one of the old tree.
     pub fn succeed(&mut self, old: &Self) {
         self.freezes_begun = self.freezes_begun.max(old.freezes_begun);
     }
 
-    /// Appends the next piece of the stream; `true` once the last one has been given.
+    /// Appends the next piece of the stream; `true` after the last one.
     pub fn freeze_piece(&self, frozen: Frozen, to: &mut Vec<u8>) -> bool {
         let Some(freeze) = self.freeze_of(frozen) else { return true };
         let mut progress = freeze.progress.lock();

@@ -1,6 +1,6 @@
-//! Which znode has which path.
+//! The index of znodes by path.
 //!
-//! The table is split into parts, so that growing one of them never holds writers up for long, and keeps half of each
+//! The table is split into parts, so that growing one of them never blocks writes for long, and keeps half of each
 //! hash, so that growing reads no paths.
 
 use super::node::NodeId;
@@ -20,7 +20,7 @@ struct Entry {
 }
 
 impl Entry {
-    /// What the table sorts by: the half that is kept, spread over 64 bits.
+    /// The hash for the table: the half that is kept, spread over 64 bits.
     const fn spread(self) -> u64 {
         (self.hash as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15)
     }
@@ -44,7 +44,7 @@ impl Index {
         found.map(|entry| entry.id)
     }
 
-    /// A znode whose hash has the same half as is kept: most likely the one, but its path was not looked at.
+    /// A znode whose hash has the same kept half: most likely the wanted one, but its path was not compared.
     #[inline]
     pub fn likely(&self, hash: u64) -> Option<NodeId> {
         self.find(hash, |_| true)

@@ -1,4 +1,4 @@
-//! Building a tree from the stream inside a snapshot file (D-21..D-23, D-66).
+//! Builds a tree from the stream inside a snapshot file (D-21..D-23, D-66).
 //!
 //! In two halves, so that two threads can share the work: a [`Parser`] turns bytes into a [`Batch`], with all that can
 //! be computed without the tree; a [`Builder`] puts batches into a tree. [`Loader`] is both, one after the other.
@@ -29,7 +29,7 @@ pub enum LoadError {
     NoRoot,
 }
 
-/// How far a piece of the stream was understood.
+/// How far a piece of the stream was decoded.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Taken {
     /// Bytes that need not be given again.
@@ -38,14 +38,14 @@ pub struct Taken {
     pub ended: bool,
 }
 
-/// Scheme of the one entry of a list that is lost; no client can name it.
+/// Scheme of the only entry of an access list that is lost; no client can have it.
 const LOST: &str = "lost";
 const NULL_LIST: [u8; 4] = (-1i32).to_be_bytes();
 
 /// Whole items of the stream, and what is known of them without a tree.
 #[derive(Default)]
 pub struct Batch {
-    /// The items as they stand in the stream; behind them, paths that do not stand there as they are meant.
+    /// The items as in the stream; after them, the decoded paths that differ from their bytes in the stream.
     bytes: Vec<u8>,
     sessions: Vec<(i64, i32)>,
     /// Access lists: index, place of the jute vector.
@@ -87,12 +87,12 @@ impl Batch {
     }
 }
 
-/// Cuts a stream into items.
+/// Splits a stream into items.
 pub struct Parser {
     left: Left,
     hash: FixedState,
     digest: bool,
-    /// Of the znode before: the next one is usually its sibling.
+    /// The parent path of the znode before: the next znode is usually its sibling.
     parent: Vec<u8>,
 }
 
@@ -116,7 +116,7 @@ impl Parser {
     }
 
     /// Takes all whole items off the front of `bytes` and puts them into `batch`, which is empty. What is left must be
-    /// given again with more behind it.
+    /// given again with more bytes after it.
     ///
     /// # Errors
     /// [`LoadError`] when the bytes can't be a snapshot, however many more there are.
@@ -144,7 +144,7 @@ impl Parser {
         Ok(taken)
     }
 
-    /// * `end`: where the odd paths go, once all is together.
+    /// * `end`: offset in the batch from which on the paths in `odd` will be.
     fn item(
         &mut self,
         from: &mut Reader<'_>,
@@ -183,7 +183,7 @@ impl Parser {
                     let item = self.node(&path, from).map_err(fail("znode"))?;
                     let path = match path {
                         std::borrow::Cow::Borrowed(path) => behind - path.len()..behind,
-                        // Bytes that are no UTF-8 read as something else (P-08).
+                        // Bytes that are not UTF-8 are decoded to other ones (P-08).
                         std::borrow::Cow::Owned(path) => {
                             odd.extend_from_slice(path.as_bytes());
                             end + odd.len() - path.len()..end + odd.len()
@@ -253,13 +253,13 @@ impl Builder {
             let acl = acl.map_err(|source| LoadError::Decode { what: "access list", source })?;
             self.acls.insert(*index, acl);
         }
-        // One look at each place in the index first: many at a time wait for memory together, and the second is quick.
+        // Looks at each place in the index first: many such loads wait for memory together, and the second look is quick.
         let mut met = 0;
         for item in &batch.nodes {
             met += u32::from(self.tree.index.find(item.hash, |_| true).is_some());
         }
         if met > 0 {
-            tracing::debug!(met, "hashes of paths meet");
+            tracing::debug!(met, "path hashes collide");
         }
         batch.nodes.iter().try_for_each(|item| self.node(batch, item))
     }
@@ -280,7 +280,7 @@ impl Builder {
                 let parent = self.tree.find_bytes(&path[..len], hash);
                 self.parent = parent.ok_or_else(|| LoadError::Orphan { path: text() })?;
             }
-            // The root may have no sibling: what it shares its missing parent with are its children.
+            // The root is no sibling of its children, although its own parent path and theirs are both empty.
             (Some(len), None) if self.parent == NO_NODE => {
                 let hash = hash_of(&self.tree.hash, &path[..len]);
                 let parent = self.tree.find_bytes(&path[..len], hash);
@@ -299,10 +299,10 @@ impl Builder {
         Ok(())
     }
 
-    /// Stands for an access list that the snapshot's table lacks: it lets nobody in.
+    /// Adds an access list without permissions in place of one that the snapshot's table lacks.
     ///
     /// Java writes the table first and goes on changing znodes, so its snapshots name lists that only the log holds;
-    /// replay brings them back (D-62). Lists that nothing brings back were lost by a Java of before 3.9.3.
+    /// replay brings them back (D-62). Lists that replay does not bring back were lost by a Java server before 3.9.3.
     fn lost_acl(&mut self, index: i64) -> Result<AclId, LoadError> {
         let who = Identity::new(LOST, &format!("access list {index} of a snapshot"));
         let list = acls::encode(&[model::Acl { perms: 0, who }]);
@@ -345,7 +345,7 @@ impl Loader {
         Self { parser, batch: Batch::default(), builder }
     }
 
-    /// Takes all whole items off the front of `bytes`. What is left must be given again with more behind it.
+    /// Takes all whole items off the front of `bytes`. What is left must be given again with more bytes after it.
     ///
     /// # Errors
     /// [`LoadError`] when the bytes can't be a snapshot, however many more there are.

@@ -8,10 +8,10 @@
 //!    `Tree::change`, `Tree::place`, `Tree::set_data` or `Tree::remove`, which keep it so.
 //! 2. Every znode but the root has a living parent whose path is its own without the last name.
 //! 3. `apply` is total: a transaction is foreign bytes, and what cannot be done is a result, equal on every server.
-//! 4. While a freeze is on, a znode is saved before it changes or goes: the snapshot is of one zxid, not fuzzy.
+//! 4. While a freeze is on, a znode is saved before it changes or is removed: the snapshot is of one zxid, not fuzzy.
 //!
 //! # Not here
-//! Zxids are not chosen here (`request::prep`), nor is anything compared with what was predicted (`replica`).
+//! Zxids are not chosen here (`request::prep`), and digests are not compared with the predicted ones here (`replica`).
 
 mod acls;
 mod ahead;

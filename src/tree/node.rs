@@ -2,7 +2,7 @@
 
 use super::blob::BlobId;
 
-/// The path of a znode that is to be.
+/// The path of a znode to create.
 #[derive(Clone, Copy)]
 pub(super) struct NewName<'a> {
     /// As it is stored.
@@ -12,7 +12,7 @@ pub(super) struct NewName<'a> {
     pub crc: u32,
 }
 
-/// Index of a znode in the arena. Valid while the znode lives; places are used again.
+/// Index of a znode in the arena. Valid while the znode lives; places are reused.
 pub type NodeId = u32;
 /// No znode.
 pub const NO_NODE: NodeId = u32::MAX;
@@ -22,7 +22,7 @@ pub(super) const NULL_DATA: u32 = u32::MAX;
 pub const SHARED_DATA_MIN: usize = 4096;
 const CHUNK_NODES: usize = 4096;
 
-/// A znode. 96 bytes; path and data lie at `blob`. Children are a list through `next` and `prev`.
+/// A znode. 96 bytes; path and data are at `blob`. Children are a list through `next` and `prev`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Node {
     pub czxid: i64,

@@ -1,9 +1,9 @@
-//! Sessions, containers and TTLs that own znodes, and which.
+//! The owners of znodes: sessions, containers and TTLs, each with its znodes.
 
 use super::node::NodeId;
 use hashbrown::{HashMap, HashSet};
 
-/// Who owns which znodes. Znodes name their owner by index, so that the many with none pay four bytes.
+/// The owners with their znodes. A znode names its owner by index, so that the many without one pay four bytes.
 pub(super) struct Owners {
     entries: Vec<Entry>,
     by_value: HashMap<i64, u32, foldhash::fast::FixedState>,
@@ -29,12 +29,12 @@ impl Owners {
         }
     }
 
-    /// ephemeralOwner behind an index.
+    /// The ephemeralOwner that an index stands for.
     pub fn value(&self, owner: u32) -> i64 {
         self.entries[owner as usize].value
     }
 
-    /// The index of `value`, made if there is none; 0 for 0.
+    /// The index of `value`, which is added if it is missing; 0 for 0.
     pub fn intern(&mut self, value: i64) -> u32 {
         if value == 0 {
             return 0;
@@ -79,7 +79,7 @@ impl Owners {
         }
     }
 
-    /// The znodes of one owner, in no order.
+    /// The znodes of one owner, in no particular order.
     pub fn nodes(&self, value: i64) -> impl Iterator<Item = NodeId> {
         let entry = self.by_value.get(&value).map(|&at| &self.entries[at as usize]);
         entry.into_iter().flat_map(|entry| entry.nodes.iter().copied())

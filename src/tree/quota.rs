@@ -1,11 +1,11 @@
-//! Quotas: what is below a path is counted in `/zookeeper/quota<path>/zookeeper_stats`, and held against
+//! Quotas: what is below a path is counted in `/zookeeper/quota<path>/zookeeper_stats`, and compared with
 //! `/zookeeper/quota<path>/zookeeper_limits` (P-82).
 //!
-//! A path has a quota once its limits znode is made; each write below it moves the counts of the deepest such path. The
-//! counts change without a transaction and without a new version, on every server alike, and no digest covers them.
+//! A path has a quota after its limits znode is created; each write below it changes the counts of the deepest such path.
+//! The counts change without a transaction and without a new version, on every server alike, and no digest covers them.
 //!
-//! Text that is no list of numbers ends a Java server as soon as something below that path is written. Here unreadable
-//! counts are taken anew instead.
+//! Text that is not a list of numbers makes a Java server exit as soon as something below that path is written. Here
+//! unreadable counts are computed again instead.
 //!
 //! Source: `DataTree`, `Quotas`, `StatsTrack`, `PathTrie`, ZooKeeper 3.9.5.
 
@@ -27,11 +27,11 @@ const BYTES_HARD: &str = "byteHardLimit";
 struct Track(BTreeMap<String, i64>);
 
 impl Track {
-    /// `None`: not such a text. No text at all is one without numbers, but null data is not.
+    /// `None`: not such a text. Empty data is a text without numbers, but null data is not.
     fn parse(data: Option<&[u8]>) -> Option<Self> {
         let text = String::from_utf8_lossy(data?);
         let mut values = BTreeMap::new();
-        // Java's split forgets empty pieces at the end, but not at the start.
+        // Java's split drops empty pieces at the end, but not at the start.
         let text = text.trim_end_matches([',', ';']);
         if text.is_empty() {
             return Some(Self::default());
@@ -60,7 +60,7 @@ impl Track {
 }
 
 impl fmt::Display for Track {
-    /// The seemingly lost `=` makes servers before 3.7 ignore what follows.
+    /// The seemingly misplaced `=` makes servers before 3.7 ignore what follows.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{COUNT}={},{BYTES}={}", self.get(COUNT), self.get(BYTES))?;
         let mut others = self.0.iter().filter(|(name, _)| !matches!(&***name, COUNT | BYTES));
@@ -70,16 +70,16 @@ impl fmt::Display for Track {
     }
 }
 
-/// A limit that a write would pass.
+/// A limit that a write would exceed.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Exceeded {
     /// The path that has the quota.
     pub path: String,
     pub what: &'static str,
-    /// With the write.
+    /// The usage with the write.
     pub used: i64,
     pub limit: i64,
-    /// Refused, not only told.
+    /// The write is refused, not only logged.
     pub hard: bool,
 }
 
@@ -99,9 +99,9 @@ pub struct QuotaTotals {
 pub struct Unreadable;
 
 impl Tree {
-    /// Which limits above `path` a write would pass, counted without what is still pending (P-44).
+    /// The limits above `path` that a write would exceed, counted without pending writes (P-44).
     ///
-    /// * `count`: znodes it adds; `bytes`: bytes of data it adds, or takes away if negative.
+    /// * `count`: znodes that the write adds; `bytes`: bytes of data that it adds, or removes if negative.
     ///
     /// # Errors
     /// [`Unreadable`], which Java answers with -5.
@@ -139,7 +139,7 @@ impl Tree {
         Ok(exceeded.collect())
     }
 
-    /// Counts a znode that was made, `bytes` of data in it. It may be one of a quota itself.
+    /// Counts a created znode with `bytes` of data. It may be the limits or stats znode of a quota itself.
     pub(super) fn quota_of_created(&mut self, path: &str, bytes: usize) {
         if let Some(below) = path.strip_prefix(QUOTA)
             && let Some((of, name)) = below.rsplit_once('/')
@@ -175,7 +175,7 @@ impl Tree {
         self.set_data(id, Some(track.to_string().as_bytes()), |_| ());
     }
 
-    /// Writes what is below `path` into its counts, if it has such a znode.
+    /// Counts what is below `path` again and writes its stats znode, if there is one.
     fn count_anew(&mut self, path: &str) {
         let Some(id) = self.find(&format!("{QUOTA}{path}/{STATS}")) else { return };
         let (mut count, mut bytes) = (0, 0);
@@ -266,7 +266,7 @@ mod tests {
 
     // rows: P-82
     #[test]
-    fn texts_are_read_and_written_as_java_does() {
+    fn quota_texts_are_read_and_written_as_java_does() {
         let nothing = "count=-1,bytes=-1";
         for (text, expected) in [
             ("", nothing),
@@ -293,7 +293,7 @@ mod tests {
 
     // rows: M-24
     #[test]
-    fn sizes_stay_true() {
+    fn quota_totals_and_data_size_follow_every_change() {
         let mut tree = Tree::new(crate::tree::Options::default());
         let quota = "/zookeeper/quota/app";
         let (limits, stats) = (format!("{quota}/{LIMITS}"), format!("{quota}/{STATS}"));

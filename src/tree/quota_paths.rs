@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-/// Without names of white space only, which count as none.
+/// The paths, without names that are white space only: those are ignored.
 #[derive(Debug, Default)]
 pub(super) struct QuotaPaths(BTreeSet<String>);
 
@@ -58,7 +58,7 @@ mod tests {
         let above = |path| quotas.above(path);
         assert_eq!(above("/a/c").as_deref(), Some("/a"));
         assert_eq!(above("/a/b/c").as_deref(), Some("/a/b"));
-        assert_eq!(above("/x/y/z").as_deref(), Some("/x/y"), "a blank name counts as none");
+        assert_eq!(above("/x/y/z").as_deref(), Some("/x/y"), "a blank name is ignored");
         assert_eq!((above("/ab"), above("/"), above("/x")), (None, None, None));
     }
 }

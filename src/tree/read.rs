@@ -1,4 +1,4 @@
-//! Looking at znodes.
+//! Reading znodes.
 
 use super::digest::StatPart;
 use super::node::{NULL_DATA, Node};
@@ -44,7 +44,7 @@ pub struct Znode<'t> {
 }
 
 impl Tree {
-    /// A look at a living znode.
+    /// A living znode, for reading.
     pub fn znode(&self, id: NodeId) -> Znode<'_> {
         Znode { tree: self, node: self.nodes.get(id) }
     }
@@ -60,9 +60,9 @@ impl Tree {
     }
 }
 
-/// Containers and TTL znodes: the server deletes them when they are of no more use (P-74).
+/// Containers and TTL znodes, which the server deletes when they are no longer needed (P-74).
 impl Tree {
-    /// All of them, in the order of their places.
+    /// All containers and TTL znodes, ordered by id.
     pub fn transients(&self) -> Vec<NodeId> {
         let options = self.options;
         let is_transient =
@@ -73,10 +73,10 @@ impl Tree {
         ids
     }
 
-    /// Whether a znode has no children and was made to go then: a container that had some, or was left unused for
-    /// longer than `never_used_ms` (0: however long); a TTL znode that was not changed for longer than its TTL.
+    /// Whether a znode has no children and is to be deleted: a container that had children, or that was never used for
+    /// longer than `never_used_ms` (0: it is kept then); a TTL znode that was not changed for longer than its TTL.
     ///
-    /// `id` may have been given to another znode meanwhile, or to none.
+    /// `id` may belong to another znode by now, or to none.
     ///
     /// Source: `ContainerManager.getCandidates`.
     pub fn has_outlived(&self, id: NodeId, wall_ms: i64, never_used_ms: u64) -> bool {
@@ -153,7 +153,7 @@ impl<'t> Znode<'t> {
         }
     }
 
-    /// Names of the children, in no order that means anything.
+    /// Names of the children, in no particular order.
     pub fn child_names(self) -> impl Iterator<Item = &'t str> {
         let tree = self.tree;
         let skip = self.node.path_len as usize + 1;

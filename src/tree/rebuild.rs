@@ -1,4 +1,4 @@
-//! A tree from a snapshot and the log behind it, compared with the digests that stand in both.
+//! Builds a tree from a snapshot and the log after it, and compares it with the digests in both.
 
 use super::digest::DIGEST_VERSION;
 use super::load::{Batch, Builder, LoadError};
@@ -83,7 +83,7 @@ impl Rebuild {
         }
     }
 
-    /// Takes away the ephemerals of sessions that no longer exist (D-67); returns their number.
+    /// Removes the ephemerals of sessions that no longer exist (D-67); returns the number of those sessions.
     pub fn remove_orphans(&mut self) -> usize {
         let orphans = self.tree.orphan_sessions();
         for &client_id in &orphans {

@@ -4,7 +4,7 @@ use super::node::SHARED_DATA_MIN;
 use bytes::Bytes;
 use std::collections::VecDeque;
 
-/// Bytes copied into one chunk. A chunk is freed once it is taken.
+/// Bytes copied into one chunk. A chunk is freed after it is taken.
 const CHUNK_BYTES: usize = 64 << 10;
 
 /// Where znodes and access lists of a frozen tree are written to.

@@ -16,7 +16,7 @@ pub(super) enum Purpose {
 /// A scan under way. Lives in the tree; the tree's changes report to it.
 pub(super) struct Freeze {
     pub progress: Mutex<Progress>,
-    /// Places in use when it began: those above are younger.
+    /// Places in use when it began: znodes at those above are newer.
     pub places: u32,
     pub number: u64,
     pub purpose: Purpose,

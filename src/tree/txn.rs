@@ -34,7 +34,7 @@ pub enum Txn<'a> {
     },
     /// A write that was refused: it took a zxid and changes nothing.
     Error(Code),
-    /// Only inside a multi; was judged before it was proposed.
+    /// Only inside a multi; it was checked before it was proposed.
     Check {
         path: Cow<'a, str>,
     },
@@ -108,7 +108,7 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// When the transaction of an entry was made, in wall-clock milliseconds of its leader; `None` where there is no header.
+/// When the transaction of an entry was created, in wall-clock milliseconds of its leader; `None` without a header.
 pub fn born_ms(entry: &[u8]) -> Option<i64> {
     Some(Reader::new(entry).read::<record::TxnHeader>().ok()?.time)
 }
@@ -116,7 +116,7 @@ pub fn born_ms(entry: &[u8]) -> Option<i64> {
 /// The text of the configuration that an entry proposes, if it does.
 pub fn config_in(entry: &[u8]) -> Option<&[u8]> {
     const KIND_AT: usize = 28;
-    // Nearly all others are told apart by their type alone.
+    // Nearly all other entries are ruled out by their type alone.
     if entry.get(KIND_AT..KIND_AT + 4)? != op::RECONFIG.to_be_bytes() {
         return None;
     }

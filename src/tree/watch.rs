@@ -1,11 +1,11 @@
-//! Who wants to hear of which paths (P-29..P-34, P-75..P-77).
+//! The watches of all client connections (P-29..P-34, P-75..P-77).
 //!
-//! A watch is a record in two lists: that of its path and that of its watcher, so that firing is in proportion to the
-//! watchers fired, and a connection that goes takes its watches with it at a cost in proportion to their number.
-//! Tables are split into shards with a lock each: readers leave watches side by side under the shared tree lock.
+//! A watch is a record in two lists: that of its path and that of its watcher, so that firing costs in proportion to the
+//! watchers fired, and closing a connection in proportion to its watches.
+//! Tables are split into shards with a lock each: readers set watches concurrently under the shared tree lock.
 //!
-//! Java keeps two tables, of data and of child watches. Here a record has a bit for each way a watcher can stand in
-//! them: a persistent watch stands in both, a recursive one in the data table only (P-76).
+//! Java keeps two tables, of data and of child watches. Here a record has a bit for each way a watcher can be in
+//! them: a persistent watch is in both, a recursive one in the data table only (P-76).
 
 use super::key::hash_of;
 use super::watch_kind::{FiredCounts, Trigger, WatchKind, WatcherId};
@@ -16,11 +16,11 @@ use std::collections::BTreeSet;
 
 const SHARDS: usize = 64;
 
-/// Places of a shard that are looked at under one hold of its lock, for lists...
+/// Places of a shard that are looked at under one hold of its lock, for lists.
 const LOOKS_MAX: usize = 1024;
-/// ...unless paths of so many bytes were found before.
+/// Bytes of paths after which a hold for lists ends earlier.
 const LOOK_BYTES_MAX: usize = 64 * 1024;
-/// What a watch is in a list beside its path.
+/// Bytes that a watch takes in a list besides its path.
 const LINE_BYTES: usize = 20;
 
 /// A place among the watched paths.
@@ -46,7 +46,7 @@ impl Watches {
         Self { shards, recursive: AtomicU64::new(0), hash }
     }
 
-    /// Leaves a watch.
+    /// Sets a watch.
     pub fn add(&self, path: &str, watcher: WatcherId, kind: WatchKind) {
         let hash = self.hash(path);
         let had = self.shard(hash).lock().add(hash, path, watcher, kind.0);
@@ -71,7 +71,7 @@ impl Watches {
         had != 0
     }
 
-    /// Appends the watchers that `trigger` at `path` concerns, each once; one-shot watches are used up.
+    /// Appends the watchers that `trigger` at `path` concerns, each once; one-shot watches are removed.
     ///
     /// Source: `WatchManager.triggerWatch`.
     pub fn fire(&self, path: &str, trigger: Trigger, fired: &mut Vec<WatcherId>) -> FiredCounts {
@@ -112,7 +112,7 @@ impl Watches {
         told
     }
 
-    /// Forgets every watch of a watcher that went.
+    /// Removes all watches of a watcher whose connection was closed.
     pub fn remove_watcher(&self, watcher: WatcherId) {
         for shard in &self.shards {
             let recursive = shard.lock().remove_watcher(watcher, WatchKind::RECURSIVE.0);
@@ -151,8 +151,8 @@ impl Watches {
         (watchers.len() as u64, paths, watches)
     }
 
-    /// Every watched path with its watcher, of the data table alone: what `wchc` and `wchp` show. In no order, and not of
-    /// one moment. `None` if the list is more than `bytes_max` long.
+    /// Every watched path with its watcher, of the data table alone: what `wchc` and `wchp` show. In no order, and not a
+    /// consistent view. `None` if the list is more than `bytes_max` long.
     pub fn data_watches(&self, bytes_max: usize) -> Option<Vec<(String, WatcherId)>> {
         let (mut all, mut len) = (Vec::new(), 0);
         for shard in &self.shards {
@@ -169,8 +169,8 @@ impl Watches {
         Some(all)
     }
 
-    /// Goes on through the watched paths, under one hold of one shard's lock, and appends those found with their watchers,
-    /// of the data table alone. `false`: that was all. A path whose watches come and go meanwhile may be found twice.
+    /// Continues through the watched paths, under one hold of one shard's lock, and appends those found with their watchers,
+    /// of the data table alone. `false`: that was all. A path whose watches change meanwhile may be found twice.
     pub fn next_data_watches(
         &self,
         at: &mut WatchedPlace,
@@ -197,8 +197,8 @@ impl Watches {
         Some(self.shards.get(shard)?.lock().places_of(watcher))
     }
 
-    /// Takes places of a shard's watches, as many as one hold of its lock allows, and gives the paths of those that are
-    /// still `watcher`'s, of the data table alone.
+    /// Takes places of a shard's watches, as many as one hold of its lock allows, and returns the paths of those that still
+    /// belong to `watcher`, of the data table alone.
     pub fn data_paths_at(
         &self,
         shard: usize,
@@ -233,7 +233,7 @@ impl Watches {
     }
 }
 
-/// The path above: `/` stands above all others that begin with it.
+/// The parent path: `/` is above all others that begin with it.
 fn above(path: &str) -> Option<&str> {
     match path.rfind('/')? {
         0 if path.len() > 1 => Some("/"),

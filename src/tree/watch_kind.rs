@@ -1,4 +1,4 @@
-//! Watchers, the kinds of watches they leave, and what makes a watch fire.
+//! Watchers, the kinds of watches they set, and what makes a watch fire.
 
 /// A connection that watches; chosen by `request`.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -9,15 +9,15 @@ pub struct WatcherId(pub u32);
 pub struct WatchKind(pub(super) u8);
 
 impl WatchKind {
-    /// Left by getData and exists; fires once on creation, change and deletion.
+    /// Set by getData and exists; fires once on creation, change and deletion.
     pub const DATA: Self = Self(1);
-    /// Left by getChildren; fires once on a change of children and on deletion.
+    /// Set by getChildren; fires once on a change of children and on deletion.
     pub const CHILD: Self = Self(2);
-    /// Left by addWatch; fires on all of these, as often as they happen.
+    /// Set by addWatch; fires on all of these, as often as they happen.
     pub const PERSISTENT: Self = Self(4);
-    /// Left by addWatch; fires on creation, change and deletion of the path and of all below it.
+    /// Set by addWatch; fires on creation, change and deletion of the path and of all below it.
     pub const RECURSIVE: Self = Self(8);
-    /// All of them: to ask for or to remove.
+    /// All kinds: for queries and removals.
     pub const ANY: Self = Self(15);
 
     pub(super) const ONE_SHOT: u8 = Self::DATA.0 | Self::CHILD.0;

@@ -11,7 +11,7 @@ pub(super) struct Shard {
     index: HashTable<u32>,
     paths: Slots<PathEntry>,
     records: Slots<Record>,
-    /// Records by path and watcher, so that watching again costs the same however many watch the path.
+    /// Records by path and watcher, so that setting a watch again costs the same however many watchers the path has.
     by_pair: HashTable<u32>,
     /// First record of each watcher in this shard.
     by_watcher: HashMap<WatcherId, u32, FixedState>,
@@ -34,7 +34,7 @@ struct Record {
     prev_of_watcher: u32,
 }
 
-/// A vector whose places are used again.
+/// A vector whose places are reused.
 struct Slots<T> {
     items: Vec<Option<T>>,
     free: Vec<u32>,
@@ -138,7 +138,7 @@ impl Shard {
         self.record(hash, path, watcher).map_or(0, |at| self.records.get(at).kinds)
     }
 
-    /// Takes `kinds` away from what `watcher` has on `path`; returns those it had of them.
+    /// Removes `kinds` from what `watcher` has on `path`; returns those of them that it had.
     pub fn remove(&mut self, hash: u64, path: &str, watcher: WatcherId, kinds: u8) -> u8 {
         let Some(at) = self.record(hash, path, watcher) else { return 0 };
         let record = self.records.get_mut(at);
@@ -214,8 +214,8 @@ impl Shard {
         self.paths.len()
     }
 
-    /// Hands out the watchers that have one of `kinds` on `path`, with all their kinds, and takes those of `used_up` from
-    /// them.
+    /// Calls `fired` for the watchers that have one of `kinds` on `path`, with all their kinds, and removes those of `used_up`
+    /// from them.
     pub fn fire(
         &mut self,
         hash: u64,
@@ -240,7 +240,7 @@ impl Shard {
         }
     }
 
-    /// Forgets a watcher; returns how many of its records had one of `kinds`.
+    /// Removes a watcher; returns how many of its records had one of `kinds`.
     pub fn remove_watcher(&mut self, watcher: WatcherId, kinds: u8) -> u64 {
         let mut had = 0;
         while let Some(&at) = self.by_watcher.get(&watcher) {

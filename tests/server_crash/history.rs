@@ -1,4 +1,4 @@
-//! What was sent to the log, what of it was answered when, and the verdict over a state that a crash left.
+//! What was sent to the log, what of it was answered and when, and the check of a state that a crash left.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use oxkeeper::tree::Tree;
 use super::model::Model;
 
 pub struct History {
-    /// With all that was sent.
+    /// The state with all that was sent.
     pub now: Model,
     /// The state at each zxid that a crash may still leave.
     models: BTreeMap<i64, Model>,
@@ -25,7 +25,7 @@ pub struct History {
     pub kinds: BTreeMap<i32, u32>,
     /// Parts of multis by type.
     pub part_kinds: BTreeMap<i32, u32>,
-    /// Multis with a refused part behind at least one that would have done something.
+    /// Multis with a refused part after at least one that would have changed something.
     pub failed_multis: u32,
 }
 
@@ -46,7 +46,7 @@ impl History {
         }
     }
 
-    /// An entry goes to the log.
+    /// Notes that an entry goes to the log.
     pub fn sent(&mut self, zxid: i64, entry: &[u8]) {
         assert!(self.now.zxid < zxid);
         let mut from = Reader::new(entry);
@@ -71,7 +71,7 @@ impl History {
         }
     }
 
-    /// All through `zxid` was answered when the disk had seen so many changes.
+    /// Notes that all through `zxid` was answered after so many changes to the disk.
     pub fn answered(&mut self, changes: u64, zxid: i64) {
         assert!(self.acked() <= zxid && zxid <= self.now.zxid);
         self.acks.push((changes, zxid));
@@ -102,7 +102,7 @@ impl History {
         self.opened.get(&session).copied()
     }
 
-    /// Drops what no later image can hold: images so far are judged.
+    /// Drops the states that no later image can hold, after the images so far were checked.
     pub fn forget(&mut self) {
         let acked = self.acked();
         self.models = self.models.split_off(&acked);
@@ -112,14 +112,14 @@ impl History {
         self.acks.drain(..self.acks.len() - 1);
     }
 
-    /// A server being filled is full: from here on states are kept.
+    /// Starts to keep states, after a server was filled.
     pub fn keep(&mut self) {
         assert_eq!(self.acked(), self.now.zxid);
         self.keeps = true;
         self.models.insert(self.now.zxid, self.now.clone());
     }
 
-    /// Nothing when `tree` is exactly the state at some zxid from `acked` on.
+    /// `None` if `tree` is exactly the state at some zxid from `acked` on, otherwise what is wrong.
     ///
     /// * `full`: compare znode by znode, not by digest and counts alone.
     pub fn judge(&self, tree: &Tree, acked: i64, full: bool) -> Option<String> {

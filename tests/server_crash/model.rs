@@ -14,7 +14,7 @@ use oxkeeper::model::{CONTAINER, Code, OPEN_ACL, Owner, op, path};
 use oxkeeper::tree::digest::{self, StatPart};
 use oxkeeper::tree::{Tree, own_acl};
 
-/// Permissions and who has them, as text.
+/// Permissions and the identities that have them, as text.
 pub type Acls = Vec<(i32, String)>;
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -36,7 +36,7 @@ pub struct Model {
 pub type Refused = Option<Code>;
 
 impl Model {
-    /// A new server's: P-81.
+    /// The state of a new server (P-81).
     pub fn fresh() -> Self {
         let mut model = Self::default();
         let reader = vec![(1, "world:anyone".to_owned())];
@@ -74,7 +74,7 @@ impl Model {
         match header.kind {
             op::CREATE | op::CREATE2 => {
                 let v0: txn::CreateTxnV0<'_> = from.read().unwrap();
-                // Logs of old end here, and have no digest behind it that could be taken for the field (D-43).
+                // Old logs end here, and have no digest after it that could be taken for the field (D-43).
                 let cversion = from.read::<i32>().unwrap_or(-1);
                 let owner = if v0.ephemeral { header.client_id } else { 0 };
                 self.create(header, &v0.path.unwrap(), v0.data, own(&v0.acl), owner, cversion);
@@ -186,7 +186,8 @@ impl Model {
 
     fn delete(&mut self, zxid: i64, path: &str) {
         let parent = path::parent(path).unwrap().to_owned();
-        self.with(&parent, |node| node.stat.pzxid = node.stat.pzxid.max(zxid)); // Even if it is gone: D-63.
+        // Even if the child does not exist (D-63).
+        self.with(&parent, |node| node.stat.pzxid = node.stat.pzxid.max(zxid));
         self.nodes.remove(path);
     }
 
@@ -209,7 +210,7 @@ impl Model {
         below.filter(|name| !name.contains('/')).collect()
     }
 
-    /// As clients see it (P-72).
+    /// A stat as clients see it (P-72).
     pub fn stat(&self, path: &str) -> Option<Stat> {
         let path = if path == "/" { "" } else { path };
         let node = self.nodes.get(path)?;
@@ -232,7 +233,7 @@ impl Model {
         })
     }
 
-    /// From scratch.
+    /// The tree digest, from scratch.
     pub fn digest(&self) -> u64 {
         let counted = self.nodes.iter().filter(|(path, _)| digest::counts(path.as_bytes()));
         counted.fold(0, |sum: u64, (path, node)| {
@@ -241,7 +242,7 @@ impl Model {
         })
     }
 
-    /// What a tree has that this has not, or the other way round.
+    /// The first difference between a tree and this model.
     pub fn differs_from(&self, tree: &Tree) -> Option<String> {
         if tree.last_zxid().to_wire() != self.zxid {
             return Some(format!("zxid {}, expected {:#x}", tree.last_zxid(), self.zxid));

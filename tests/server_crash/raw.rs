@@ -271,7 +271,7 @@ impl Making<'_> {
             }
             _ => {
                 let leaf = !path.is_empty() && model.children(path).is_empty();
-                // One that is gone: only its parent shows it (D-63).
+                // A znode that does not exist: only its parent shows the deletion (D-63).
                 write::delete(to, if leaf { path } else { "/gone" });
                 if self.rng.one_in(3) { op::DELETE_CONTAINER } else { op::DELETE }
             }

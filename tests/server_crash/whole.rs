@@ -48,7 +48,7 @@ struct Client {
     connection: Connection,
     input: Vec<u8>,
     xid_last: i32,
-    /// Asked and not answered: xid, type, path.
+    /// Requests without an answer: xid, type, path.
     asked: VecDeque<(i32, i32, String)>,
     session: Option<SessionId>,
     /// Bytes that came back and make no whole frame yet.
@@ -69,7 +69,7 @@ impl<'d> Whole<'d> {
         let limits = Limits { frame_max: 1 << 20, ..builders::limits() };
         let settings = Settings {
             tick_time_ms: 2000,
-            // Further on after each start, as a server's clock makes it.
+            // Greater after each start, as by a server's clock.
             first_session: 0x100_0000_0000 + last.to_wire() * 1000,
             snap_count: script.snap_count,
             snap_size_bytes: 0,
@@ -97,14 +97,14 @@ impl<'d> Whole<'d> {
         }
         server.settle(history);
         if recovered.start == Start::Empty {
-            // Before anybody is served (D-60).
+            // Before a client is served (D-60).
             server.end_snapshot(history);
         }
         server.take_up(history);
         server
     }
 
-    /// Sessions outlive a crash, and with them the right to go on where they were.
+    /// Resumes the sessions that survived a crash.
     fn take_up(&mut self, history: &mut History) {
         let kept: Vec<SessionId> = self.left.drain(..self.left.len().min(CLIENTS)).collect();
         kept.iter().for_each(|&session| self.connect(Some(session), 20_000));
@@ -133,7 +133,7 @@ impl<'d> Whole<'d> {
 
     pub fn step(&mut self, rng: &mut Rng, history: &mut History) {
         while self.clients.len() < CLIENTS {
-            // Some take up a session that was there before, perhaps before a crash; some come too late for it.
+            // Some clients resume an earlier session, perhaps from before a crash; for some of them it has expired.
             let session = (!self.left.is_empty() && rng.one_in(2))
                 .then(|| self.left.swap_remove(rng.pick(self.left.len())));
             self.connect(session, 4000 + rng.pick(20_000) as i32);
@@ -224,7 +224,7 @@ impl<'d> Whole<'d> {
         self.left.extend(client.session.filter(lives));
     }
 
-    /// Everything that goes on without new input: connections, replica, log, and round again.
+    /// Runs connections, replica and log in turn, until nothing is left to do without new input.
     fn settle(&mut self, history: &mut History) {
         loop {
             let (mut commands, now_us) = (Vec::new(), self.now_ms() * 1000);
@@ -267,7 +267,7 @@ impl<'d> Whole<'d> {
                     assert_eq!((decoded.digest.is_none(), entry.len() == 36), (refused, refused));
                 }
                 Command::Roll | Command::Place { replaces: false, .. } => {}
-                other => panic!("a server that is alone asks its disk for {other:?}"),
+                other => panic!("a standalone server asks its disk for {other:?}"),
             }
         }
         for (changes, event) in self.server.run_log(usize::MAX) {
@@ -356,7 +356,7 @@ impl Client {
             _ if rng.one_in(4) => {
                 self.send(op::CLOSE_SESSION, "", &Nothing);
             }
-            // A body that is none: refused without a zxid.
+            // An empty body: refused without a zxid.
             _ => self.send(op::SET_DATA, NO_BODY, &Nothing),
         }
     }
@@ -398,7 +398,7 @@ impl Client {
         let welcome: ConnectResponse<'_> = Reader::new(frame).read().unwrap();
         let session = SessionId(welcome.session_id);
         if session.0 == 0 {
-            return; // It came too late for its session; the connection is closed behind this.
+            return; // The client came too late for its session, and its connection is closed.
         }
         let opened = history.opened(session.0).unwrap_or(0);
         assert!(opened <= history.acked(), "session {session} confirmed before it was durable");
@@ -406,7 +406,7 @@ impl Client {
         self.session = Some(session);
     }
 
-    /// Whatever it says must be durable by now and must be what the log says.
+    /// Checks a reply: what it says must be durable by now, and must be what the log says.
     fn reply(&mut self, frame: &[u8], history: &History) {
         let mut from = Reader::new(frame);
         let header: ReplyHeader = from.read().unwrap();
@@ -466,7 +466,7 @@ impl Encode for Multi {
     }
 }
 
-/// Parts that may go together, and now and then one that spoils the rest.
+/// Parts that may succeed together, and now and then one that makes the multi fail.
 fn some_parts(rng: &mut Rng, history: &History) -> Vec<u8> {
     let (mut to, open) = (Vec::new(), Acl::open());
     let base = some_path(rng, history);
@@ -503,7 +503,7 @@ fn text(path: &str) -> Ustring<'_> {
     Some(path.into())
 }
 
-/// A znode that will be there, unless others are quicker; now and then one that is not.
+/// The path of a znode that will exist, unless another client is quicker; now and then of one that does not.
 fn some_path(rng: &mut Rng, history: &History) -> String {
     let nodes = &history.now.nodes;
     let at = rng.pick(nodes.len());
@@ -536,7 +536,7 @@ fn some_acl(rng: &mut Rng) -> Vec<Acl> {
         1 => vec![entry(31, "ip", "127.0.0.0/8"), entry(31, "digest", "user:hash")],
         2 => vec![entry(15, "world", "anyone")],
         3 if rng.one_in(4) => vec![entry(31, "digest", "no-colon")], // Refused.
-        4 if rng.one_in(4) => vec![entry(1, "world", "anyone")], // Nobody may change it any more.
+        4 if rng.one_in(4) => vec![entry(1, "world", "anyone")], // No client may change it then.
         _ => vec![Acl::open()],
     }
 }

@@ -1,4 +1,4 @@
-//! Whether snapshots and the log lead to a zxid that they are to be cut to.
+//! Whether snapshots and the log lead to a zxid to which they are to be truncated.
 
 use crate::log_file;
 use oxkeeper::model::{Epoch, Zxid};
@@ -15,7 +15,7 @@ fn put(disk: &SimDisk, name: &str, bytes: &[u8]) {
     crate::put(disk, &Path::new("/d").join(name), bytes);
 }
 
-/// Snapshots at these, and one log file with these.
+/// A disk with whole snapshots at `snapshots`, and one log file with the zxids `log`.
 fn disk(snapshots: &[Zxid], log: &[Zxid]) -> SimDisk {
     let disk = SimDisk::new();
     for at in snapshots {
@@ -34,7 +34,7 @@ fn can(disk: &SimDisk, to: Zxid) -> bool {
 
 // rows: D-52 Q-66
 #[test]
-fn files_left_after_a_cut_must_lead_to_it() {
+fn truncation_is_possible_only_if_the_remaining_files_lead_to_its_zxid() {
     let log: Vec<Zxid> = (3..=9).map(|n| zxid(1, n)).collect();
     let both = disk(&[zxid(1, 2), zxid(1, 7)], &log);
     // Below the newer snapshot too, and at a snapshot itself.
@@ -54,7 +54,7 @@ fn files_left_after_a_cut_must_lead_to_it() {
 
 // rows: D-52
 #[test]
-fn the_begin_of_an_epoch_is_before_its_first_record() {
+fn beginning_of_an_epoch_is_reached_before_its_first_record() {
     let log = [zxid(1, 8), zxid(3, 1), zxid(3, 2)];
     let disk = disk(&[zxid(1, 7)], &log);
     assert!(can(&disk, zxid(3, 0)) && can(&disk, zxid(3, 1)) && can(&disk, zxid(1, 8)));
@@ -69,7 +69,7 @@ fn a_log_from_the_first_transaction_on_needs_no_snapshot() {
 }
 
 #[test]
-fn a_snapshot_that_is_not_whole_is_no_beginning() {
+fn truncation_does_not_rely_on_a_snapshot_without_an_end() {
     let log: Vec<Zxid> = (3..=9).map(|n| zxid(1, n)).collect();
     let disk = disk(&[], &log);
     put(&disk, &names::snapshot_name(zxid(1, 2), Packing::Plain), b"ZKSN......\0\0\0");
@@ -79,7 +79,7 @@ fn a_snapshot_that_is_not_whole_is_no_beginning() {
 }
 
 #[test]
-fn a_log_that_is_damaged_before_leads_nowhere() {
+fn truncation_to_a_zxid_after_damage_is_refused() {
     let log = [zxid(0, 1), zxid(0, 2), zxid(0, 3)];
     let disk = disk(&[zxid(0, 0)], &log);
     let file = disk.open(Path::new("/d/log.1")).unwrap();

@@ -1,4 +1,4 @@
-//! The files of the epochs: after a crash, as Java writes them, and damaged.
+//! The epoch files: after a crash, as Java writes them, and damaged.
 
 use crate::put as put_file;
 use oxkeeper::model::{Epoch, Epochs, Zxid};
@@ -30,7 +30,7 @@ fn a_crash_leaves_the_old_epoch_or_the_new() {
 
 // rows: D-05 D-06
 #[test]
-fn text_as_java_writes_it() {
+fn epoch_files_are_read_as_java_writes_them() {
     let (disk, dir) = (SimDisk::new(), Path::new(DIR));
     let put = |name: &str, text: &str| put_file(&disk, &dir.join(name), text.as_bytes());
     put("currentEpoch", "3\n");
@@ -45,7 +45,7 @@ fn text_as_java_writes_it() {
 
 // rows: D-05 D-06 D-07
 #[test]
-fn epochs_are_what_the_files_promise() {
+fn missing_epoch_files_take_the_logs_epoch_unless_a_promise_is_lost() {
     let dir = Path::new(DIR);
     let last = Zxid::new(Epoch(5), 7);
     let found = |files: &[(&str, &str)]| {
@@ -59,7 +59,7 @@ fn epochs_are_what_the_files_promise() {
             }
         }
         let epochs = promised(&disk, dir, Some(last)).ok();
-        // What was only left over may have been unsynced; from now on it is answered for.
+        // A left-over file may not have been durable; its epoch must be from now on.
         if files.iter().any(|(name, _)| name.ends_with(".tmp")) {
             assert_eq!(promised(&disk.image().crash(0), dir, Some(last)).ok(), epochs);
         }
@@ -69,16 +69,16 @@ fn epochs_are_what_the_files_promise() {
     let disk = SimDisk::new();
     let first = promised(&disk, dir, Some(Zxid::ZERO)).unwrap();
     let later = promised(&disk.image().crash(0), dir, Some(last)).unwrap();
-    assert_eq!((first, later), (Epochs::default(), first), "the log is asked once");
+    assert_eq!((first, later), (Epochs::default(), first), "the log's epoch is taken once");
     assert_eq!(found(&[("acceptedEpoch", "8"), ("currentEpoch", "6")]), Some((8, 6)));
-    assert_eq!(found(&[("acceptedEpoch", "6"), ("currentEpoch", "4")]), Some((6, 4)), "cut short");
+    assert_eq!(found(&[("acceptedEpoch", "6"), ("currentEpoch", "4")]), Some((6, 4)), "unfinished");
     let half = [("acceptedEpoch", "5"), ("currentEpoch", "4"), ("currentEpoch.tmp", "5")];
     assert_eq!(found(&half), Some((5, 5)));
     assert_eq!(found(&half[1..]), None, "a promise is saved first, so one was lost");
-    assert_eq!(found(&[("currentEpoch", "0")]), Some((5, 0)), "Java's first start was cut short");
+    assert_eq!(found(&[("currentEpoch", "0")]), Some((5, 0)), "an interrupted first start of Java");
     assert_eq!(found(&[("currentEpoch", "six")]), None);
     assert_eq!(found(&[("acceptedEpoch", "2147483646")]), Some((i32::MAX as u32 - 1, 5)));
-    assert_eq!(found(&[("acceptedEpoch", "2147483647")]), None, "no other could follow");
+    assert_eq!(found(&[("acceptedEpoch", "2147483647")]), None, "no other epoch could follow");
 }
 
 // rows: D-05 D-07
@@ -102,7 +102,7 @@ fn a_current_epoch_that_was_never_promised_is_damage() {
 
 // rows: D-05
 #[test]
-fn current_epoch_that_is_gone_is_damage_unless_the_log_says_what_it_was() {
+fn missing_current_epoch_is_damage_unless_the_log_tells_it() {
     let dir = Path::new(DIR);
     let check = |files: &[(&str, &str)]| {
         let disk = SimDisk::new();
@@ -110,27 +110,26 @@ fn current_epoch_that_is_gone_is_damage_unless_the_log_says_what_it_was() {
         check_history(&disk, dir, Zxid::new(Epoch(5), 7)).map_err(|error| error.to_string())
     };
     assert_eq!(check(&[]), Ok(()), "a standalone server's directory");
-    assert_eq!(check(&[("acceptedEpoch", "5")]), Ok(()), "a first start was cut short");
+    assert_eq!(check(&[("acceptedEpoch", "5")]), Ok(()), "a first start was interrupted");
     assert_eq!(check(&[("acceptedEpoch", "6"), ("currentEpoch", "5")]), Ok(()));
     assert_eq!(check(&[("acceptedEpoch", "6"), ("currentEpoch.tmp", "5")]), Ok(()));
     for accepted in ["acceptedEpoch", "acceptedEpoch.tmp"] {
         let error = check(&[(accepted, "6")]).unwrap_err();
-        let text =
-            "currentEpoch is gone, acceptedEpoch is 6, and the history ends with 0x500000007";
+        let text = "currentEpoch is missing, acceptedEpoch is 6, and the log ends with 0x500000007";
         assert!(error.contains(text), "{error}");
     }
 }
 
 // rows: D-05 Q-07
 #[test]
-fn epoch_of_a_history_that_is_gone_is_not_made_up() {
+fn missing_current_epoch_is_not_written_without_data_that_counts() {
     let (disk, dir) = (SimDisk::new(), Path::new(DIR));
     assert_eq!(promised(&disk, dir, None).unwrap(), Epochs::default());
     assert_eq!(read(&disk, dir, EpochFile::Current).unwrap(), None);
-    // A leader's tree has come, and power is gone before its epoch is saved.
+    // A leader's tree is installed, and the power fails before its epoch is saved.
     save(&disk, dir, EpochFile::Accepted, Epoch(7)).unwrap();
     assert_eq!(promised(&disk, dir, None).unwrap().current, Epoch(0));
     assert!(check_history(&disk, dir, Zxid::new(Epoch(5), 3)).is_err());
-    // One of this very epoch has what the epoch began with.
+    // A history that ends in this very epoch has what the epoch began with.
     assert!(check_history(&disk, dir, Zxid::new(Epoch(7), 1)).is_ok());
 }

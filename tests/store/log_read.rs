@@ -1,4 +1,4 @@
-//! The tail of the log that a learner is sent.
+//! The end of the log that a leader sends to a learner.
 
 use crate::{entry, log_file, put};
 use oxkeeper::model::{Epoch, Zxid};
@@ -7,7 +7,7 @@ use oxkeeper::store::sim_disk::SimDisk;
 use oxkeeper::store::{Folders, Log, LogOptions, Packing, SnapshotWriter, Trailers};
 use std::path::Path;
 
-/// The most that a learner is sent out of the log.
+/// The most bytes of log that a leader sends to a learner.
 const MAX_BYTES: u64 = 256 << 20;
 
 fn zxid(epoch: u32, counter: u32) -> Zxid {
@@ -15,7 +15,7 @@ fn zxid(epoch: u32, counter: u32) -> Zxid {
 }
 
 #[test]
-fn a_tree_that_came_between_is_not_read_over() {
+fn log_is_not_read_across_an_installed_tree() {
     let (disk, folders) = (SimDisk::new(), Folders::new(Path::new("/d"), Path::new("/l")));
     let options = LogOptions { prealloc: 0, ..LogOptions::default() };
     let mut log = Log::new(disk.clone(), &folders.logs, options, None);
@@ -39,16 +39,16 @@ fn a_tree_that_came_between_is_not_read_over() {
     place(zxid(1, 3));
     place(zxid(2, 1));
     assert_eq!(told(zxid(1, 9)), (Some(zxid(1, 3)), 2));
-    // With this one came 1:4 to 1:7.
+    // This one came from a leader, with 1:4 to 1:7.
     place(zxid(1, 7));
     assert_eq!(told(zxid(1, 2)), (None, 0));
     assert_eq!(told(zxid(1, 9)), (None, 0));
-    assert_eq!(told(zxid(2, 1)), (Some(zxid(2, 1)), 1), "behind it nothing is missing");
+    assert_eq!(told(zxid(2, 1)), (Some(zxid(2, 1)), 1), "after it nothing is missing");
 }
 
 // rows: C-147 Q-68
 #[test]
-fn more_log_than_tree_is_not_worth_it() {
+fn log_that_is_sent_is_limited_by_the_size_of_the_tree() {
     let limit = |factor| limit_bytes(factor, 920_000, 1000);
     assert_eq!((limit(Some(0.33)), limit(Some(1.0))), (330_000, 1_000_000));
     assert_eq!((limit(Some(0.0)), limit(None)), (0, 0));
@@ -57,7 +57,7 @@ fn more_log_than_tree_is_not_worth_it() {
 
 // rows: Q-68 Q-69
 #[test]
-fn all_of_it_or_nothing() {
+fn log_beyond_the_limit_or_without_the_entry_before_is_not_read() {
     let (disk, folders) = (SimDisk::new(), Folders::new(Path::new("/d"), Path::new("/l")));
     let zxids: Vec<i64> = (1..=9).collect();
     put(&disk, &folders.logs.join("log.1"), &log_file(&zxids, 36));
@@ -69,5 +69,5 @@ fn all_of_it_or_nothing() {
     assert_eq!(found(3, 5 * 36), (Some(zxid(3)), 5));
     assert_eq!(found(3, 5 * 36 - 1), (None, 0));
     assert_eq!(found(3, 0), (None, 0));
-    assert_eq!(found(0, 1000), (None, 0), "where it began is not known");
+    assert_eq!(found(0, 1000), (None, 0), "what was before the log is not known");
 }

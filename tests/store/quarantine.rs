@@ -1,4 +1,4 @@
-//! Data that a member puts aside.
+//! Data that a member quarantines.
 
 use crate::put as put_file;
 use oxkeeper::model::Epoch;
@@ -25,7 +25,7 @@ const TROUBLES: [Trouble; 8] = [
 ];
 
 #[test]
-fn only_a_member_may_know_nothing_and_only_if_its_promises_are_known() {
+fn only_members_quarantine_data_and_only_if_their_promises_are_known() {
     for trouble in TROUBLES {
         assert_eq!(rescue(trouble, false), Rescue::Refuse, "{trouble:?}");
     }
@@ -40,7 +40,7 @@ fn folders() -> Folders {
 const SNAPSHOTS: [&str; 2] = ["snapshot.0", "snapshot.7.gz"];
 const LOGS: [&str; 2] = ["log.1", "log.8"];
 
-/// * `current`: what stands in currentEpoch; `None`: there is none.
+/// * `current`: the text of currentEpoch; `None`: there is no such file.
 fn directory(current: Option<&str>) -> SimDisk {
     let disk = SimDisk::new();
     let folders = folders();
@@ -58,7 +58,7 @@ fn directory(current: Option<&str>) -> SimDisk {
     disk
 }
 
-/// Names that mean something.
+/// Names of the files that are neither quarantined nor epoch files.
 fn left(disk: &SimDisk, dir: &Path) -> Vec<String> {
     let mut names = disk.list(dir).unwrap();
     names.retain(|name| !name.starts_with("damaged") && !name.contains("Epoch"));
@@ -74,7 +74,7 @@ fn count(disk: &SimDisk) -> usize {
 
 // rows: D-02 D-05 Q-07
 #[test]
-fn a_crash_in_between_leaves_all_of_it_or_the_mark() {
+fn crash_during_quarantine_leaves_all_data_or_the_mark() {
     for (text, current) in [(Some("4"), 4), (Some("\0\0"), 6), (Some(""), 6)] {
         let (disk, folders) = (directory(text), folders());
         disk.keep_images();
@@ -90,8 +90,8 @@ fn a_crash_in_between_leaves_all_of_it_or_the_mark() {
                 rename_as_damaged(&found, &folders).unwrap();
                 assert_eq!(left(&found, &folders.snapshots), ["unsure"]);
                 assert_eq!(left(&found, &folders.logs), [GUARD]);
-                // Here a name may be gone from both its places, as on no file system.
-                assert!(1 < seed || count(&found) == 4, "nothing is gone");
+                // Other crashes of this disk may lose both names of a renamed file, as no file system does.
+                assert!(1 < seed || count(&found) == 4, "no file is lost");
                 let epoch = |which| epoch::read(&found, &folders.snapshots, which).unwrap();
                 assert_eq!(epoch(EpochFile::Accepted), Some(Epoch(6)));
                 assert_eq!(epoch(EpochFile::Current), Some(Epoch(current)));
@@ -107,7 +107,7 @@ fn a_crash_in_between_leaves_all_of_it_or_the_mark() {
 
 // rows: D-05 D-07
 #[test]
-fn promises_are_known_or_were_never_made() {
+fn promises_are_known_by_accepted_epoch_or_were_never_made() {
     let knows = |files: &[(&str, &str)]| {
         let disk = SimDisk::new();
         for (name, text) in files {
@@ -122,7 +122,7 @@ fn promises_are_known_or_were_never_made() {
 }
 
 #[test]
-fn files_renamed_as_damaged_before_stay() {
+fn second_quarantine_keeps_the_files_of_the_first() {
     let (disk, folders) = (directory(Some("4")), folders());
     rename_as_damaged(&disk, &folders).unwrap();
     disk.create(&folders.logs.join("log.1")).unwrap();

@@ -1,4 +1,4 @@
-//! What a start makes of snapshots and logs.
+//! Recovery from snapshots and logs.
 
 use crate::{log_file, put, zxid};
 use oxkeeper::model::{Epoch, Zxid};
@@ -14,7 +14,7 @@ use oxkeeper::store::{
 use std::path::Path;
 use std::time::Duration;
 
-/// A state that is the zxids it was given; its snapshot is one of them per 8 bytes, ended by -1.
+/// A state that is a list of zxids; its snapshot has 8 bytes for each of them, and ends with -1.
 #[derive(Debug, Default, PartialEq)]
 struct State(Vec<i64>);
 
@@ -95,7 +95,7 @@ fn default(disk: &SimDisk) -> (Vec<i64>, Recovered) {
 
 // rows: D-31 D-48
 #[test]
-fn newest_snapshot_then_the_log_behind_it() {
+fn newest_snapshot_is_loaded_and_the_log_after_it_replayed() {
     let disk = SimDisk::new();
     put_snapshot(&disk, 3, &[1, 2, 3]);
     put_snapshot(&disk, 5, &[1, 2, 3, 4, 5]);
@@ -109,7 +109,7 @@ fn newest_snapshot_then_the_log_behind_it() {
 }
 
 #[test]
-fn log_that_was_read_once_outlives_a_power_cut() {
+fn log_read_by_a_start_survives_a_power_cut() {
     let disk = SimDisk::new();
     put_snapshot(&disk, 3, &[1, 2, 3]);
     put_log(&disk, "log.1", &[1, 2, 3, 4]);
@@ -118,7 +118,7 @@ fn log_that_was_read_once_outlives_a_power_cut() {
     put_log(&disk, "log.5", &[5, 6]);
     disk.sync_dir(&folders().logs).unwrap();
     let (zxids, _) = default(&disk);
-    assert_eq!(zxids, [1, 2, 3, 4, 5, 6], "and is answered for from now on");
+    assert_eq!(zxids, [1, 2, 3, 4, 5, 6], "all that was read must stay from now on");
     let (found, _) = default(&disk.image().crash(0));
     assert_eq!(found, zxids);
 }
@@ -132,7 +132,7 @@ fn damaged_snapshots_fall_back_to_older_ones() {
     put_snapshot(&disk, 5, &[1, 2, 3, 4, 666]);
     put(&disk, &folders().snapshots.join("snapshot.6"), b"ZKSN");
     put(&disk, &folders().snapshots.join(".snapshot.7.tmp"), b"ZKSN");
-    // As a Java server leaves it that was killed while it wrote what its leader had sent.
+    // As left by a Java server that was killed while it wrote its leader's tree.
     put(&disk, &folders().snapshots.join("snapshot.99.tmp"), b"ZKSN");
     put(&disk, &folders().snapshots.join("snapshot.99.gz.tmp"), b"\x1f\x8b");
     let file = disk.open(&folders().snapshots.join("snapshot.4")).unwrap();
@@ -143,7 +143,7 @@ fn damaged_snapshots_fall_back_to_older_ones() {
     let why: Vec<&SkipReason> = recovered.skipped.iter().map(|skipped| &skipped.why).collect();
     assert_eq!(
         why[..2],
-        [&SkipReason::NotWhole, &SkipReason::Bad("decode snapshot behind 16: zxid 666".into())]
+        [&SkipReason::NotWhole, &SkipReason::Bad("decode snapshot after 16: zxid 666".into())]
     );
     assert!(matches!(why[2], SkipReason::Bad(why) if why.starts_with("seal at 56")), "{why:?}");
     assert!(!disk.list(&folders().snapshots).unwrap().contains(&".snapshot.7.tmp".to_owned()));
@@ -155,7 +155,7 @@ fn damaged_snapshots_fall_back_to_older_ones() {
 }
 
 #[test]
-fn a_damaged_snapshot_that_the_log_does_not_make_up_for_is_fatal() {
+fn damaged_snapshot_is_fatal_if_the_log_lacks_what_it_held() {
     let disk = SimDisk::new();
     put_snapshot(&disk, 2, &[1, 2]);
     put_snapshot(&disk, 5, &[1, 2, 3, 4, 666]);
@@ -164,18 +164,18 @@ fn a_damaged_snapshot_that_the_log_does_not_make_up_for_is_fatal() {
     assert!(error.to_string().contains("snapshot.5 is damaged"), "{error}");
     put_log(&disk, "log.4", &[4, 5]);
     assert_eq!(default(&disk).0, [1, 2, 3, 4, 5]);
-    // A new leader's snapshot is named by an epoch that has no txn yet, and may hold more of the one before.
+    // A new leader's snapshot is named by an epoch that has no transaction yet, and may hold more of the epoch before.
     put_snapshot(&disk, 1 << 32, &[666]);
     let error = run(&disk, RecoverOptions::default()).unwrap_err();
     assert!(error.to_string().contains("snapshot.100000000 is damaged"), "{error}");
-    // The log goes on after the damaged snapshot, but no other file has what is in it alone.
+    // The log goes on after the damaged snapshot, but no other file has what the snapshot alone held.
     let disk = SimDisk::new();
     put_snapshot(&disk, 2, &[1, 2]);
     put_snapshot(&disk, 5, &[1, 2, 3, 4, 666]);
     put_log(&disk, "log.6", &[6, 7]);
     let error = run(&disk, RecoverOptions::default()).unwrap_err();
     assert!(error.to_string().contains("whole up to 0x2 at most;"), "{error}");
-    // A leader sent it, in place of all of an epoch that the log knows nothing of: no gap shows that.
+    // A leader sent the snapshot, and the log has nothing of its epoch: no gap shows that.
     let (sent, later) = ((2 << 32) + 9, (3 << 32) + 1);
     let disk = SimDisk::new();
     put_snapshot(&disk, 2, &[1, 2]);
@@ -190,7 +190,7 @@ fn a_damaged_snapshot_that_the_log_does_not_make_up_for_is_fatal() {
 
 // rows: D-30
 #[test]
-fn a_member_may_have_answered_for_a_snapshot_without_an_end() {
+fn snapshot_without_an_end_counts_as_damaged_after_its_server_was_led() {
     let disk = SimDisk::new();
     put(&disk, &folders().snapshots.join("snapshot.5"), b"ZKSN");
     assert!(default(&disk).0.is_empty(), "never finished, and nothing was before it");
@@ -213,7 +213,7 @@ fn a_hole_in_the_log_is_fatal_as_in_java() {
     put_log(&disk, "log.7", &[7, 8]);
     let error = run(&disk, RecoverOptions::default()).unwrap_err();
     assert!(error.to_string().contains("goes from 0x4 to 0x7"), "{error}");
-    // A newer snapshot makes up for it.
+    // A newer snapshot holds the missing transactions.
     put_snapshot(&disk, 6, &[1, 2, 3, 4, 5, 6]);
     assert_eq!(default(&disk).0, [1, 2, 3, 4, 5, 6, 7, 8]);
     // Between the snapshot and the first record Java sees no hole either; another epoch may begin anywhere.
@@ -228,20 +228,20 @@ fn a_hole_in_the_log_is_fatal_as_in_java() {
 
 // rows: D-48
 #[test]
-fn member_whose_log_lacks_the_beginning_of_an_epoch_puts_its_data_aside() {
+fn member_whose_log_lacks_the_beginning_of_an_epoch_refuses_it() {
     let disk = SimDisk::new();
     let second = 1 << 32;
     put_snapshot(&disk, 2, &[1, 2]);
     put_log(&disk, "log.1", &[1, 2, 3]);
     put_log(&disk, "log.100000003", &[second + 3, second + 4]);
-    // The snapshot that its leader sent it, 1:2, is gone: the one before it does not make up for it.
+    // The snapshot 1:2 that its leader sent is lost, and the one before does not hold what it held.
     let error = run(&disk, MEMBER).unwrap_err();
     assert!(error.to_string().contains("goes on with 0x100000003 after 0x3"), "{error}");
-    assert_eq!(default(&disk).0, [1, 2, 3, second + 3, second + 4], "alone it starts, as in Java");
+    assert_eq!(default(&disk).0, [1, 2, 3, second + 3, second + 4], "standalone, as in Java");
     put_snapshot(&disk, second + 2, &[1, 2, 3, second + 1, second + 2]);
     let (found, _) = run(&disk, MEMBER).unwrap();
     assert_eq!(found, [1, 2, 3, second + 1, second + 2, second + 3, second + 4]);
-    // An epoch of which nothing was committed leaves nothing.
+    // An epoch in which nothing was committed leaves no records.
     let disk = SimDisk::new();
     put_snapshot(&disk, 2, &[1, 2]);
     put_log(&disk, "log.3", &[3, 3 * second + 1]);
@@ -250,9 +250,9 @@ fn member_whose_log_lacks_the_beginning_of_an_epoch_puts_its_data_aside() {
 
 // rows: D-02 D-60
 #[test]
-fn a_member_knows_that_its_data_is_gone() {
+fn member_with_a_current_epoch_and_no_data_does_not_start_as_new() {
     let disk = SimDisk::new();
-    assert_eq!(run(&disk, MEMBER).unwrap().1.start, Start::Empty, "a new one");
+    assert_eq!(run(&disk, MEMBER).unwrap().1.start, Start::Empty, "a new member");
     epoch::save(&disk, &folders().snapshots, EpochFile::Current, Epoch(0)).unwrap();
     assert_eq!(run(&disk, MEMBER).unwrap().1.start, Start::Empty, "Java's first start");
     epoch::save(&disk, &folders().snapshots, EpochFile::Current, Epoch(5)).unwrap();
@@ -264,7 +264,7 @@ fn a_member_knows_that_its_data_is_gone() {
 
 // rows: D-13
 #[test]
-fn a_disk_of_logs_that_is_not_mounted_is_missed() {
+fn missing_log_folder_of_a_member_is_an_error_and_not_created() {
     let dir = tempfile::tempdir().unwrap();
     let folders = Folders::new(&dir.path().join("data"), &dir.path().join("log"));
     prepare_folders(&RealDisk, &folders, true).unwrap();
@@ -273,19 +273,19 @@ fn a_disk_of_logs_that_is_not_mounted_is_missed() {
     std::fs::remove_dir(&folders.logs).unwrap();
     let error = prepare_folders(&RealDisk, &folders, true).unwrap_err();
     assert!(error.to_string().starts_with("there is no folder "), "{error}");
-    assert!(!folders.logs.exists(), "nothing was made, so that the next start misses it too");
+    assert!(!folders.logs.exists(), "no folder is made, so that the next start misses it too");
     epoch::save(&RealDisk, &folders.snapshots, EpochFile::Current, Epoch(0)).unwrap();
     prepare_folders(&RealDisk, &folders, true).unwrap();
 }
 
 // rows: D-31
 #[test]
-fn a_damaged_snapshot_at_the_beginning_of_an_epoch_is_missed() {
+fn damaged_snapshot_with_counter_0_is_fatal() {
     let at = |epoch, counter| Zxid::new(Epoch(epoch), counter).to_wire();
     let disk = SimDisk::new();
     put_snapshot(&disk, at(5, 1), &[at(5, 1)]);
     put_log(&disk, "log.500000002", &[at(5, 2)]);
-    // As a leader of Java's sends it: it stands for 5:3 to 5:7 too.
+    // As a Java leader sends it: it stands for 5:3 to 5:7 too.
     let newest = format!("snapshot.{:x}", at(6, 0));
     put_snapshot(&disk, at(6, 0), &[at(5, 1), at(5, 2), at(5, 7)]);
     put_log(&disk, "log.600000001", &[at(6, 1)]);
@@ -318,7 +318,7 @@ fn a_log_from_the_first_txn_on_needs_no_snapshot() {
 
 // rows: D-60 D-61 D-02
 #[test]
-fn without_a_snapshot() {
+fn log_without_its_snapshot_is_refused_unless_it_is_trusted() {
     let disk = SimDisk::new();
     let initialize = || put(&disk, Path::new("/log/initialize"), b"");
     let strict = RecoverOptions { autocreate: false, ..RecoverOptions::default() };
@@ -342,19 +342,19 @@ fn without_a_snapshot() {
 
 // rows: D-13
 #[test]
-fn files_in_the_other_folder() {
+fn snapshot_in_the_log_folder_is_refused() {
     let disk = SimDisk::new();
     prepare_folders(&disk, &folders(), true).unwrap();
     put(&disk, &folders().logs.join("snapshot.1"), b"");
     let error = prepare_folders(&disk, &folders(), true).unwrap_err();
-    assert!(error.to_string().starts_with("snapshot /log/version-2/snapshot.1 lies in"), "{error}");
+    assert!(error.to_string().starts_with("snapshot /log/version-2/snapshot.1 is in"), "{error}");
     let one = Folders::new(Path::new("/log"), Path::new("/log"));
     prepare_folders(&disk, &one, false).unwrap();
 }
 
 // rows: D-03 D-29 D-31
 #[test]
-fn packed_snapshots_are_read_whatever_the_setting() {
+fn compressed_snapshots_are_read_whatever_the_setting() {
     for packing in [Packing::Gzip, Packing::Snappy] {
         let disk = SimDisk::new();
         put_snapshot(&disk, 2, &[1, 2]);
@@ -366,10 +366,10 @@ fn packed_snapshots_are_read_whatever_the_setting() {
     }
 }
 
-/// Cut anywhere, it is a snapshot that was never finished; damaged, it is one that was.
+/// A truncated file is taken for a snapshot that was never finished, a damaged one for a snapshot that was.
 // rows: D-29 D-30 D-31
 #[test]
-fn torn_packed_snapshots_are_passed_over() {
+fn torn_compressed_snapshots_are_skipped() {
     for packing in [Packing::Gzip, Packing::Snappy] {
         let disk = SimDisk::new();
         let many: Vec<i64> =
@@ -380,7 +380,7 @@ fn torn_packed_snapshots_are_passed_over() {
         let file = disk.open(&path).unwrap();
         let len = disk.len(&file).unwrap();
         assert_eq!(default(&disk).0.len(), many.len());
-        // Only the checksum of the packing is gone, if it has one: what Java loads as well.
+        // Only the checksum of the compression is missing, if there is one: Java loads such a file too.
         disk.set_len(&file, len - 1).unwrap();
         let loaded = default(&disk).0.len();
         assert_eq!(loaded, if packing == Packing::Gzip { many.len() } else { 2 });
@@ -399,10 +399,10 @@ fn torn_packed_snapshots_are_passed_over() {
 }
 
 // A member that was sent a tree has logged what came after it, and its currentEpoch was not saved yet: the tree is damaged so that
-// it looks unfinished. Nothing in the zxids tells that the log does not go on from the older snapshot.
+// it looks unfinished. The zxids don't show that the log does not continue from the older snapshot.
 // rows: D-30 D-31
 #[test]
-fn a_tree_that_the_log_goes_on_from_is_missed_though_it_has_no_end() {
+fn snapshot_without_an_end_is_fatal_if_the_log_continues_from_it() {
     for packing in [Packing::Plain, Packing::Gzip, Packing::Snappy] {
         let run = |entries: &[i64]| {
             let disk = SimDisk::new();
@@ -420,10 +420,10 @@ fn a_tree_that_the_log_goes_on_from_is_missed_though_it_has_no_end() {
     }
 }
 
-// As Java does. The operator says that the log alone is to be trusted.
+// As in Java: with this setting the operator trusts the log alone.
 // rows: C-148
 #[test]
-fn a_snapshot_without_an_end_is_none_where_empty_snapshots_are_trusted() {
+fn snapshot_without_an_end_is_ignored_with_snapshot_trust_empty() {
     let disk = SimDisk::new();
     put_packed(&disk, 5, &[1, 5], Packing::Gzip);
     let name = names::snapshot_name(zxid(5), Packing::Gzip);
@@ -434,9 +434,9 @@ fn a_snapshot_without_an_end_is_none_where_empty_snapshots_are_trusted() {
     assert_eq!(run(&disk, trusting).unwrap().0, [6, 7]);
 }
 
-// Java leaves two of one zxid where the compression was changed in between.
+// Java leaves two snapshots of one zxid if the compression was changed in between.
 #[test]
-fn a_bad_snapshot_beside_a_whole_one_of_its_zxid_is_passed_over() {
+fn bad_snapshot_is_skipped_if_a_whole_one_has_the_same_zxid() {
     let disk = SimDisk::new();
     put_snapshot(&disk, 5, &[1, 5]);
     put_packed(&disk, 5, &[1, 5], Packing::Gzip);
@@ -447,17 +447,17 @@ fn a_bad_snapshot_beside_a_whole_one_of_its_zxid_is_passed_over() {
 }
 
 #[test]
-fn a_txn_the_state_refuses_is_named() {
+fn error_names_the_transaction_that_can_not_be_applied() {
     let disk = SimDisk::new();
     put_snapshot(&disk, 0, &[]);
     put_log(&disk, "log.1", &[1, 666]);
     let error = run(&disk, RecoverOptions::default()).unwrap_err();
-    assert_eq!(error.to_string(), "take transaction 0x29a at /log/version-2/log.1 offset 69");
+    assert_eq!(error.to_string(), "apply transaction 0x29a at /log/version-2/log.1 offset 69");
 }
 
 // rows: D-05
 #[test]
-fn member_whose_current_epoch_is_gone_puts_its_data_aside() {
+fn member_without_its_current_epoch_quarantines_its_data() {
     let start = |accepted: u32, is_member| {
         let (disk, last) = (SimDisk::new(), zxid(0x5_0000_0001).to_wire());
         put_snapshot(&disk, 0x4_0000_0000, &[]);
@@ -471,7 +471,7 @@ fn member_whose_current_epoch_is_gone_puts_its_data_aside() {
         assert_eq!(found.recovered.last.is_none(), found.was_quarantined);
         (found.was_quarantined, state.0.len())
     };
-    assert_eq!(start(5, true), (false, 1), "the epoch of the log is all that it may be");
+    assert_eq!(start(5, true), (false, 1), "it can only have been the epoch of the log");
     assert_eq!(start(6, true), (true, 0));
     assert_eq!(start(6, false), (false, 1));
 }

@@ -35,7 +35,7 @@ fn zxids(disk: &SimDisk, after: i64) -> Result<(Vec<i64>, Scanned), ScanError<In
 
 // rows: D-48 D-45
 #[test]
-fn repeats_and_steps_back_are_given_out() {
+fn zxids_that_repeat_or_go_back_are_read() {
     let disk = SimDisk::new();
     put(&disk, "log.1", &[1, 2, 3], b"\0\0\0\0\x01\x02\x03\x04\0\0\0\x09torn");
     put(&disk, "log.4", &[4, 6, 5, 6], &[0; 300]);
@@ -56,7 +56,7 @@ fn repeats_and_steps_back_are_given_out() {
 
 // rows: D-47
 #[test]
-fn files_without_a_header() {
+fn newest_files_without_a_header_are_removed_and_foreign_files_kept() {
     let disk = SimDisk::new();
     put(&disk, "log.1", &[1, 2], b"");
     put_bytes(&disk, "log.3", &[0; 5000]);
@@ -65,7 +65,7 @@ fn files_without_a_header() {
     assert_eq!((seen, scanned.unwritten.len()), (vec![1, 2], 2));
     repair(&disk, Path::new("/logs"), &scanned).unwrap();
     assert_eq!(disk.list(Path::new("/logs")).unwrap(), ["log.1"]);
-    // Somebody else's, whatever their names begin with.
+    // Files that are no logs, although their names begin like those of logs.
     let foreign = ["log.4.tmp", "log.bak", "log.dead.gz"];
     foreign.iter().for_each(|name| put_bytes(&disk, name, b"mine"));
     let (seen, scanned) = zxids(&disk, -1).unwrap();
@@ -81,7 +81,7 @@ fn files_without_a_header() {
 
 // rows: D-46
 #[test]
-fn damage_is_fatal_but_in_the_torn_end_of_the_newest() {
+fn damage_is_fatal_except_in_a_torn_end_of_the_newest_file() {
     let second = record::HEADER_LEN + record::record_len(36);
     let damaged_at = |disk: &SimDisk, at: u64, with: &[u8]| {
         let file = disk.open(Path::new("/logs/log.3")).unwrap();
@@ -100,7 +100,7 @@ fn damage_is_fatal_but_in_the_torn_end_of_the_newest() {
             assert!(matches!(zxids(&disk, -1), Err(ScanError::Corrupt { .. })), "{at} {newest}");
         }
     }
-    // A sector that never came to the disk.
+    // A sector that never reached the disk.
     let disk = SimDisk::new();
     put(&disk, "log.3", &[3], b"");
     let (mut large, mut torn) = (vec![7; 2000], Vec::new());
@@ -127,10 +127,10 @@ fn damage_is_fatal_but_in_the_torn_end_of_the_newest() {
     assert!(matches!(zxids(&disk, -1), Err(ScanError::Corrupt { .. })));
 }
 
-/// What looks like an end in the middle is one only where a flush can have left it.
+/// What looks like an end in the middle of a file is one only where a torn flush can have left it.
 // rows: D-45 D-46
 #[test]
-fn an_end_with_records_behind_it() {
+fn end_with_records_after_it_is_damage_unless_a_flush_left_it() {
     let record = record::record_len(36);
     let second = record::HEADER_LEN + record;
     let check = |zeros: u64, mark: bool, newest: bool, padding: usize| {
@@ -141,7 +141,7 @@ fn an_end_with_records_behind_it() {
         if mark {
             disk.write_at(&file, second + record - 1, b"\x43").unwrap();
         }
-        // A record that no flush can have brought with the others.
+        // A record that can't have been in one flush with the others.
         let mut far = vec![0; padding];
         record::put_record(&entry(9, 36), &mut far);
         if padding > 0 {

@@ -23,7 +23,7 @@ fn worker(disk: &SimDisk, force_sync: bool) -> Worker<FailStop<SimDisk>, impl Fn
     slow_worker(disk, force_sync, 20)
 }
 
-/// Its clock goes on by 15 ms whenever it is read.
+/// Its clock advances by 15 ms whenever it is read.
 fn slow_worker(
     disk: &SimDisk,
     force_sync: bool,
@@ -85,9 +85,9 @@ fn events_come_in_the_order_of_commands() {
     assert!(run(&mut worker, vec![Command::Roll]).is_empty());
 }
 
-// A history that is said to end too early lets its server vote for leaders that lack what it has acknowledged.
+// If the reported end were too early, this server could vote for a leader that lacks what it has acknowledged.
 #[test]
-fn after_a_leaders_tree_a_refused_cut_says_that_the_history_ends_with_it() {
+fn refused_truncation_after_a_leaders_tree_reports_its_zxid_as_the_end() {
     let disk = SimDisk::new();
     let mut worker = worker(&disk, true);
     let draft = draft(&disk, zxid(7));
@@ -118,8 +118,8 @@ fn draft(disk: &SimDisk, at: Zxid) -> Draft {
     writer.draft(Trailers { digest: None, zxid: Some(at.to_wire()) }).unwrap()
 }
 
-// What stands before a command is durable before it: a snapshot would make up for records that are not, and an epoch would
-// vouch for them.
+// The records before a command are durable before the command runs: otherwise a snapshot could take the place of lost
+// records, and an epoch file could count them as history.
 #[test]
 fn records_are_flushed_before_the_next_command_of_their_batch() {
     type Make = fn(&SimDisk) -> Command;
@@ -155,7 +155,7 @@ fn records_are_flushed_before_the_next_command_of_their_batch() {
 
 // rows: Q-07
 #[test]
-fn data_counts_again_once_a_leaders_tree_is_durable_and_not_before() {
+fn quarantined_data_counts_again_only_after_a_leaders_tree_is_durable() {
     let disk = SimDisk::new();
     let folders = Folders { snapshots: "/data".into(), logs: "/log".into() };
     ["/data", "/log"].into_iter().for_each(|dir| disk.create_dir(Path::new(dir)).unwrap());
@@ -163,7 +163,7 @@ fn data_counts_again_once_a_leaders_tree_is_durable_and_not_before() {
     let mut worker = worker(&disk, true);
     let own = Command::Place { draft: draft(&disk, zxid(5)), replaces: false };
     assert_eq!(run(&mut worker, vec![own]), ["placed 0x5"]);
-    assert!(is_marked(&disk, &folders).unwrap(), "a snapshot of its own proves nothing");
+    assert!(is_marked(&disk, &folders).unwrap(), "its own snapshot proves nothing");
     let leaders = Command::Place { draft: draft(&disk, zxid(7)), replaces: true };
     assert_eq!(run(&mut worker, vec![leaders]), ["placed 0x7"]);
     assert!(!is_marked(&disk, &folders).unwrap());
@@ -182,7 +182,7 @@ fn large_batches_are_flushed_in_parts() {
 }
 
 #[test]
-fn an_error_is_reported_once_and_is_the_end() {
+fn disk_error_is_reported_once_and_stops_the_worker() {
     let disk = SimDisk::new();
     let mut worker = worker(&disk, true);
     run(&mut worker, vec![append(1, 40)]);
@@ -197,7 +197,7 @@ fn an_error_is_reported_once_and_is_the_end() {
 
 // rows: D-49
 #[test]
-fn force_sync_off_never_syncs() {
+fn log_is_never_synced_with_force_sync_off() {
     let disk = SimDisk::new();
     let mut worker = worker(&disk, false);
     assert_eq!(run(&mut worker, vec![append(1, 40)]), ["flushed 0x1 of 1"]);
@@ -206,7 +206,7 @@ fn force_sync_off_never_syncs() {
 
 // rows: D-49
 #[test]
-fn slow_syncs_are_told() {
+fn slow_syncs_are_reported() {
     let mut slow = Vec::new();
     for slow_after_ms in [14, 15] {
         let disk = SimDisk::new();
@@ -233,7 +233,7 @@ fn writing_is_timed_apart_from_syncing() {
                 costs.push((report.records, report.write_took.as_millis(), report.full));
             });
         }
-        // The clock goes on by 15 ms whenever it is read: at the first record, after the write, after the sync.
+        // The clock advances by 15 ms whenever it is read: at the first record, after the write, after the sync.
         assert_eq!(costs, [(1, 15, true), (2, 15, false), (2, 15, false)]);
     }
 }
@@ -258,7 +258,7 @@ fn running() -> Running {
     Running { thread, queue, events, _dir: dir }
 }
 
-/// Through which zxid is flushed after these reports, and how many records were; none comes twice or out of its turn.
+/// The last zxid that these reports say is flushed, and the number of records; each report must continue the one before.
 fn flushed(events: impl IntoIterator<Item = Event>) -> (Zxid, u32) {
     let (mut through, mut records) = (Zxid::ZERO, 0);
     for event in events {
@@ -270,7 +270,7 @@ fn flushed(events: impl IntoIterator<Item = Event>) -> (Zxid, u32) {
 }
 
 #[test]
-fn the_thread_finishes_what_was_sent() {
+fn dropped_log_thread_finishes_the_commands_sent() {
     let Running { thread, queue, events, _dir } = running();
     for raw in 1..=100 {
         queue.send(append(raw, 100));
@@ -280,9 +280,9 @@ fn the_thread_finishes_what_was_sent() {
     assert_eq!(flushed(events.into_iter().map(|(_, event)| event)), (zxid(101), 101));
 }
 
-/// Another thread does commands while the log thread sleeps, and sends them while it is at work.
+/// Another thread runs commands while the log thread sleeps, and sends them while the log thread works.
 #[test]
-fn commands_keep_their_order_whichever_thread_does_them() {
+fn commands_keep_their_order_whichever_thread_runs_them() {
     let Running { thread, queue, events, _dir } = running();
     let mut all = Vec::new();
     let (mut here, mut last) = (0, 0);
@@ -316,5 +316,5 @@ fn commands_keep_their_order_whichever_thread_does_them() {
     drop(thread);
     all.extend(events.into_iter().map(|(_, event)| event));
     assert_eq!(flushed(all), (zxid(last), last as u32));
-    assert!(here > 0, "this thread never found the other asleep");
+    assert!(here > 0, "this thread never found the log thread asleep");
 }

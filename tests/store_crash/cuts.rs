@@ -1,9 +1,9 @@
-//! Power cuts while a leader takes back what its learner has: TRUNC, and SNAP where the learner had more.
+//! Power cuts while a learner truncates its history for a leader: by TRUNC, and by SNAP to a learner that has more.
 
 use crate::*;
 
 const OPTIONS: LogOptions = options(1 << 16, 2_000);
-/// What the server has: a snapshot in the middle, the log before it and behind it.
+/// What the server has: a snapshot in the middle, and the log before and after it.
 const SNAPSHOT: i64 = 50;
 const LAST: usize = 100;
 
@@ -11,7 +11,7 @@ fn zxid(raw: i64) -> Zxid {
     Zxid::from_wire(raw).unwrap()
 }
 
-/// * `purged`: nothing is left of the time before its snapshot.
+/// * `purged`: no files from before the snapshot are left.
 fn server(purged: bool) -> Server {
     let mut rng = Rng::seeded(5);
     let mut server = Server::fresh(OPTIONS);
@@ -44,10 +44,10 @@ fn found(image: &Image, seed: u64, what: &str) -> (Server, Model) {
     (server, sent)
 }
 
-/// Its snapshot is of what it takes back: that must not come again, and nothing else may go.
+/// The snapshot holds truncated transactions: they must not come back, and nothing else may be lost.
 // rows: D-52 Q-53 Q-66
 #[test]
-fn a_cut_below_a_snapshot() {
+fn truncated_transactions_of_a_snapshot_never_come_back() {
     for to in [0, 1, 30, 49, 50, 51, 77, 100] {
         let mut server = server(false);
         server.run(vec![Command::Truncate { to: zxid(to), replaced: false }]);
@@ -62,7 +62,7 @@ fn a_cut_below_a_snapshot() {
                 assert!(state.last() <= last, "{what}: {} is left", state.last());
             }
         }
-        // The leader's history goes on where ours was cut.
+        // The leader's history goes on where this server's was truncated.
         server.sent.entries.truncate(to as usize);
         server.append(3, 500, &mut Rng::seeded(9));
         let (_, state) = found(&server.disk.image(), 0, "afterwards");
@@ -72,7 +72,7 @@ fn a_cut_below_a_snapshot() {
 
 // rows: Q-66 Q-70
 #[test]
-fn a_cut_that_would_leave_less_changes_nothing() {
+fn truncation_that_recovery_would_not_reach_changes_nothing() {
     for (purged, to) in [(true, 0), (true, 49), (false, 101), (true, 1 << 32)] {
         let mut server = server(purged);
         server.run(vec![Command::Truncate { to: zxid(to), replaced: false }]);
@@ -84,11 +84,11 @@ fn a_cut_that_would_leave_less_changes_nothing() {
     assert_eq!(server.cut, Some(Ok(zxid(SNAPSHOT))));
 }
 
-/// Until the leader's tree counts all is as it was, or a beginning of it with all that the leader has; then the tree is all
-/// there is. A mixture of both would be nobody's history.
+/// Before the leader's tree counts, the old history is there, or a beginning of it with all that the leader has; after that
+/// only the tree. A mixture of both would be the history of no server.
 // rows: Q-54 Q-69 D-32 D-52
 #[test]
-fn a_tree_of_less_than_there_is() {
+fn power_cut_leaves_the_old_history_or_a_leaders_tree_and_no_mixture() {
     for (purged, to) in [(false, 30), (true, 30), (true, 50), (false, 77), (true, 77), (true, 100)]
     {
         let mut server = server(purged);
@@ -118,17 +118,17 @@ fn a_tree_of_less_than_there_is() {
                 }
                 after.append(3, 500, &mut Rng::seeded(9));
                 let (_, later) = found(&after.disk.image(), 0, &what);
-                assert!(later == after.sent, "{what}: what came behind the tree");
+                assert!(later == after.sent, "{what}: what came after the tree");
             }
         }
         assert!(counts.iter().all(|&count| 3 < count), "{to}: {counts:?}");
     }
 }
 
-/// Its end can't be read; the tree has all that there was, so it is no loss and no reason not to start.
+/// The end of the log can't be read; the tree has all that it held, so nothing is lost and the server starts.
 // rows: D-46
 #[test]
-fn a_tree_in_place_of_a_damaged_log() {
+fn server_starts_after_a_leaders_tree_replaced_a_damaged_log() {
     let mut server = server(true);
     server.run(vec![Command::Roll]);
     let newest = names::logs(&server.disk, &folders().logs).unwrap().pop().unwrap();
@@ -142,9 +142,10 @@ fn a_tree_in_place_of_a_damaged_log() {
     assert!(state == tree);
 }
 
-/// One of our own was begun before: it must go on under a name of its own, and take nothing with it when it is given up.
+/// A snapshot of the server's own was begun before the leader's tree came: each has a temporary name of its own, and discarding
+/// one leaves the other.
 #[test]
-fn two_trees_of_one_zxid_are_written_side_by_side() {
+fn discarding_one_of_two_snapshots_of_one_zxid_leaves_the_other() {
     let server = server(false);
     let (ours, theirs) = (server.sent.clone(), Model { entries: vec![(100, entry(100, 7))] });
     let first = ours.draft(&server.stop).unwrap();

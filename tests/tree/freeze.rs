@@ -1,4 +1,4 @@
-//! The tree against a plain map, and the frozen stream against the tree it froze.
+//! The tree compared with its digest from scratch, and the frozen stream with the tree that was frozen.
 
 use jute::txn::TxnHeader;
 use oxkeeper::model::{Code, OPEN_ACL, Zxid, op};
@@ -138,7 +138,7 @@ proptest! {
     /// A snapshot taken in pieces while transactions go on is exactly the tree it began with.
     // rows: D-21 D-22 D-23 D-68
     #[test]
-    fn a_freeze_is_of_one_zxid(acts in prop::collection::vec(act(), 1..120), piece in 1usize..3000) {
+    fn frozen_stream_is_the_tree_of_one_zxid(acts in prop::collection::vec(act(), 1..120), piece in 1usize..3000) {
         let mut tree = Tree::new(Options::default());
         tree.apply(&header(1, op::CREATE_SESSION), &Txn::CreateSession { timeout_ms: 4000 }, &mut Vec::new());
         let mut frozen = None;
@@ -167,7 +167,7 @@ proptest! {
 
 // rows: P-81
 #[test]
-fn a_fresh_tree_is_javas() {
+fn fresh_tree_has_the_znodes_and_stats_of_javas() {
     let tree = Tree::new(Options::default());
     assert_eq!(tree.node_count(), 5);
     let stat = |path| tree.znode(tree.find(path).unwrap()).stat();
@@ -179,7 +179,7 @@ fn a_fresh_tree_is_javas() {
 
 // rows: D-62 D-63 D-64 G-05
 #[test]
-fn replay_over_newer_znodes_only_raises() {
+fn replay_over_newer_znodes_only_raises_their_parents_stat() {
     let mut tree = Tree::new(Options::default());
     let create_with = |path: &'static str, acl, parent_cversion| {
         let kind = CreateKind::Persistent;
@@ -201,7 +201,7 @@ fn replay_over_newer_znodes_only_raises() {
     assert_eq!(root(&tree).pzxid, 8, "raised although the child is gone");
     let set = Txn::SetData { path: "/gone".into(), data: None, version: 1 };
     assert_eq!(apply(&mut tree, 9, op::SET_DATA, &set), Code::NO_NODE);
-    // The list of the transaction that is replayed counts: a later one comes with its own.
+    // The access list of the replayed transaction counts: a later transaction brings its own.
     let acl = |tree: &Tree, path| tree.znode(tree.find(path).unwrap()).acl();
     assert_eq!(apply(&mut tree, 10, op::CREATE, &create_with("/b", OPEN_ACL, 13)), Code::OK);
     assert_ne!(acl(&tree, "/a"), acl(&tree, "/b"));
@@ -215,7 +215,7 @@ proptest! {
     /// Apply is total: a transaction is foreign bytes.
     // rows: G-01
     #[test]
-    fn any_entry_is_survived(bytes in prop::collection::vec(any::<u8>(), 0..200), kind in -12i32..25) {
+    fn applying_any_entry_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..200), kind in -12i32..25) {
         let mut tree = Tree::new(Options::default());
         let mut entry = Vec::new();
         jute::Encode::encode(&header(1, kind), &mut entry);
@@ -229,7 +229,7 @@ proptest! {
 
 // rows: D-66
 #[test]
-fn a_snapshot_without_a_list_is_damaged() {
+fn null_access_list_in_a_snapshot_is_an_error() {
     let mut stream = vec![0; 4];
     stream.extend_from_slice(&1i32.to_be_bytes());
     stream.extend_from_slice(&5i64.to_be_bytes());
@@ -325,7 +325,7 @@ fn bytes_saved_for_a_snapshot_are_counted_until_they_are_taken() {
 }
 
 #[test]
-fn freezes_under_way_together_are_each_of_their_own_zxid() {
+fn concurrent_freezes_each_show_the_tree_of_their_own_zxid() {
     let mut tree = large_tree(12);
     let mut streams = Vec::new();
     for round in 0..3 {
@@ -346,7 +346,7 @@ fn freezes_under_way_together_are_each_of_their_own_zxid() {
 }
 
 #[test]
-fn only_the_tree_of_a_learner_in_no_configuration_is_given_up_when_much_is_saved_for_it() {
+fn large_freeze_is_given_up_only_for_a_learner_in_no_configuration() {
     let mut tree = large_tree(70);
     let strangers = tree.freeze_for_learner(false).unwrap();
     let kept = [tree.freeze_for_learner(true).unwrap(), tree.freeze().unwrap()];
@@ -361,7 +361,7 @@ fn only_the_tree_of_a_learner_in_no_configuration_is_given_up_when_much_is_saved
 }
 
 #[test]
-fn snapshot_finds_a_place_however_many_learners_take_trees() {
+fn snapshot_starts_however_many_learners_take_trees() {
     let mut tree = large_tree(1);
     let begun = std::iter::from_fn(|| tree.freeze_for_learner(false)).count();
     assert_eq!(begun, 31);

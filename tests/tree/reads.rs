@@ -31,7 +31,7 @@ fn count(tree: &Tree, path: &str) -> (u32, usize) {
 
 // rows: P-60c
 #[test]
-fn small_trees_are_walked_and_large_ones_looked_through() {
+fn znodes_below_a_path_are_counted_by_a_walk_or_else_by_a_scan() {
     let mut tree = Tree::new(Options::default());
     for path in ["/a", "/a/b", "/a/b/c", "/a/d", "/ab", "/ab/x"] {
         create(&mut tree, path);
@@ -46,7 +46,7 @@ fn small_trees_are_walked_and_large_ones_looked_through() {
 
 // rows: P-73 C-99
 #[test]
-fn ttls_of_353_are_known_if_wanted() {
+fn ttl_znodes_of_release_353_are_recognised_if_set() {
     let old = i64::MIN | 1234;
     let new = Owner::encode_ttl(1234);
     let of = |extended_types, emulate_353, raw| {
@@ -61,7 +61,7 @@ fn ttls_of_353_are_known_if_wanted() {
 }
 
 #[test]
-fn a_wrong_guess_is_found_out() {
+fn wrong_likely_znode_is_not_returned() {
     let tree = Tree::new(Options::default());
     let other = tree.find("/zookeeper").expect("it is there");
     assert_eq!(tree.find_likely("/", other), tree.find("/"));

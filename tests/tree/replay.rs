@@ -1,4 +1,4 @@
-//! Transactions of a log that a tree has in it already, or that another server has written otherwise.
+//! Replay of transactions that the tree already holds, or that another server logged differently.
 
 use jute::Vector;
 use jute::txn::TxnHeader;
@@ -33,7 +33,7 @@ fn tree() -> Tree {
 
 // rows: D-48
 #[test]
-fn zxids_that_go_back_leave_the_last_zxid_alone() {
+fn lower_zxids_do_not_change_the_last_zxid() {
     let mut tree = tree();
     let b = create("/b", CreateKind::Persistent, 2);
     assert_eq!(apply(&mut tree, 3, op::CREATE, &b), Code::OK);
@@ -41,7 +41,7 @@ fn zxids_that_go_back_leave_the_last_zxid_alone() {
 }
 
 #[test]
-fn older_transactions_set_no_stat_of_their_parent_back() {
+fn older_transactions_do_not_lower_their_parents_stat() {
     let mut tree = tree();
     for (zxid, name) in [(6, "/a/b"), (7, "/a/c"), (8, "/a/d")] {
         let child = create(name, CreateKind::Persistent, zxid as i32);
@@ -51,7 +51,7 @@ fn older_transactions_set_no_stat_of_their_parent_back() {
     assert_eq!((before.cversion, before.pzxid), (8, 8));
     let delete = |path: &'static str| Txn::Delete { path: path.into() };
     assert_eq!(apply(&mut tree, 4, op::DELETE, &delete("/a/d")), Code::OK);
-    assert_eq!(stat(&tree, "/a").pzxid, 8, "a deletion of before");
+    assert_eq!(stat(&tree, "/a").pzxid, 8, "an older deletion");
     let older = create("/a/e", CreateKind::Persistent, 2);
     assert_eq!(apply(&mut tree, 4, op::CREATE, &older), Code::OK);
     assert_eq!((stat(&tree, "/a").cversion, stat(&tree, "/a").pzxid), (8, 8));
@@ -60,7 +60,7 @@ fn older_transactions_set_no_stat_of_their_parent_back() {
 }
 
 #[test]
-fn repeated_create_raises_the_parent_and_no_other_kind_of_creation_does() {
+fn repeated_create_raises_the_parents_stat_and_other_creates_do_not() {
     for (kind, cversion) in [(op::CREATE, 9), (op::CREATE2, 1), (op::CREATE_CONTAINER, 1)] {
         let mut tree = tree();
         let again = create("/a", CreateKind::Persistent, 9);
@@ -70,7 +70,7 @@ fn repeated_create_raises_the_parent_and_no_other_kind_of_creation_does() {
 }
 
 #[test]
-fn ephemerals_that_a_closed_session_does_not_list_go_as_well() {
+fn close_session_deletes_ephemerals_that_it_does_not_list() {
     let mut tree = tree();
     for (zxid, path) in [(6, "/listed"), (7, "/other")] {
         assert_eq!(
@@ -96,7 +96,7 @@ fn lists(tree: &mut Tree) -> i32 {
 }
 
 #[test]
-fn access_lists_that_were_replaced_are_forgotten() {
+fn replaced_access_lists_are_removed() {
     let mut tree = tree();
     let before = lists(&mut tree);
     for version in 0..5 {
@@ -116,7 +116,7 @@ fn access_lists_that_were_replaced_are_forgotten() {
 }
 
 #[test]
-fn size_of_the_data_forgets_deleted_znodes_with_their_paths() {
+fn data_size_shrinks_by_the_paths_of_deleted_znodes() {
     let mut tree = tree();
     let before = tree.data_size();
     let child = create("/a/child", CreateKind::Persistent, -1);

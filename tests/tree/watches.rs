@@ -1,4 +1,4 @@
-//! The watch tables against Java's two tables, written down as plainly as they can be.
+//! The watch tables, compared with a simple model of Java's two tables.
 
 use oxkeeper::tree::{FiredCounts, Trigger, WatchKind, WatcherId, Watches};
 use proptest::prelude::*;
@@ -22,7 +22,7 @@ fn fire_and_tell(watches: &Watches, path: &str, trigger: Trigger) -> (Vec<u32>, 
 
 // rows: P-34 P-76 P-77
 #[test]
-fn watches_fire_once_and_go_with_their_watcher() {
+fn watches_fire_once_and_are_removed_with_their_watcher() {
     let watches = Watches::new(1);
     for watcher in [1, 2, 3] {
         watches.add("/a", WatcherId(watcher), WatchKind::DATA);
@@ -56,7 +56,7 @@ fn connection_without_a_watch_is_not_counted() {
 
 // rows: P-34
 #[test]
-fn both_kinds_hear_of_a_deletion_once() {
+fn watcher_of_data_and_children_gets_one_event_of_a_deletion() {
     let watches = Watches::new(1);
     watches.add("/a", WatcherId(7), WatchKind::DATA);
     watches.add("/a", WatcherId(7), WatchKind::CHILD);
@@ -66,7 +66,7 @@ fn both_kinds_hear_of_a_deletion_once() {
 
 // rows: P-34 P-76
 #[test]
-fn recursive_watches_hear_of_what_is_below_but_not_of_children() {
+fn recursive_watches_fire_for_znodes_below_but_not_for_child_changes() {
     let watches = Watches::new(1);
     watches.add("/", WatcherId(1), WatchKind::RECURSIVE);
     watches.add("/a", WatcherId(1), WatchKind::RECURSIVE);
@@ -76,7 +76,7 @@ fn recursive_watches_hear_of_what_is_below_but_not_of_children() {
         assert_eq!(fire(&watches, "/a", Trigger::Children), [2]);
         assert_eq!(fire(&watches, "/a", Trigger::Deleted), [1, 2]);
     }
-    // A recursive watch stands in one table, a persistent one in both.
+    // A recursive watch is in one table, a persistent one in both.
     assert_eq!((watches.count(), watches.data_totals()), (4, (2, 2, 3)));
 }
 
@@ -90,7 +90,7 @@ const STANDARD: u8 = 1;
 const PERSISTENT: u8 = 2;
 const RECURSIVE: u8 = 4;
 
-/// Which tables a kind of watch stands in, and as what.
+/// The tables that a kind of watch is in, and its mode there.
 fn places(kind: WatchKind) -> Vec<(usize, u8)> {
     match kind {
         WatchKind::DATA => vec![(0, STANDARD)],
@@ -178,7 +178,7 @@ fn act() -> impl Strategy<Value = Act> {
 proptest! {
     // rows: P-34 P-76 M-03
     #[test]
-    fn tables_are_as_javas_two(acts in prop::collection::vec(act(), 1..60)) {
+    fn watches_behave_as_javas_two_tables(acts in prop::collection::vec(act(), 1..60)) {
         let (watches, mut model) = (Watches::new(7), Model::default());
         let any = |kind: usize| KINDS.get(kind).copied().unwrap_or(WatchKind::ANY);
         for act in acts {

@@ -1,4 +1,4 @@
-//! Records as plain values: what the golden files say, what proptest makes up, what the crate under test decodes.
+//! Records as plain values: those of the golden files, those that proptest generates, those that the crate under test decodes.
 
 use jute::{Buffer, Decode, Encode, Reader, Ustring, Vector};
 use std::borrow::Cow;

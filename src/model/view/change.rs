@@ -1,20 +1,20 @@
-//! Another configuration made of one, as a reconfiguration asks for it.
+//! Incremental reconfiguration: the configuration that results when members leave and join.
 
 use super::member::is_local;
 use super::{Member, Rule, View, ViewError};
 use crate::model::ServerId;
 
-/// Why a reconfiguration asks for nothing that can be.
+/// Why an incremental reconfiguration is refused.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum ChangeError {
-    /// By majority only: where members have weights and groups, all of it is to be told anew.
-    #[error("an ensemble with groups can be changed as a whole only")]
+    /// Members with weights and groups can't be changed incrementally: the whole configuration must be given.
+    #[error("an ensemble with groups can only be changed as a whole")]
     Grouped,
-    #[error("{0} is no number of a server")]
+    #[error("{0} is not a server id")]
     Number(String),
     #[error("{0} is not server.N=address")]
     Form(String),
-    #[error("server.{0} needs two ports for members and one for clients")]
+    #[error("server.{0} needs a quorum port, an election port and a client port")]
     Ports(ServerId),
     #[error("server.{id} has an address of server.{other}")]
     Shared { id: ServerId, other: ServerId },
@@ -23,10 +23,10 @@ pub enum ChangeError {
 }
 
 impl View {
-    /// Without the members `leaving` (`2,3`) and with those of `joining` (`server.4=host:port:port;port,...`), in this
-    /// order; blanks around a comma do not count.
+    /// Removes the members `leaving` (`2,3`), then adds those of `joining` (`server.4=host:port:port;port,...`); blanks
+    /// around a comma are ignored.
     ///
-    /// Names are compared as they are written, where Java compares what they resolve to.
+    /// Host names are compared as they are written, where Java compares what they resolve to.
     ///
     /// # Errors
     /// [`ChangeError`], the first one there is.
@@ -72,7 +72,7 @@ fn parse_line(line: &str) -> Result<Member, ChangeError> {
     Ok(member)
 }
 
-/// Whether one of its addresses is one of the other's. Those that every machine has do not count.
+/// Whether two members have an address in common. Local addresses, which every machine has, do not count.
 fn shares_address(member: &Member, other: &Member) -> bool {
     fn all(member: &Member) -> Vec<(String, u16)> {
         let peers = member.addresses.iter().flat_map(|at| {
@@ -104,27 +104,27 @@ mod tests {
 
     // rows: Q-98
     #[test]
-    fn members_leave_then_others_join() {
+    fn leaving_members_are_removed_before_joining_ones_are_added() {
         let changed = view()
             .changed(" 2, 9 ,", "server.4=d:1:2;2181, server.1 = a:7:8:observer;2182")
             .unwrap();
         assert_eq!(ids(&changed), [1, 3, 4]);
         assert_eq!(changed.members[&ServerId(1)].to_string(), "a:7:8:observer;0.0.0.0:2182");
-        // A place that was left is free for who joins.
+        // The address of a member that leaves is free for one that joins.
         assert!(view().changed("2", "server.5=b:1:2;2181").is_ok());
         assert_eq!(view().changed("", "7=e:1:2;2181").map(|view| ids(&view)), Ok(vec![1, 2, 3, 7]));
         assert_eq!(view().changed("", ""), Ok(view()));
     }
 
     #[test]
-    fn what_asks_for_nothing_that_can_be_is_refused() {
+    fn impossible_reconfigurations_are_refused() {
         let error = |leaving, joining| view().changed(leaving, joining).unwrap_err().to_string();
-        assert_eq!(error("x", ""), "x is no number of a server");
-        assert_eq!(error("", "server.x=d:1:2;3"), "x is no number of a server");
+        assert_eq!(error("x", ""), "x is not a server id");
+        assert_eq!(error("", "server.x=d:1:2;3"), "x is not a server id");
         assert_eq!(error("", "server.4"), "server.4 is not server.N=address");
         assert_eq!(
             error("", "server.4=d:1:2"),
-            "server.4 needs two ports for members and one for clients"
+            "server.4 needs a quorum port, an election port and a client port"
         );
         assert_eq!(error("", "server.4=d:1;3"), "server.4=d:1;3 is not host:port:port");
         assert_eq!(error("", "server.4=B:1:5;3"), "server.4 has an address of server.2");

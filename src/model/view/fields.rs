@@ -1,4 +1,4 @@
-//! The keys and values of a view's text: how they are cut, and why one is refused.
+//! The keys and values of a configuration's text: how they are split, and why one is refused.
 
 use crate::model::ServerId;
 use crate::model::properties::PropertiesError;
@@ -10,11 +10,11 @@ pub enum ViewError {
     Encoding,
     #[error("line {line}: malformed \\uxxxx encoding")]
     Unicode { line: u32 },
-    #[error("{key} is not part of a view")]
+    #[error("{key} is not a key of a configuration")]
     Key { key: String },
-    #[error("{key} is not named by a number")]
+    #[error("{key} needs a number after its dot")]
     Name { key: String },
-    #[error("{key} names number {id} once more")]
+    #[error("{key} repeats number {id}")]
     Again { key: String, id: i64 },
     #[error("{key}={value} {why}")]
     Value { key: String, value: String, why: &'static str },
@@ -29,7 +29,7 @@ pub enum ViewError {
 }
 
 impl ViewError {
-    /// The key that is wrong, where it is one.
+    /// The key that is wrong, if the error is about a key.
     pub fn key(&self) -> Option<String> {
         match self {
             Self::Key { key }
@@ -61,7 +61,7 @@ pub(super) fn number_in(key: &str) -> Result<i64, ViewError> {
     number.ok_or_else(|| ViewError::Name { key: key.to_owned() })
 }
 
-/// Splits as Java's `String.split` does: what is empty at the end is dropped.
+/// Splits as Java's `String.split` does: empty parts at the end are dropped.
 pub(super) fn split(text: &str, separator: char) -> Vec<&str> {
     if !text.contains(separator) {
         return vec![text];

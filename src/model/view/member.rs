@@ -26,7 +26,7 @@ impl Member {
         for text in split(peers, '|') {
             let (address, its_role) = parse_address(text).map_err(wrong)?;
             if its_role.is_some() && role.is_some() && its_role != role {
-                return Err(wrong("has addresses of both roles"));
+                return Err(wrong("has addresses with different roles"));
             }
             role = role.or(its_role);
             if !addresses.iter().any(|other| is_same(other, &address)) {
@@ -41,7 +41,7 @@ impl Member {
     }
 }
 
-/// The case of a name's letters makes no other name.
+/// Whether two addresses are the same; host names are compared without regard to case.
 fn is_same(one: &PeerAddress, other: &PeerAddress) -> bool {
     let ports = |address: &PeerAddress| (address.quorum_port, address.election_port);
     ports(one) == ports(other) && one.host.eq_ignore_ascii_case(&other.host)
@@ -55,7 +55,7 @@ fn parse_address(text: &str) -> Result<(PeerAddress, Option<Role>), &'static str
         [host, quorum, election, role] => (host, quorum, election, Some(role)),
         _ => return Err("is not host:port:port"),
     };
-    let port = |text: &str| text.parse::<u16>().map_err(|_| "has a port that is not one");
+    let port = |text: &str| text.parse::<u16>().map_err(|_| "has an invalid port");
     let address = PeerAddress {
         host: plain_host(host),
         quorum_port: port(quorum)?,
@@ -99,7 +99,7 @@ fn split_address(text: &str) -> Result<Vec<&str>, &'static str> {
     // Java skips one character, whichever it is.
     match (tail.next(), tail.as_str()) {
         (None, _) => Ok(vec![host]),
-        (Some(_), "") => Err("has no port behind the bracket"),
+        (Some(_), "") => Err("has no port after the bracket"),
         (Some(_), ports) => Ok([host].into_iter().chain(split(ports, ':')).collect()),
     }
 }
@@ -109,7 +109,7 @@ pub fn plain_host(host: &str) -> String {
     if host.is_empty() {
         return "localhost".to_owned();
     }
-    // Whether a named zone is one depends on the machine: Java leaves what it does not find, and we all.
+    // Whether a zone name exists depends on the machine: Java leaves those that it does not find, this server leaves all.
     let (address, zone) = match host.split_once('%') {
         Some((address, zone)) if zone.parse::<u32>().is_ok() => (address, &host[address.len()..]),
         _ => (host, ""),
@@ -151,7 +151,7 @@ fn plain_ipv4(host: &str) -> Option<String> {
 }
 
 impl fmt::Display for Member {
-    /// What stands behind `server.N=`.
+    /// What comes after `server.N=`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, address) in self.addresses.iter().enumerate() {
             let PeerAddress { host, quorum_port, election_port } = address;

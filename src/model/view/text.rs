@@ -1,7 +1,7 @@
-//! The text of a view: what `/zookeeper/config`, election notifications and dynamic files hold.
+//! The text of a configuration: what `/zookeeper/config`, election notifications and dynamic files hold.
 //!
 //! Names are never resolved here, nor are addresses ever compared by what they resolve to: a name
-//! that cannot be resolved today is as good as any other (ZOOKEEPER-3829 and its family).
+//! that cannot be resolved today is as valid as any other (ZOOKEEPER-3829 and its family).
 
 use super::fields::{ViewError, number_in, split};
 use super::{Member, Rule, View};
@@ -13,8 +13,8 @@ use std::fmt;
 impl View {
     /// Reads a text of lines `server.N`, `group.N`, `weight.N` and `version`.
     ///
-    /// Several addresses of one member are always taken: whether a server may have them is a matter
-    /// of its own configuration.
+    /// Several addresses of one member are always accepted: whether a server may have them depends
+    /// on its own settings.
     ///
     /// # Errors
     /// [`ViewError`], the first one there is.
@@ -24,7 +24,7 @@ impl View {
         Self::from_entries(&properties::parse_text(text)?)
     }
 
-    /// As [`View::parse`], of bytes from a znode, a transaction or another server.
+    /// As [`View::parse`], for bytes from a znode, a transaction or another server.
     ///
     /// # Errors
     /// [`ViewError`], the first one there is.
@@ -32,7 +32,7 @@ impl View {
         Self::parse(std::str::from_utf8(text).map_err(|_| ViewError::Encoding)?)
     }
 
-    /// As [`View::parse`], of a text that is read already.
+    /// As [`View::parse`], for entries that are parsed already.
     ///
     /// # Errors
     /// [`ViewError`], the first one there is.
@@ -89,7 +89,7 @@ impl View {
     }
 }
 
-/// Every voter is in a group, and whoever is in a group weighs something or is told to weigh nothing.
+/// Gives voters their default weight, and checks that every voter is in a group and every member of a group has a weight.
 fn complete(
     view: &View,
     groups: &BTreeMap<i64, BTreeSet<ServerId>>,
@@ -149,7 +149,7 @@ impl fmt::Display for View {
 
 /// Numbers in the order of a `HashMap<Long, _>` that grew as they came.
 ///
-/// Those that share a bucket stand in rising order; in Java it is the order in which they came.
+/// Those that share a bucket are in rising order; in Java it is the order in which they came.
 fn hashed(numbers: impl Iterator<Item = i64>) -> Vec<i64> {
     let mut numbers: Vec<i64> = numbers.collect();
     let mut buckets = 16;
@@ -179,7 +179,7 @@ mod tests {
         match View::parse(&text) {
             Ok(view) if many || view.members.values().all(|member| member.addresses.len() < 2) => {
                 let shown = view.to_string();
-                // A version below 0 is printed as nobody can read it.
+                // A version below 0 is printed in a form that can't be read again.
                 let again = View::parse(&shown);
                 assert!(again.as_ref() == Ok(&view) || view.version < 0, "{shown}");
                 shown.replace('%', "%25").replace('\n', "%0a")
@@ -200,10 +200,10 @@ mod tests {
     }
 
     #[test]
-    fn what_java_takes_by_chance_is_refused() {
+    fn texts_that_java_resolves_by_chance_are_refused() {
         for (text, error) in [
-            ("server.1=a:1:2\nserver.01=b:1:2", "server.1 names number 1 once more"),
-            ("server.1=a:1:2\ngroup.1=1\ngroups.1=2", "groups.1 names number 1 once more"),
+            ("server.1=a:1:2\nserver.01=b:1:2", "server.1 repeats number 1"),
+            ("server.1=a:1:2\ngroup.1=1\ngroups.1=2", "groups.1 repeats number 1"),
             ("server.1=a:1:2\ngroup.1=1\nweight.1=-1", "weight.1=-1 is no weight"),
             ("server.1=|", "server.1=| is not host:port:port"),
             ("server.1=;", "server.1=; is not host:port:port[:role][;[host:]port]"),

@@ -30,7 +30,7 @@ pub enum View<'v> {
 /// Reads every node. `as_super`: authenticate first, so that no ACL hides one.
 ///
 /// # Errors
-/// [`ClientError`] when the server goes away.
+/// [`ClientError`] when the server closes the connection.
 pub fn dump(addr: SocketAddr, as_super: bool, view: View<'_>) -> Result<Dump, ClientError> {
     let mut wire = Wire::open(addr, PATIENCE)?;
     wire.handshake(&Hello { password: vec![0; 16], ..Hello::default() }, PATIENCE)?;

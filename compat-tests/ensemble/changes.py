@@ -213,7 +213,7 @@ class Trial:
             leaders = [member for member in running if modes[member] == "leader"]
             if len(leaders) != 1:
                 return False
-            text = heard["leader tells"] = tell(leaders[0])
+            text = heard["leader"] = tell(leaders[0])
             if not text:
                 return False
             found, version = parsed(text)

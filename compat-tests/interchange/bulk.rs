@@ -49,7 +49,7 @@ pub const PLANS: &[Plan] = &[
 /// Runs a plan; returns what differs.
 ///
 /// # Errors
-/// When a server can't be started or goes away.
+/// When a server can't be started or closes a connection.
 // rows: D-03 D-29 D-62 D-63 D-64 D-68 C-149
 pub fn run(args: &Args, plan: &Plan) -> io::Result<Vec<String>> {
     let kinds = match plan.java_first {

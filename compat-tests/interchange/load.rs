@@ -53,7 +53,7 @@ impl Encode for Nothing {
 
 impl Load {
     /// # Errors
-    /// When the server goes away.
+    /// When the server closes the connection.
     pub fn open(addr: SocketAddr, seed: u64, mix: Mix) -> io::Result<Self> {
         let mut wire = Wire::open(addr, PATIENCE).map_err(io::Error::other)?;
         wire.handshake(&hello(), PATIENCE).map_err(io::Error::other)?;
@@ -81,7 +81,7 @@ impl Load {
     /// Sends `count` writes and receives every answer.
     ///
     /// # Errors
-    /// When the server goes away.
+    /// When the server closes the connection.
     pub fn run(&mut self, count: usize) -> io::Result<()> {
         for at in 0..count {
             self.one();

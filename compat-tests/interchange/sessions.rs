@@ -80,7 +80,7 @@ impl Client {
 /// Lets sessions of `first` expire on `second`; returns what is wrong.
 ///
 /// # Errors
-/// When a server can't be started or goes away.
+/// When a server can't be started or closes a connection.
 // rows: D-67 P-20
 pub fn expire(first: &Kind, second: &Kind) -> io::Result<Vec<String>> {
     println!("sessions of {} expire on {}", name(first), name(second));

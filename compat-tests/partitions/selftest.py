@@ -31,7 +31,7 @@ def against_all_orders():
         found, wanted = explained(ops) is None, any(fits(order) for order in orders(ops))
         assert found == wanted, f"explained: {found}, by trying all orders: {wanted}: {ops}"
         verdicts.append(found)
-    assert 0.1 < sum(verdicts) / len(verdicts) < 0.9, "the histories are all alike"
+    assert 0.1 < sum(verdicts) / len(verdicts) < 0.9, "nearly all histories have the same result"
     return len(verdicts)
 
 

@@ -49,11 +49,11 @@ impl Before {
             Packet::NewLeader { epoch, view } => Some((*epoch, View::from_bytes(view).unwrap())),
             _ => None,
         });
-        let (accepted, info) = first.expect("it says who it is");
-        let (current, last) = promised.expect("it promises itself");
-        let (epoch, told) = adopted.expect("it is told of an epoch");
+        let (accepted, info) = first.expect("FOLLOWERINFO or OBSERVERINFO");
+        let (current, last) = promised.expect("ACKEPOCH");
+        let (epoch, told) = adopted.expect("NEWLEADER");
         let current = current.unwrap_or(accepted); // Not sent by a learner that had accepted the epoch before.
-        Self { info, accepted, current, last: last.expect("it has a log"), epoch, told }
+        Self { info, accepted, current, last: last.expect("a last zxid"), epoch, told }
     }
 }
 

@@ -24,7 +24,7 @@ pub fn read(folder: &str, name: &str) -> Vec<Piece> {
         if speaker != " " {
             pieces.push(Piece { is_dialer: speaker == ">", bytes: Vec::new() });
         }
-        pieces.last_mut().expect("somebody speaks").bytes.extend(unhex(digits));
+        pieces.last_mut().expect("a line with a direction").bytes.extend(unhex(digits));
     }
     pieces
 }

@@ -23,7 +23,7 @@ static void say(const char *format, ...) {
     va_end(rest);
 }
 
-/* Session and node events alike; also the watcher of every read. */
+/* The watcher of the session and of every read. */
 static void on_event(zhandle_t *handle, int type, int state, const char *path, void *context) {
     (void)handle, (void)context;
     if (type != ZOO_SESSION_EVENT) {

@@ -1,7 +1,7 @@
-"""Folders that are made once and kept: what is downloaded, and programs built from their source.
+"""A cache of folders that are made once and kept: downloads, and programs built from their source.
 
-Each is named by a hash of all that it is made from, so another list or source is another folder. It is filled beside its
-place and renamed when it is whole, so one whose making was cut short is never found. Threads and processes may ask at once.
+Each folder is named by a hash of its inputs, so other inputs give another folder. It is filled under a temporary name in the same
+parent and renamed when it is complete, so a partly filled folder is never used. Threads and processes may ask concurrently.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ KAZOO = "kazoo==2.11.0"
 
 @contextlib.contextmanager
 def alone(name):
-    """One thread of one process at a time."""
+    """A lock file: one thread of one process at a time."""
     name.parent.mkdir(parents=True, exist_ok=True)
     with open(f"{name}.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -32,7 +32,7 @@ def alone(name):
 
 
 def program(path):
-    """A program as text, which changes when the program does."""
+    """A text that identifies a program, and changes when the program does: path, size and time of change."""
     path = os.path.realpath(path)
     status = os.stat(path)
     return f"{path} {status.st_size} {status.st_mtime_ns}"
@@ -55,10 +55,10 @@ def filled(folder, fill):
             return folder
     with alone(folder):
         if folder.is_dir() and any(folder.iterdir()):
-            return folder  # Another one filled it meanwhile.
+            return folder  # Another thread or process filled it meanwhile.
         for abandoned in folder.parent.glob(f"{folder.name}.part-*"):
             shutil.rmtree(abandoned, ignore_errors=True)
-        # Another name each time: what a killed process started may still write into its own.
+        # A new name each time: a child of a killed process may still write into its old folder.
         part = pathlib.Path(tempfile.mkdtemp(prefix=f"{folder.name}.part-", dir=folder.parent))
         try:
             fill(part)
@@ -73,7 +73,7 @@ def filled(folder, fill):
 def jars(version=None, profile=None):
     """The folder that holds the jars of Java ZooKeeper: pom.xml says which, and of which version when none is given.
 
-    Without arguments it is the folder that OXKEEPER_JARS names, if it names one: taken as it is unless empty or missing.
+    Without arguments it is the folder that OXKEEPER_JARS names, if it is set: used as is unless empty or missing.
     """
     own = os.environ.get("OXKEEPER_JARS") if version is None else None
     version = version or re.search(r"<zookeeper.version>(.+?)<", POM.read_text())[1]
@@ -81,7 +81,7 @@ def jars(version=None, profile=None):
     def fetch(part):
         words = ["mvn", "-q", "-B", "-U", "-f", POM, f"-Dzookeeper.version={version}", f"-DoutputDirectory={part}"]
         profiles = ["-P", profile] if profile else []
-        # Its own repository is not made for two writers.
+        # Maven's local repository does not support two writers.
         with alone(DOWNLOADS / "maven"):
             subprocess.run([*words, *profiles, "dependency:copy-dependencies"], stdout=sys.stderr, check=True)
 

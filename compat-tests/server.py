@@ -14,7 +14,7 @@ import time
 
 import cache
 
-# Below what the system gives to outgoing connections: a server that is down must find its ports free again.
+# Below the ephemeral port range of outgoing connections: a server that is down must find its ports free again.
 PORTS = itertools.count(random.randrange(11_000, 29_000))
 START_SECONDS = 60  # A bound against hanging, not an expectation.
 
@@ -29,7 +29,7 @@ def java(*arguments):
 
 
 def free_port():
-    """One that nobody here was given before: what the system says to be free it says to the next one as well."""
+    """A port that this process has not handed out before: the system may report one free port to two callers."""
     for port in PORTS:
         with socket.socket() as probe:
             try:
@@ -40,9 +40,9 @@ def free_port():
 
 
 class Server:
-    """A data directory, a zoo.cfg, and the process that serves them; it may be ended and started again.
+    """A data directory, a zoo.cfg, and the server process that uses them; it may be ended and started again.
 
-    `settings` are further lines of zoo.cfg, `flags` are for what can be set by -D alone.
+    `settings` are further lines of zoo.cfg, `flags` are for settings that exist only as -D properties.
     """
 
     def __init__(self, command, settings=(), flags=()):
@@ -77,7 +77,7 @@ class Server:
 
     def start(self):
         with self.log.open("a") as log:
-            # A group of its own: a signal then also reaches a server that CMD starts through a wrapper.
+            # A process group of its own: a signal then also reaches a server that CMD starts through a wrapper.
             self.process = subprocess.Popen([*self.command, self.folder / "zoo.cfg"], cwd=self.folder, stdout=log,
                                             stderr=log, stdin=subprocess.DEVNULL, env=self.environment,
                                             start_new_session=True)

@@ -1,4 +1,4 @@
-"""A client of a hundred lines that hides nothing: no retries, no queue, no pings, replies in the order of requests."""
+"""A minimal client that hides nothing: no retries, no queue, no pings, replies in the order of requests."""
 
 import socket
 import struct
@@ -11,11 +11,11 @@ OPEN_ACL = struct.pack(">ii", 1, 31) + b"\0\0\0\x05world\0\0\0\x06anyone"
 
 
 class Lost(Exception):
-    """The connection is gone; what was on the way may or may not have happened."""
+    """The connection is gone; requests without a reply may or may not have been carried out."""
 
 
 class Expired(Exception):
-    """The server does not know the session, or not with this password."""
+    """The server does not know the session, or the password is wrong."""
 
 
 def buffer(data):
@@ -29,7 +29,7 @@ class Session:
         self.connect()
 
     def connect(self):
-        """Connects, again and again until a server serves; a session that exists goes on."""
+        """Connects, and retries until a server serves; an existing session is resumed."""
         deadline = time.monotonic() + PATIENCE
         while True:
             try:
@@ -37,14 +37,14 @@ class Session:
                 host, port = self.address.rsplit(":", 1)
                 self.socket = socket.create_connection((host, int(port)), timeout=PATIENCE)
                 self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                # A server that has lost writes is behind the zxid named here, and closes the connection.
+                # A server that has lost writes has a lower zxid than the one sent here, and closes the connection.
                 head = struct.pack(">iqiq", 0, self.zxid, self.timeout_ms, self.id)
                 self.write(head + buffer(self.password) + b"\0")
                 _, timeout_ms, session = struct.unpack_from(">iiq", answer := self.read())
                 break
             except (OSError, Lost):
                 if deadline < time.monotonic():
-                    raise Lost(f"no server takes session {self.id:#x} at zxid {self.zxid:#x}") from None
+                    raise Lost(f"no server accepted session {self.id:#x} at zxid {self.zxid:#x}") from None
                 time.sleep(0.05)
         if timeout_ms <= 0 or self.id not in (0, session):
             raise Expired(f"session {self.id:#x}")
@@ -98,7 +98,7 @@ class Session:
         self.send(GET, buffer(path.encode()) + b"\0")
 
     def receive_get(self):
-        """Data, version and owner of the node asked for; the data is None when there is none."""
+        """Data, version and ephemeral owner of the node asked for; the data is None when there is no such node."""
         error, body = self.receive()
         if error == NO_NODE:
             return None, 0, 0
@@ -118,7 +118,7 @@ class Session:
         return names
 
     def close(self):
-        """Ends the session, and returns when the server has said so."""
+        """Closes the session, and returns when the server has confirmed it."""
         error, _ = self.call(CLOSE)
         assert error == 0, f"closeSession: error {error}"
         self.socket.close()

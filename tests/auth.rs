@@ -1,4 +1,4 @@
-//! What a client is by what it shows, what access lists permit it, and which lists are accepted.
+//! Authentication schemes, what ACLs permit, and which ACLs are accepted.
 
 use oxkeeper::auth::{self, AclError, Proof, Schemes, user};
 use oxkeeper::model::{Acl, Identity, perms};
@@ -21,7 +21,7 @@ fn acl(perms: i32, scheme: &str, id: &str) -> Acl {
 
 // rows: U-02 U-15
 #[test]
-fn lists_permit_by_scheme_and_bit() {
+fn acls_permit_by_scheme_and_permission_bit() {
     let local = [Identity::new("ip", "127.0.0.1")];
     assert!(permits(&[], perms::ADMIN, &local));
     assert!(permits(&[acl(perms::READ, "world", "anyone")], perms::READ, &[]));
@@ -37,7 +37,7 @@ fn lists_permit_by_scheme_and_bit() {
 
 // rows: U-04 U-05 U-07 P-60d C-212
 #[test]
-fn showing_a_secret_makes_an_identity() {
+fn digest_auth_gives_an_id_and_the_super_digest_also_super() {
     let plain = Schemes::default();
     let with_super = Schemes {
         super_digest: Some("super:xQJmxLMiHGwaqBvst5y6rkB6HQs=".into()),
@@ -67,7 +67,7 @@ fn showing_a_secret_makes_an_identity() {
 
 // rows: U-03 U-14
 #[test]
-fn lists_are_fixed_as_java_does() {
+fn acls_are_validated_and_expanded_as_in_java() {
     let open = Acl::open();
     assert_eq!(fix(vec![open.clone(), open.clone()], &[]), Ok(vec![open]));
     let bad = [
@@ -89,7 +89,7 @@ fn lists_are_fixed_as_java_does() {
     assert_eq!(fix(vec![acl(0, "world", "anyone")], &[]), Ok(vec![acl(0, "world", "anyone")]));
     let me = [Identity::new("digest", "a:b")];
     assert_eq!(fix(vec![acl(3, "auth", "ignored")], &me), Ok(vec![acl(3, "digest", "a:b")]));
-    // All that were proved, and neither the address nor what is above all lists (U-03).
+    // `auth` expands to all authenticated ids, but not to the address or to super (U-03).
     let many = [
         Identity::new("ip", "::1"),
         Identity::new("super", ""),
@@ -102,7 +102,7 @@ fn lists_are_fixed_as_java_does() {
 
 // rows: C-211 U-01
 #[test]
-fn without_digest_no_list_may_name_it_and_none_lets_in() {
+fn digest_entries_are_refused_and_permit_nothing_when_digest_is_disabled() {
     let off = Schemes { digest: false, ..Schemes::default() };
     let me = [Identity::new("digest", "a:b")];
     for entry in [acl(31, "digest", "a:b"), acl(31, "auth", "")] {
@@ -113,7 +113,7 @@ fn without_digest_no_list_may_name_it_and_none_lets_in() {
 
 // rows: U-10 C-217
 #[test]
-fn a_client_may_say_which_ensemble_it_looks_for() {
+fn ensemble_auth_compares_the_clients_name_with_the_configured_names() {
     let any = Schemes { ensemble: true, ..Schemes::default() };
     let named = Schemes { ensemble_names: Some(vec!["a".into(), "b".into()]), ..any.clone() };
     for (schemes, shown, expected) in [
@@ -130,7 +130,7 @@ fn a_client_may_say_which_ensemble_it_looks_for() {
 
 // rows: U-11
 #[test]
-fn a_key_is_a_multiple_of_the_servers() {
+fn key_auth_accepts_multiples_of_the_servers_key() {
     let schemes = Schemes { key: true, ..Schemes::default() };
     let id = Identity::new("key", "");
     let prove = |key: Option<&str>, shown: &str| {
@@ -150,9 +150,9 @@ fn a_key_is_a_multiple_of_the_servers() {
     assert!(auth::permits(&schemes, &guarded, perms::READ, &[id]));
 }
 
-/// Were it built, this list would take 2.4 GB.
+/// Expanded, this ACL would take 2.4 GB.
 #[test]
-fn list_is_measured_before_auth_entries_are_replaced() {
+fn acl_size_is_checked_before_auth_entries_are_expanded() {
     let me = [Identity::new("digest", &"x".repeat(60_000))];
     let asked = |count: i32| (0..count).map(|n| acl(31 + (n << 5), "auth", "")).collect();
     assert_eq!(fix(asked(40_000), &me), Err(AclError::TooLong));

@@ -1,4 +1,4 @@
-//! `oxkeeper bench` against a server of ours, both as they ship: what it prints, draws and leaves behind.
+//! `oxkeeper bench` against an oxkeeper server, both as they ship: its table, its picture, its JSON, its errors and its znodes.
 #![allow(clippy::disallowed_methods, reason = "it starts processes and waits for them")]
 
 mod server_process;
@@ -19,7 +19,7 @@ fn text(bytes: &[u8]) -> &str {
 }
 
 #[test]
-fn measures_prints_draws_and_cleans_up() {
+fn bench_prints_a_table_writes_a_picture_and_deletes_its_znodes() {
     let dir = tempfile::tempdir().expect("a folder");
     let server = Process::start(dir.path(), "maxClientCnxns=0");
     let picture = dir.path().join("picture.svg");
@@ -40,11 +40,11 @@ fn measures_prints_draws_and_cleans_up() {
     assert!(progress.contains("warm-up  ") && progress.contains("    1 s  "), "{progress}");
     let svg = std::fs::read_to_string(picture).expect("a picture");
     assert!(svg.starts_with("<svg ") && svg.contains("Throughput"), "{svg}");
-    assert_eq!(server.client().children("/"), ["zookeeper"], "nothing is left");
+    assert_eq!(server.client().children("/"), ["zookeeper"], "the bench's znodes are left");
 }
 
 #[test]
-fn keeps_a_rate_and_tells_it_as_json() {
+fn bench_with_a_rate_sends_no_more_and_prints_json() {
     let dir = tempfile::tempdir().expect("a folder");
     let server = Process::start(dir.path(), "maxClientCnxns=0");
     let mut arguments = vec!["--mix", "get", "--keys", "10", "--rate", "200", "--duration", "1s"];
@@ -52,7 +52,7 @@ fn keeps_a_rate_and_tells_it_as_json() {
     let output = bench(&server, &arguments);
     assert!(output.status.success(), "{output:?}");
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    // 4 connections, a request each 20 ms. Fewer when this machine stands still at the end, but never more.
+    // 4 connections, a request each 20 ms. Fewer when the machine stalls at the end, but never more.
     let count = json["all"]["count"].as_u64().expect("a count");
     assert!((1..=200).contains(&count), "{json}");
     assert_eq!((&json["mix"], &json["connections_lost"]), (&"get".into(), &0.into()));
@@ -62,7 +62,7 @@ fn keeps_a_rate_and_tells_it_as_json() {
 }
 
 #[test]
-fn says_what_is_wrong() {
+fn bench_errors_name_the_cause() {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
     let addr = listener.local_addr().expect("its address");
     let of = |server: &str, mix: &str| {
@@ -75,7 +75,7 @@ fn says_what_is_wrong() {
     );
     let wrong = of("127.0.0.1:1", "fetch");
     assert!(text(&wrong.stderr).contains("`fetch` is not an operation"), "{wrong:?}");
-    // Somebody who speaks another protocol.
+    // A server that speaks another protocol.
     let other = std::thread::spawn(move || {
         let (mut peer, _) = listener.accept().expect("the bench comes");
         peer.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").expect("it listens");
@@ -88,7 +88,7 @@ fn says_what_is_wrong() {
         "{said}"
     );
     other.join().expect("it heard the end");
-    // Known before a server is asked for anything.
+    // The picture's path is checked before the bench connects.
     let mut command = Command::new(OXKEEPER);
     command.args(["bench", "--server", "127.0.0.1:1", "--picture", "/no/such/folder/p.svg"]);
     let wrong = command.output().expect("it runs");
@@ -100,9 +100,9 @@ fn says_what_is_wrong() {
     assert!(said.contains(&format!("connect to {addr}: Connection refused")), "{said}");
 }
 
-/// A server that is killed under load and comes back: what that cost is told, and the run goes on.
+/// The bench reports the lost connections, and goes on.
 #[test]
-fn survives_a_server_that_is_killed() {
+fn bench_goes_on_after_its_server_is_killed_and_restarted() {
     let dir = tempfile::tempdir().expect("a folder");
     let mut server = Process::start(dir.path(), "maxClientCnxns=0");
     let mut command = Command::new(OXKEEPER);
@@ -115,7 +115,7 @@ fn survives_a_server_that_is_killed() {
         "a second has passed"
     );
     server.kill_and_restart();
-    progress.for_each(drop); // Read, so that it does not wait for us.
+    progress.for_each(drop); // Drained, so that the bench does not block on a full pipe.
     let output = bench.wait_with_output().expect("it ends");
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!(json["connections_lost"], 3, "{json}");

@@ -1,4 +1,4 @@
-//! Log entries that must stay short enough to be read again, and those that say nothing of what a session leaves.
+//! Log entries with a length limit, and closeSession entries without the list of ephemerals.
 
 use oxkeeper::client::op;
 use oxkeeper::replica::Settings;
@@ -18,7 +18,7 @@ fn code(world: &mut Standalone, (kind, body): Request) -> i32 {
     world.ask(kind, body).0.err
 }
 
-/// The tree that the log leads to, and the last entry.
+/// The tree after a replay of the log, the last entry, and whether that has a digest.
 fn replayed(world: &Standalone) -> (Tree, Txn<'_>, bool) {
     let mut tree = Tree::new(Options::default());
     let mut last = None;
@@ -33,7 +33,7 @@ fn replayed(world: &Standalone) -> (Tree, Txn<'_>, bool) {
 
 // rows: C-154
 #[test]
-fn what_could_not_be_read_again_is_refused_alone() {
+fn write_with_a_log_entry_above_the_limit_is_refused() {
     let mut world = Standalone::new(SHORT, false);
     assert_eq!(code(&mut world, create("/long", &[7; 400], 0)), -5);
     let both = parts(&[create("/a", &[7; 180], 0), create("/b", &[7; 180], 0)]);
@@ -44,7 +44,7 @@ fn what_could_not_be_read_again_is_refused_alone() {
 }
 
 #[test]
-fn a_session_with_too_many_ephemerals_to_list_still_ends() {
+fn session_with_too_many_ephemerals_to_list_is_closed_without_the_list() {
     let mut world = Standalone::new(SHORT, false);
     for at in 0..20 {
         assert_eq!(code(&mut world, create(&format!("/ephemeral-{at:010}"), b"", 1)), 0);
@@ -52,7 +52,7 @@ fn a_session_with_too_many_ephemerals_to_list_still_ends() {
     assert_eq!(code(&mut world, (op::CLOSE_SESSION, Vec::new())), 0);
     assert!(!world.exists("/ephemeral-0000000000"));
     let (tree, txn, has_digest) = replayed(&world);
-    // What servers of old wrote: the only form without a list that Java reads.
+    // The entry of old releases: the only form without a list that Java reads.
     assert_eq!((txn, has_digest), (Txn::CloseSession { paths: None }, false));
     assert_eq!(tree.digest(), world.server.shared.state.tree.read().digest());
     assert!(tree.find("/ephemeral-0000000000").is_none());
@@ -60,7 +60,7 @@ fn a_session_with_too_many_ephemerals_to_list_still_ends() {
 
 // rows: C-81
 #[test]
-fn the_list_of_a_closed_session_can_be_left_out() {
+fn close_session_entry_has_no_list_if_so_configured() {
     let rules = Rules { lists_closed: false, ..Rules::DEFAULT };
     let mut world = Standalone::new(Settings { rules, ..SETTINGS }, false);
     assert_eq!(code(&mut world, create("/e", b"", 1)), 0);

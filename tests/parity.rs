@@ -1,10 +1,10 @@
-//! What works, row by row, with the tests that prove it: writes `docs/parity.md`.
+//! Writes `docs/parity.md`: which features of ZooKeeper work, row by row, with the tests that prove it.
 //!
-//! `docs/parity-rows.tsv` holds one line per fact about ZooKeeper: id, what, and the state it has while no test
+//! `docs/parity-rows.tsv` has one line per feature of ZooKeeper: id, what, and the state it has while no test
 //! marks it. A test marks rows with a comment line above it, `// rows: P-40 P-44` (`# rows:` in scripts). A marked
 //! row reads `works`; a row without a mark never does, whatever the table says.
 //!
-//! Marks of a suite that `scripts/test` does not run yet do not count.
+//! Marks of a suite that `scripts/test` does not run don't count.
 //!
 //! `UPDATE_EXPECT=1 cargo test --test parity` rewrites the page. Commit the change with the test that caused it.
 
@@ -18,7 +18,7 @@ use parity::{facts, marks, page};
 use std::path::PathBuf;
 use support::written::expect_file;
 
-/// Asked for at run time: worktrees that share a target folder may share the built test as well.
+/// The path is read at run time: worktrees that share a target folder may share the built test as well.
 fn root() -> PathBuf {
     std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or(env!("CARGO_MANIFEST_DIR").into()).into()
 }

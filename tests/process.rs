@@ -1,4 +1,4 @@
-//! The server as a process: how it starts, what it says, how it stops, with which exit code.
+//! The server as a process: how it starts, what it prints and logs, how it stops, with which exit code.
 #![allow(clippy::disallowed_methods, reason = "it starts processes and waits for them")]
 
 use oxkeeper::client::{Hello, Incoming, Welcome, Wire, put_request, word};
@@ -11,7 +11,7 @@ use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
 
 const OXKEEPER: &str = env!("CARGO_BIN_EXE_oxkeeper");
-/// Not a measure of anything: when to give up.
+/// A bound against hanging, not an expectation.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn free_port() -> u16 {
@@ -104,7 +104,7 @@ fn hello() -> Hello {
     Hello { timeout_ms: 30_000, password: vec![0; 16], ..Hello::default() }
 }
 
-/// Appends a create of an empty znode that all may do everything with.
+/// Appends a create of an empty znode with the open ACL.
 fn put_create(to: &mut Vec<u8>, xid: i32, path: &str, flags: i32) {
     put_request(to, xid, op::CREATE, |to| {
         jute::put_string(to, path);
@@ -117,7 +117,7 @@ fn put_create(to: &mut Vec<u8>, xid: i32, path: &str, flags: i32) {
     });
 }
 
-/// The error code of the next reply, and its xid.
+/// The xid and the error code of the next reply.
 fn reply(wire: &mut Wire) -> Option<(i32, i32)> {
     let frame = wire.receive(PATIENCE).ok()?;
     match Incoming::parse(&frame).expect("a reply") {
@@ -136,7 +136,7 @@ fn exists(wire: &mut Wire, path: &str) -> bool {
     reply(wire).expect("an answer").1 == 0
 }
 
-/// Creates znodes, a few in flight, until the server closes; returns how many were acknowledged.
+/// Creates znodes, a few outstanding, until the server closes the connection; returns how many were acknowledged.
 fn create_until_closed(wire: &mut Wire, name: &str) -> i32 {
     let (mut sent, mut acknowledged) = (0, 0);
     loop {
@@ -160,7 +160,7 @@ fn create_until_closed(wire: &mut Wire, name: &str) -> i32 {
 
 // rows: P-87
 #[test]
-fn term_under_load_finishes_and_sessions_survive() {
+fn sigterm_under_load_flushes_acknowledged_writes_and_keeps_sessions() {
     for signal in [rustix::process::Signal::TERM, rustix::process::Signal::INT] {
         let mut server = Server::start("");
         let (mut owner, owned) = server.session(&hello());
@@ -200,7 +200,7 @@ fn term_under_load_finishes_and_sessions_survive() {
 }
 
 #[test]
-fn it_says_what_it_is_and_what_it_did() {
+fn banner_and_log_have_version_address_and_restored_data() {
     let mut server = Server::start("initLimit=10\nsyncLimit=5");
     let banner = server.said("out");
     let version = env!("CARGO_PKG_VERSION");
@@ -216,7 +216,7 @@ fn it_says_what_it_is_and_what_it_did() {
     server.again(&["--log-format", "json", "--log-level", "info"]);
     server.signal(rustix::process::Signal::TERM);
     server.ended();
-    assert_eq!(server.said("out"), "", "one stream for a collector");
+    assert_eq!(server.said("out"), "", "with JSON everything goes to stderr");
     let log = server.said("err");
     let lines: Vec<serde_json::Value> =
         log.lines().map(|line| serde_json::from_str(line).expect(line)).collect();
@@ -233,7 +233,7 @@ fn it_says_what_it_is_and_what_it_did() {
     );
 }
 
-/// A scratch directory in which a server is started that must not come up.
+/// A scratch directory for a server that must refuse to start.
 struct Bad {
     dir: tempfile::TempDir,
 }
@@ -247,7 +247,7 @@ impl Bad {
         self.dir.path().join(name)
     }
 
-    /// Runs with a file of these lines, in which `@` is the directory.
+    /// Starts a server with these lines of zoo.cfg, in which `@` is the directory.
     fn run(&self, lines: &[u8]) -> Output {
         let here = self.dir.path().display().to_string();
         let text: Vec<u8> = lines
@@ -282,7 +282,7 @@ fn ended(output: &Output, code: i32, parts: &[&str]) {
 
 // rows: P-87
 #[test]
-fn a_refused_start_names_the_line_and_what_to_do() {
+fn refused_start_names_the_line_and_the_remedy() {
     let bad = Bad::new();
     refused(&bad.run(b"clientPort=2181"), 2, &["zoo.cfg: dataDir is not set; add dataDir=/"]);
     let many =
@@ -323,7 +323,7 @@ fn a_refused_start_names_the_line_and_what_to_do() {
         3,
         &["zoo.cfg:2: dataDir=", "name a directory"],
     );
-    // Java finds this out later, and ends with another code.
+    // Java notices this later, and exits with another code.
     fs::create_dir(bad.path("odd")).expect("a folder");
     fs::write(bad.path("odd/version-2"), "").expect("a file");
     refused(
@@ -391,10 +391,10 @@ fn members_of_the_dynamic_file_are_served() {
     assert!(ask("conf").contains(&format!("membership: \n{member}")), "{}", ask("conf"));
 }
 
-/// A disk error like any other: told, and the end of the process, not of a signal.
+/// It is handled as a disk error: the process is not killed by SIGXFSZ.
 // rows: P-87
 #[test]
-fn a_file_that_may_not_grow_ends_the_server_with_a_line() {
+fn file_size_limit_exits_with_an_error_line() {
     let dir = tempfile::tempdir().expect("a directory");
     let addr = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
     let text = format!(
@@ -405,7 +405,7 @@ fn a_file_that_may_not_grow_ends_the_server_with_a_line() {
     fs::write(dir.path().join("zoo.cfg"), text).expect("a configuration");
     let output = |name: &str| Stdio::from(fs::File::create(dir.path().join(name)).expect("a file"));
     let mut command = Command::new("sh");
-    // In units of 512 bytes or 1 KiB, as the shell has it.
+    // The shell's unit is 512 bytes or 1 KiB.
     command
         .args(["-c", "ulimit -f 400 && exec \"$0\" \"$1\"", OXKEEPER])
         .arg(dir.path().join("zoo.cfg"));
@@ -420,10 +420,10 @@ fn a_file_that_may_not_grow_ends_the_server_with_a_line() {
     assert!(log.contains(" ERROR ") && log.contains("File too large"), "{log}");
 }
 
-/// A full log disk, or a collector that went away, costs lines and nothing else.
+/// A full disk under the text log, or a closed pipe to a collector, loses log lines only.
 // rows: P-87
 #[test]
-fn a_log_that_cannot_be_written_does_not_end_the_server() {
+fn unwritable_log_output_does_not_stop_the_server() {
     let mut server = Server::start("");
     server.signal(rustix::process::Signal::TERM);
     assert!(server.ended().success());
@@ -434,14 +434,14 @@ fn a_log_that_cannot_be_written_does_not_end_the_server() {
     server.serves();
     for _ in 0..50 {
         let mut client = std::net::TcpStream::connect(server.addr).expect("it listens");
-        client.write_all(&[0xff; 8]).expect("a frame that is none, which is a line in the log");
+        client.write_all(&[0xff; 8]).expect("an invalid frame, which causes a log line");
     }
     server.serves();
 }
 
-/// More answers than one call of the system takes, and than the connection holds unsent.
+/// There are more answers than one system call writes, and than the connection may hold unsent.
 #[test]
-fn a_client_that_reads_late_gets_every_answer() {
+fn client_that_reads_late_gets_every_answer() {
     const COUNT: i32 = 4000;
     let server = Server::start("");
     let (mut wire, _) = server.session(&hello());
@@ -478,7 +478,7 @@ fn figure(text: &str, name: &str) -> u64 {
 
 // rows: W-08
 #[test]
-fn words_are_counted_and_reset_connections() {
+fn four_letter_words_are_counted_and_crst_resets_connections() {
     let server = Server::start("4lw.commands.whitelist=*");
     let ask = |name| word(server.addr, name, PATIENCE).expect("an answer");
     let (mut wire, _) = server.session(&hello());
@@ -486,9 +486,9 @@ fn words_are_counted_and_reset_connections() {
     let before = sent();
     ask("ruok");
     let began = Instant::now();
-    // It is counted once it is sent: the first srvr, and ruok.
+    // An answer is counted after it is sent: here those to the first srvr and to ruok.
     while sent() < before + 2 {
-        assert!(began.elapsed() < PATIENCE, "words are not counted");
+        assert!(began.elapsed() < PATIENCE, "answers to words are not counted");
     }
     assert!((0..5).all(|_| exists(&mut wire, "/")));
     let received = || {
@@ -501,20 +501,20 @@ fn words_are_counted_and_reset_connections() {
     assert_eq!(received(), 0);
 }
 
-/// A JVM shows its threads then and goes on.
+/// A JVM prints its threads on SIGQUIT and goes on.
 #[test]
-fn quit_is_survived() {
+fn sigquit_is_logged_and_does_not_stop_the_server() {
     let server = Server::start("");
     server.signal(rustix::process::Signal::QUIT);
     let began = Instant::now();
     while !server.said("err").contains("QUIT: ") {
-        assert!(began.elapsed() < PATIENCE, "it says nothing");
+        assert!(began.elapsed() < PATIENCE, "no log line about QUIT");
         std::thread::sleep(Duration::from_millis(20));
     }
     server.serves();
 }
 
-/// The names of what is in `version-2` that begin so.
+/// The files in `version-2` whose names begin with `prefix`.
 fn files(dir: &Path, prefix: &str) -> Vec<PathBuf> {
     let all = fs::read_dir(dir.join("data/version-2")).expect("a folder");
     let paths = all.map(|entry| entry.expect("an entry").path());
@@ -525,10 +525,10 @@ fn files(dir: &Path, prefix: &str) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Without a snapshot of its own a member that was started with snapshot.trust.empty would have to be started so for ever.
+/// Otherwise a member that was started with snapshot.trust.empty would need that setting at every later start.
 // rows: D-61
 #[test]
-fn a_member_without_a_snapshot_takes_one() {
+fn member_without_a_snapshot_takes_one_at_its_start() {
     let mut server = Server::start("");
     let mut wire = server.session(&hello()).0;
     let mut bytes = Vec::new();
@@ -547,7 +547,7 @@ fn a_member_without_a_snapshot_takes_one() {
         "initLimit=5\nsyncLimit=5\nserver.1=127.0.0.1:{one}:{two}\nserver.2=127.0.0.1:1:2\n"
     );
     fs::write(dir.join("zoo.cfg"), text).expect("a configuration");
-    // It serves nobody, and is asked for nothing.
+    // Without a quorum it serves no clients.
     let mut command = Command::new(OXKEEPER);
     command.arg("-Dzookeeper.snapshot.trust.empty=true").arg(dir.join("zoo.cfg"));
     server.child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("a server");
@@ -558,13 +558,13 @@ fn a_member_without_a_snapshot_takes_one() {
     }
 }
 
-/// What a reconfiguration would have to write is tried out at the start.
+/// The start tries the writes that a reconfiguration would need.
 // rows: D-09 D-10
 #[test]
-fn a_member_that_cannot_write_its_configuration_is_refused() {
+fn member_that_cannot_write_its_configuration_refuses_to_start() {
     let bad = Bad::new();
     fs::write(bad.path("myid"), "1").expect("a file");
-    // A folder stands where a file is to be written.
+    // A folder has the name of a file that the server has to write.
     fs::create_dir(bad.path("zoo.cfg.bak.tmp")).expect("a folder");
     let members = "server.1=127.0.0.1:1:2\nserver.2=127.0.0.1:3:4\n";
     let head = "clientPort=0\ndataDir=@\ninitLimit=5\nsyncLimit=5\nreconfigEnabled=true\n";

@@ -1,5 +1,5 @@
-//! Settings that the process itself goes by, each seen by what a running server does otherwise. Those that its machines are
-//! told are in `tests/request/configured.rs` and `tests/member/configured.rs`, those of its files in `tests/files.rs`.
+//! Settings of the process itself, each tested by its effect on a running server. Settings of the pure machines are tested in
+//! `tests/request/configured.rs` and `tests/member/configured.rs`, those of its files in `tests/files.rs`.
 
 mod server_process;
 
@@ -7,7 +7,7 @@ use server_process::{Process, names, zxids};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::path::Path;
 
-/// A server that is alone, whose log begins in its middle, as one that was purged, and whose snapshots are gone.
+/// Data of a standalone server whose first log file is missing, as after a purge, and whose snapshots are missing too.
 fn log_without_snapshots(home: &Path) {
     let dir = home.join("data/version-2");
     for path in ["/first", "/second"] {
@@ -24,7 +24,7 @@ fn log_without_snapshots(home: &Path) {
 
 // rows: C-148 D-61
 #[test]
-fn a_log_without_snapshots_is_trusted_once_if_that_is_set() {
+fn log_without_snapshots_is_accepted_with_snapshot_trust_empty() {
     let home = tempfile::tempdir().unwrap();
     log_without_snapshots(home.path());
     for settings in ["", "snapshot.trust.empty=false"] {
@@ -37,25 +37,25 @@ fn a_log_without_snapshots_is_trusted_once_if_that_is_set() {
     assert_eq!((client.exists("/first"), client.exists("/second")), (false, true));
     drop(client);
     drop(server);
-    // It had a snapshot before it served.
+    // The server has taken a snapshot before it served.
     assert!(Process::start(home.path(), "").client().exists("/second"));
 }
 
 // rows: C-15 P-23a
 #[test]
-fn clients_find_the_server_at_the_address_that_is_set_or_at_all() {
+fn client_port_listens_at_client_port_address_or_at_all_addresses() {
     let home = tempfile::tempdir().unwrap();
     let at = |ip, server: &Process| SocketAddr::new(ip, server.addr.port());
     let other = Ipv4Addr::new(127, 0, 0, 2).into();
     let server = Process::start(home.path(), "clientPortAddress=127.0.0.1");
-    assert!(server.try_client(at(other, &server)).is_err(), "at one address");
-    // Only a server that serves stops at a signal; an earlier one ends the process.
+    assert!(server.try_client(at(other, &server)).is_err(), "another address");
+    // A session shows that the server serves: before that SIGTERM kills the process instead of stopping the server.
     drop(server.client());
     server.stop();
 
     let server = Process::start(home.path(), "clientPortAddress=0.0.0.0");
     let mut four = server.try_client(at(other, &server)).unwrap();
-    // A host without IPv6 has nothing to be dual about.
+    // On a host without IPv6 only IPv4 is tested.
     let has_six = TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).is_ok();
     let six = has_six.then(|| server.try_client(at(Ipv6Addr::LOCALHOST.into(), &server)).unwrap());
     let shown = server.word("cons");
@@ -67,38 +67,38 @@ fn clients_find_the_server_at_the_address_that_is_set_or_at_all() {
 
 // rows: C-21
 #[test]
-fn one_address_has_as_many_connections_as_are_set() {
+fn max_client_cnxns_limits_the_connections_of_one_address() {
     let home = tempfile::tempdir().unwrap();
     let server = Process::start(home.path(), "maxClientCnxns=2");
     let (first, _second) = (server.client(), server.client());
     assert!(server.try_client(server.addr).is_err(), "two are there");
     assert!(server.log().contains("2 from 127.0.0.1 (maxClientCnxns) are there already"));
     drop(first);
-    server_process::eventually("a place that is free again", || {
+    server_process::eventually("room for a third connection", || {
         server.try_client(server.addr).is_ok()
     });
 }
 
-/// The timers of a server's sockets of this port, as `/proc/net/tcp` has them in its column `tr`: 00 none, 01 of what was not
-/// acknowledged, 02 of probes.
+/// The timers of established sockets with this local port, from column `tr` of `/proc/net/tcp`: 00 none, 01 retransmission, 02
+/// keep-alive probes.
 fn timers(port: u16) -> Vec<String> {
     let port = format!(":{port:04X}");
     let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
     let rows = table.lines().skip(1).map(|line| line.split_whitespace().collect::<Vec<_>>());
-    // Local address, state 01 (established), and the timer before its time.
+    // Columns: local address, state (01 is established), timer and its remaining time.
     let own = rows.filter(|row| row[1].ends_with(&port) && row[3] == "01");
     own.map(|row| row[5][..2].to_owned()).collect()
 }
 
 // rows: C-112
 #[test]
-fn sockets_of_clients_are_probed_if_that_is_set() {
+fn client_tcp_keep_alive_probes_client_sockets() {
     for (settings, timer) in [("", "00"), ("clientTcpKeepAlive=true", "02")] {
         let home = tempfile::tempdir().unwrap();
         let server = Process::start(home.path(), settings);
         let mut client = server.client();
         assert!(client.exists("/"));
-        // Until the answer is acknowledged the socket has another timer.
+        // Until the client's TCP has acknowledged the answer, the socket has the retransmission timer.
         server_process::eventually("the timer that is set", || {
             timers(server.addr.port()) == [timer]
         });
@@ -107,7 +107,7 @@ fn sockets_of_clients_are_probed_if_that_is_set() {
 
 // rows: C-52
 #[test]
-fn a_server_without_a_metrics_provider_tells_its_version_and_state() {
+fn mntr_has_only_version_and_state_with_the_null_metrics_provider() {
     for (provider, is_short) in [("DefaultMetricsProvider", false), ("NullMetricsProvider", true)] {
         let home = tempfile::tempdir().unwrap();
         let class = format!("org.apache.zookeeper.metrics.impl.{provider}");
@@ -118,7 +118,7 @@ fn a_server_without_a_metrics_provider_tells_its_version_and_state() {
     }
 }
 
-/// Server 1 of two voters, of which the other one is not there; and its election port.
+/// Starts server 1 of two voters, without the other one; returns it and its election port.
 fn one_of_two(home: &Path, settings: &str) -> (Process, u16) {
     let free = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let held = [free(), free(), free()];
@@ -133,7 +133,7 @@ fn one_of_two(home: &Path, settings: &str) -> (Process, u16) {
 
 // rows: C-62
 #[test]
-fn one_of_two_voters_leads_alone_if_the_file_that_is_set_says_so() {
+fn one_of_two_voters_leads_alone_if_its_oracle_says_yes() {
     let home = tempfile::tempdir().unwrap();
     let oracle = home.path().join("oracle");
     std::fs::write(&oracle, "1").unwrap();
@@ -143,7 +143,7 @@ fn one_of_two_voters_leads_alone_if_the_file_that_is_set_says_so() {
 
 // rows: C-164
 #[test]
-fn election_sockets_are_probed_if_that_is_set() {
+fn tcp_keep_alive_probes_election_sockets() {
     for (settings, timer) in [("", "00"), ("tcpKeepAlive=true", "02")] {
         let home = tempfile::tempdir().unwrap();
         let (_server, election) = one_of_two(home.path(), settings);

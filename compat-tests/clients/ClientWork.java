@@ -12,7 +12,7 @@ import org.apache.zookeeper.ZooKeeper;
 import org.apache.zookeeper.data.Stat;
 
 /**
- * Java's client, told what to do line by line. The driver describes the lines; see `class Worker` in workers.py.
+ * Java's client, driven by commands on stdin. `class Worker` in workers.py describes them.
  */
 public final class ClientWork {
     private static ZooKeeper client;

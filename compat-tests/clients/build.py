@@ -1,6 +1,6 @@
-"""Builds the client programs, each with the tools of its language, under the target folder, where they are kept.
+"""Builds the client programs, each with the tools of its language, into the target folder, where they are kept.
 
-What is missing fails the run with the name of the package that has it: a client that is not run proves nothing.
+A missing tool fails the run with the name of the package that has it: a client that is skipped proves nothing.
 """
 
 import functools
@@ -20,7 +20,7 @@ QUIET = "-Dorg.slf4j.simpleLogger.defaultLogLevel=off"
 
 
 def once(build):
-    """Stages run side by side, and each program is built once for all of them."""
+    """Calls `build` once for each set of arguments: stages run concurrently, and share each program."""
     cached, lock = functools.cache(build), threading.Lock()
 
     @functools.wraps(build)
@@ -46,7 +46,7 @@ def call(*words, **more):
 
 
 def built(name, inputs, build):
-    """The folder that `build(path)` made of these files, and of what else is named as text."""
+    """The folder that `build(path)` made from `inputs`: files, and texts such as flags and the compiler."""
     return cache.filled(cache.named(TARGET, name, inputs), build)
 
 
@@ -105,6 +105,6 @@ def node():
 
 @once
 def rust():
-    target = TARGET / "rust"  # Cargo itself knows what is stale here, and has one build at a time.
+    target = TARGET / "rust"  # Cargo itself decides what is stale, and locks against concurrent builds.
     call("cargo", "build", "-q", "--locked", "--manifest-path", HERE / "rust/Cargo.toml", "--target-dir", target)
     return target / "debug/work"

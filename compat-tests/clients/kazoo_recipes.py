@@ -1,15 +1,15 @@
-"""kazoo's recipes, one word each; see recipes.py. What is acquired is held until another word or death gives it back."""
+"""kazoo's recipes, one command each; see recipes.py. What is acquired is held until another command releases it or the process dies."""
 
 import threading
 import time
 
 from kazoo.recipe.cache import TreeCache, TreeEvent
 
-kept = {}  # Things that later words need, by path.
+kept = {}  # Recipe objects that later commands need, by path.
 
 
 def lead(client, path):
-    """Returns once it leads, and leads until it dies."""
+    """Returns once this client leads; it leads until the process dies."""
     leading = threading.Event()
 
     def rule():
@@ -21,7 +21,7 @@ def lead(client, path):
 
 
 def watch_children(client, path, say):
-    """Says `event 3 PATH DATA` for each child that is there, new or changed, and `event 2 PATH` for what goes."""
+    """Prints `event 3 PATH DATA` for each child that exists, is created or changes, and `event 2 PATH` for each that is deleted."""
     watched = set()
 
     def watch_data(child):
@@ -56,7 +56,7 @@ def watch_tree(client, path, say):
 
 
 def vote_of(client, path, site):
-    """What a site votes; one that is dead before it voted counts as no."""
+    """A site's vote; a site that died before it voted counts as no."""
     while True:
         changed = threading.Event()
         data, _ = client.get(f"{path}/sites/{site}", watch=lambda event: changed.set())
@@ -67,7 +67,7 @@ def vote_of(client, path, site):
 
 
 def decide(client, path, count):
-    """The second phase: all must have voted yes, and what was decided is decided for ever."""
+    """The second phase: commits if all sites voted yes, else aborts; the outcome is written once and never changes."""
     sites = client.get_children(f"{path}/sites")
     assert len(sites) == count, sites
     outcome = "commit" if all(vote_of(client, path, site) == "yes" for site in sites) else "abort"

@@ -1,4 +1,4 @@
-"""kazoo, told what to do line by line. The driver describes the lines; see `class Worker` in workers.py."""
+"""kazoo, driven by commands on stdin. `class Worker` in workers.py describes them."""
 
 import sys
 import threading
@@ -31,7 +31,7 @@ def on_state(state):
 
 
 def connected(address, timeout_ms=6000):
-    # Short, even retries: the default backs off until sessions expire on servers with quick ticks.
+    # Short retries without backoff: kazoo's default backs off until sessions expire on servers with a short tickTime.
     retry = KazooRetry(max_tries=-1, delay=0.1, backoff=1, max_delay=0.5)
     return KazooClient(address, timeout=timeout_ms / 1000, connection_retry=retry)
 
@@ -51,7 +51,7 @@ def lock(address):
 
 
 def election(address):
-    """Every candidate leads in its turn, never two at once."""
+    """Every candidate leads once, and never two at a time."""
     clients = [connected(address) for _ in range(3)]
     led, leading = [], threading.Semaphore(1)
 
@@ -74,7 +74,7 @@ def election(address):
 
 
 def counter(address):
-    """Increments by compare-and-set from several sessions; none is lost."""
+    """Increments by compare-and-set from several sessions; no increment is lost."""
     clients = [connected(address) for _ in range(3)]
 
     def add(member):
@@ -148,5 +148,5 @@ for line in sys.stdin:
         say("ok", answer(line.rstrip("\n").split(" ")))
     except ZookeeperError as error:
         say("error", error.code)
-    except Exception as error:  # Whatever a recipe trips over is the outcome of its scenario.
+    except Exception as error:  # Any other failure of a recipe is its result.
         say("error", repr(error))

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What clients feel when their ensemble loses its leader: for each client the time from SIGKILL of the leader to its next
-successful write that began after it. Figures to read: nothing here fails for being slow.
+"""Measures failover as clients see it: for each client the time from SIGKILL of the leader to the end of its next
+successful write that began after the kill. The script only reports times: no time is too long for it.
 
     clients/leader_loss.py --server 'ours=target/release/oxkeeper' --server java [--rounds 5] [--clients 30] [--only kazoo,go]
 
@@ -27,7 +27,7 @@ BETWEEN_SECONDS = 0.01  # Between two writes of a client.
 
 
 class Writer(threading.Thread):
-    """A client that writes its own znode again and again, and notes when each success began and ended."""
+    """A client that writes its own znode repeatedly, and notes when each successful write began and ended."""
 
     def __init__(self, kind, addresses, number):
         super().__init__(daemon=True)
@@ -47,7 +47,7 @@ class Writer(threading.Thread):
         self.worker.kill()
 
     def seconds_after(self, since):
-        """Until the first success that began after `since`, if there is one yet."""
+        """Seconds until the end of the first successful write that began after `since`, or None."""
         later = itertools.takewhile(lambda success: since <= success[0], reversed(self.successes))
         return min((ended - since for _, ended in later), default=None)
 
@@ -60,7 +60,7 @@ def lose_leader(ensemble, writers):
     until("every client writes again", lambda: None not in felt(), 120)
     seconds = felt()
     ensemble.start(leader)
-    time.sleep(2)  # Everybody has come back to where they stay.
+    time.sleep(2)  # Clients that changed servers have reconnected.
     return seconds
 
 
@@ -88,8 +88,8 @@ def measure(name, command, settings, kind, arguments):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--server", action="append", required=True, metavar="NAME=COMMAND [SETTING..]|java")
-    parser.add_argument("--clients", type=int, default=30, help="of a kind, all at one time")
-    parser.add_argument("--rounds", type=int, default=5, help="leaders that are killed, for each kind and server")
+    parser.add_argument("--clients", type=int, default=30, help="clients of each kind, all at one time")
+    parser.add_argument("--rounds", type=int, default=5, help="how many leaders are killed, for each kind and server")
     parser.add_argument("--only", default=",".join(KINDS))
     arguments = parser.parse_args()
     print(f"{'clients':<8} {'server':<12} {'median':>8} {'p90':>8} {'longest':>8} {'losses':>8}    ms from SIGKILL to the next write of each client")

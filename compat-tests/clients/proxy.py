@@ -1,4 +1,4 @@
-"""Between a client and its server: loses the reply to one request that the server has carried out."""
+"""A proxy between a client and its server that loses the reply to one request which the server has carried out."""
 
 import socket
 import struct
@@ -25,7 +25,7 @@ def read_frame(stream):
 
 
 class LosesReply:
-    """Passes all on, until a create below `folder`: there the connection ends when the server has answered."""
+    """Forwards everything, until a create below `folder`: it closes the connection in place of that create's reply."""
 
     def __init__(self, server, folder):
         self.server, self.marker, self.lost = server, folder.encode() + b"/", 0
@@ -38,7 +38,7 @@ class LosesReply:
             while True:
                 client = self.listener.accept()[0]
                 upstream = socket.create_connection(("127.0.0.1", self.server.port))
-                doomed = []  # The xid whose reply must not come through.
+                doomed = []  # The xid whose reply is not forwarded.
                 for run in (self.requests, self.replies):
                     threading.Thread(target=run, args=(client, upstream, doomed), daemon=True).start()
         except OSError:

@@ -1,6 +1,7 @@
-"""What programs build on ZooKeeper, with one of them killed in the middle.
+"""Recipes built on ZooKeeper, with one of their clients killed in the middle.
 
-The words, beside those of `class Worker`; all but the last line return when the thing is had, which may be never:
+The commands, in addition to those of `class Worker`. Those of the first two lines return once the lock, role or
+barrier is acquired, or the item or group is there, which may be never:
 `lock PATH`, `read PATH`, `write PATH`, `semaphore PATH LEASES`, `lead PATH`, `latch PATH`, `enter PATH COUNT`,
 `leave PATH`, `take PATH`, `pass PATH`, `await PATH MEMBERS`, `protected PATH`;
 `unlock PATH`, `block PATH`, `open PATH`, `join PATH NAME`, `watch PATH KIND`, `put PATH ITEM`, `own PATH DATA`, ...
@@ -18,8 +19,8 @@ SESSION_MS = 2000  # Of the client that is killed.
 class Death:
     """Kills a client; what it held must stay its own until its session has expired.
 
-    The server hears of the client after `heard`, so that nothing may be free before `heard` plus the timeout,
-    however slow all of them are.
+    The server gets the client's last request after `heard`, so that nothing may be free before `heard` plus the timeout,
+    however slow the machine is.
     """
 
     def __init__(self, client):
@@ -29,7 +30,7 @@ class Death:
 
     def past(self):
         alive = time.monotonic() - self.heard
-        assert SESSION_MS / 1000 <= alive, f"given away {alive:.3f} s after the holder was heard of"
+        assert SESSION_MS / 1000 <= alive, f"given away {alive:.3f} s after the holder's last request, before its session expired"
 
 
 def named(name, run):
@@ -38,7 +39,7 @@ def named(name, run):
 
 
 def holder(name, hold, want):
-    """What a killed client held goes to the one that waits."""
+    """What a killed client held goes to the client that waits for it."""
     def run(new, other, server):
         a, b = new(timeout_ms=SESSION_MS), new()
         a.ask(*hold.split())
@@ -52,12 +53,12 @@ def holder(name, hold, want):
 
 
 def double_barrier(new, other, server):
-    """Nobody goes in before all are there, nor out while one that is still alive is inside."""
+    """No client enters before all have come, and none leaves while another that is alive is inside."""
     clients, o = [new(timeout_ms=SESSION_MS), new(timeout_ms=SESSION_MS)], other()
     clients[0].send("enter /doors 2")
     clients[1].ask("enter", "/doors", 2)
     clients[0].answer("enter")
-    # The first by name waits for the last. Curator's last, once it has deleted its own node, may leave at any event.
+    # The client with the first name waits for the last. In Curator the last, once it deleted its own node, may leave at any event.
     names = [name for name in o.children("/doors") if name != "ready"]
     owners = [o.get(f"/doors/{name}")[2] for name in names]
     equal(sorted(owners), sorted(client.session for client in clients))
@@ -70,7 +71,7 @@ def double_barrier(new, other, server):
 
 
 def barrier(new, other, server):
-    """A barrier outlives the one who put it up, and everybody passes once it is taken down."""
+    """A barrier outlives the client that set it, and all waiting clients pass once it is removed."""
     a, b, c, o = new(timeout_ms=SESSION_MS), new(), new(), other()
     a.ask("block", "/barrier")
     a.create("/barrier-alive", EPHEMERAL)
@@ -88,7 +89,7 @@ def barrier(new, other, server):
 
 
 def group(new, other, server):
-    """A member is one while its session lives."""
+    """A client is a member of the group until its session expires."""
     a, b = new(timeout_ms=SESSION_MS), new()
     a.ask("join", "/group", "a")
     b.ask("join", "/group", "b")
@@ -100,7 +101,7 @@ def group(new, other, server):
 
 
 def configuration(kind):
-    """Each change of a configuration comes to who watches it, in order, and so does the end of its writer."""
+    """A client that watches a configuration gets each change in order, and an event when the writer's session expires."""
     def run(new, other, server):
         a, b, o = new(timeout_ms=SESSION_MS), new(), other()
         root = f"/config-{kind}"
@@ -124,7 +125,7 @@ def configuration(kind):
 
 
 def lost_reply(word):
-    """A create whose reply is lost is found by its GUID after the reconnect: it is there once, and it is known."""
+    """A create whose reply is lost is found by its GUID after the reconnect: the node exists once, and the client knows its path."""
     def run(new, other, server):
         o = other()
         folder = f"/lost-{word}"
@@ -142,7 +143,7 @@ def lost_reply(word):
 
 
 def taken(new, other, server):
-    """An item that a killed consumer worked on is there for the next; one that was done is not."""
+    """An item that a killed consumer had not finished goes to the next consumer; a finished item does not."""
     a, b = new(timeout_ms=SESSION_MS), new()
     for item in ("first", "second"):
         a.ask("put", "/queue", item)
@@ -159,7 +160,7 @@ def taken(new, other, server):
 
 
 def consumed(kind):
-    """The same for Curator's queues, whose consumers look again when the next item comes."""
+    """As `taken`, for Curator's queues, whose consumers look for unlocked items when the next item comes."""
     def run(new, other, server):
         a, b, p, o = new(timeout_ms=SESSION_MS), new(), new(), other()
         path, suffix = f"/queue{kind}", kind
@@ -181,7 +182,7 @@ def consumed(kind):
         death.past()
         p.ask(f"put{suffix}", path, "third", 7)
         expected += ["first", "third"]
-        wait("the item of the dead", lambda: len(b.events) >= len(expected))
+        wait("the killed consumer's item", lambda: len(b.events) >= len(expected))
         equal(b.events, [(CREATED, item) for item in expected])
         b.close(), p.close(), o.close()
 
@@ -189,14 +190,14 @@ def consumed(kind):
 
 
 def own(new, other, server):
-    """A node that is put back when someone deletes it, until its owner dies."""
+    """A persistent ephemeral node is created again when another client deletes it, until its owner dies."""
     a, o = new(timeout_ms=SESSION_MS), other()
     a.ask("own", "/own", "mine")
     equal(o.get("/own")[:2], ("mine", 0))
     o.exists("/own")
     o.delete("/own")
     o.expect(DELETED, "/own")
-    wait("the node to be put back", lambda: o.exists("/own"))
+    wait("the node to be created again", lambda: o.exists("/own"))
     equal(o.get("/own")[0], "mine")
     death = Death(a)
     o.expect(DELETED, "/own")
@@ -205,7 +206,7 @@ def own(new, other, server):
 
 
 def touch(new, other, server):
-    """A container that stays while its TTL child is touched, and goes by itself afterwards."""
+    """A container stays while its TTL child is touched, and is removed by the server afterwards."""
     a, o = new(timeout_ms=SESSION_MS), other()
     a.ask("touch", "/touch", 1500)
     wait("the third touch", lambda: o.exists("/touch/touch") and o.get("/touch/touch")[1] >= 2)
@@ -216,7 +217,7 @@ def touch(new, other, server):
 
 
 def revocable(new, other, server):
-    """A lock's owner is asked to give it back, and does; one that is killed instead loses it by expiry."""
+    """A lock's owner releases it when it is revoked; an owner that is killed instead loses it when its session expires."""
     a, b = new(timeout_ms=SESSION_MS), new(timeout_ms=SESSION_MS)
     a.ask("revocable", "/revocable")
     b.ask("revoke", "/revocable")
@@ -233,7 +234,7 @@ def revocable(new, other, server):
 
 
 def two_phase_commit(new, other, server):
-    """All sites vote yes: commit. One votes no, or dies before it votes: abort. The coordinator dies: the next decides."""
+    """All sites vote yes: commit. A site votes no, or dies before it votes: abort. The coordinator dies: the next one decides."""
     c, d, sites = new(timeout_ms=SESSION_MS), new(), [new(), new()]
     for path, votes, outcome in (("/tx/1", "yes yes", "commit"), ("/tx/2", "yes no", "abort")):
         for n, (site, vote) in enumerate(zip(sites, votes.split())):

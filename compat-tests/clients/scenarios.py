@@ -1,4 +1,4 @@
-"""What every client does against the server, in the words of `class Worker`."""
+"""The scenarios that every client runs, in the commands of `class Worker`."""
 
 import signal
 import time
@@ -21,7 +21,7 @@ def refused(code, call, *arguments):
 
 
 def patiently(call, *arguments):
-    """A read whose connection may just be gone; asking again is what clients do."""
+    """A read that is retried on connection loss, as clients do."""
     while True:
         try:
             return call(*arguments)
@@ -32,7 +32,7 @@ def patiently(call, *arguments):
 
 
 def work(new, other, server):
-    """Nodes of each kind, versions, and the errors that programs rely on."""
+    """Nodes of each create mode, versions, and the errors that programs rely on."""
     a = new()
     equal(a.create("/work"), "/work")
     equal(a.get("/work"), ("new", 0, 0))
@@ -60,7 +60,7 @@ def work(new, other, server):
 
 
 def multi(new, other, server):
-    """All of a transaction or nothing; the first operation that fails says why."""
+    """A multi is applied as a whole or not at all; its error is that of the first operation that fails."""
     a = new()
     a.create("/multi")
     a.set("/multi", "one")  # node-zookeeper-client takes version 0 for any version.
@@ -75,7 +75,7 @@ def multi(new, other, server):
 
 
 def watches(new, other, server):
-    """Each kind of watch fires once, for what another client does."""
+    """Each kind of watch fires once, for a change by another client."""
     a, b = new(), other()
     a.create("/watch")
     a.get("/watch")
@@ -88,7 +88,7 @@ def watches(new, other, server):
     a.expect(CHANGED, "/watch")
     equal(a.get("/watch"), ("changed", 1, 0))
     b.set("/watch", "again")
-    b.set("/watch", "unseen")  # The watch is used up by the change before.
+    b.set("/watch", "unseen")  # The previous change has already fired the watch.
     a.expect(CHANGED, "/watch")
     a.exists("/watch/later")
     b.delete("/watch/later")
@@ -103,7 +103,7 @@ def watches(new, other, server):
 
 
 def closing(new, other, server):
-    """The ephemerals of a session go when it is closed."""
+    """The ephemerals of a session are deleted when it is closed."""
     a, b = new(), other()
     a.create("/closing", EPHEMERAL)
     equal(b.get("/closing"), ("new", 0, a.session))
@@ -114,7 +114,7 @@ def closing(new, other, server):
 
 
 def expiry(new, other, server):
-    """The ephemerals of a session go when its client has died."""
+    """The ephemerals of a session are deleted when it expires after its client has died."""
     a, b = new(timeout_ms=2000), other()
     a.create("/expiry", EPHEMERAL)
     equal(b.exists("/expiry"), True)
@@ -126,7 +126,7 @@ def expiry(new, other, server):
 
 # rows: T-62
 def restart(new, other, server, how):
-    """Session, ephemerals and watches live through a restart of the server."""
+    """Session, ephemerals and watches survive a restart of the server."""
     a, b = new(), other()
     root = f"/restart-{how.name}"
     a.create(root)
@@ -166,7 +166,7 @@ def restart_kill(new, other, server):
 
 
 def java_random_bytes(seed, count):
-    """What `new java.util.Random(seed).nextBytes` fills an array with."""
+    """The bytes that `new java.util.Random(seed).nextBytes` gives."""
     state, out = (seed ^ 0x5DEECE66D) & (1 << 48) - 1, b""
     while len(out) < count:
         state = (state * 0x5DEECE66D + 0xB) & (1 << 48) - 1
@@ -176,7 +176,7 @@ def java_random_bytes(seed, count):
 
 # rows: P-16
 def password(new, other, server):
-    """A session's password is the one that any Java server of the ensemble would compute for its id."""
+    """A session's password is the one that every Java server of an ensemble computes from the session id."""
     for _ in range(5):
         a = new()
         equal(a.ask("password"), java_random_bytes(a.session ^ 0xB3415C00, 16).hex())

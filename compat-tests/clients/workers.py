@@ -1,4 +1,4 @@
-"""The clients as processes that are all told what to do in the same words."""
+"""The clients as processes that all take the same commands on stdin."""
 
 import pathlib
 import queue
@@ -30,17 +30,17 @@ def wait(what, done):
     deadline = time.monotonic() + PATIENCE
     while not done():
         if deadline < time.monotonic():
-            raise AssertionError(f"waited in vain for {what}")
+            raise AssertionError(f"waited {PATIENCE} s in vain for {what}")
         time.sleep(0.02)
 
 
 class Worker:
-    """A client process that is told what to do line by line, and says what happened in the same way.
+    """A client process that reads commands line by line, and prints results and events in the same way.
 
     Sent: `connect ADDRESS TIMEOUT_MS`, `session`, `create MODE PATH DATA`, `get PATH`, `exists PATH`,
-    `set PATH DATA VERSION`, `children PATH`, `delete PATH VERSION`, `multi PATH VERSION`, `close`, and what the
-    client has of recipes.py. All reads leave a watch. `multi` checks the version, sets the data to `multi`, and makes
-    and deletes PATH/m.
+    `set PATH DATA VERSION`, `children PATH`, `delete PATH VERSION`, `multi PATH VERSION`, `close`, and those
+    commands of recipes.py that the client has. All reads leave a watch. `multi` checks the version, sets the data to `multi`,
+    and creates and deletes PATH/m.
     Received: `ok ANSWER` or `error CODE`, one per line sent; `event TYPE PATH` and `state NAME` at any time.
     """
 
@@ -83,7 +83,7 @@ class Worker:
         return self.answer(words)
 
     def answer(self, words):
-        """The answer to the oldest line without one."""
+        """The answer to the oldest command without one."""
         try:
             kind, answer = self.answers.get(timeout=PATIENCE)
         except queue.Empty:
@@ -156,7 +156,7 @@ class Curator(Worker):
 
 
 class Java34(Java):
-    version = "3.4.12"  # The last that runs on Java 14 and later: 3.4.13 and 3.4.14 read how an address prints.
+    version = "3.4.12"  # The last 3.4 that runs on Java 14 and later: 3.4.13 and 3.4.14 parse InetSocketAddress.toString.
 
 
 class Java35(Java):
@@ -197,9 +197,9 @@ class Rust(Worker):
 
 
 class CliMt(Worker):
-    """cli_mt, whose output is meant for people. A sync behind each command marks the end of its output."""
+    """cli_mt, whose output is meant for people. A sync after each command marks the end of its output."""
 
-    versions = False  # Its commands have no place for one.
+    versions = False  # Its commands take no version.
     EVENTS = {"CREATED_EVENT": CREATED, "DELETED_EVENT": DELETED, "CHANGED_EVENT": CHANGED, "CHILD_EVENT": CHILD}
 
     def __init__(self, server, **more):
@@ -221,7 +221,7 @@ class CliMt(Worker):
             elif match := re.match(r"Got a new session id: 0x(\w+)", line):
                 self.session = int(match[1], 16)
             elif line.startswith("\tname = /end-"):
-                continue  # What the sync prints behind its result.
+                continue  # The sync prints this after its result.
             elif re.match(r"\[/end-\d+\]: rc = ", line):
                 self.answers.put(("ok", "\n".join(output)))
                 output = []

@@ -1,4 +1,4 @@
-"""The real zkCli, run by scripts which hold what it answers on Java's server: zkcli/*.txt."""
+"""Java's zkCli, run by scripts that contain its output against a Java server: zkcli/*.txt."""
 
 import difflib
 import pathlib
@@ -9,7 +9,7 @@ import server as tools
 from workers import PATIENCE, wait
 
 HERE = pathlib.Path(__file__).parent
-# By script, the settings of its server.
+# The settings of each script's server.
 SETTINGS = {
     "tour": [],
     "usage": [],
@@ -19,21 +19,21 @@ SETTINGS = {
         "DigestAuthenticationProvider.superDigest=super:lK75jTNcA+U9vtVEw5vB51mj/w4=",  # secret
     ],
 }
-# Refused by zkCli alone, connected or not, with one line: it marks the end of a command's output.
+# zkCli itself refuses this command with one line, connected or not: it marks the end of a command's output.
 MARK, MARKED = "redo 1000000", "Command index out of range\n"
 
 
 def normal(line, server):
-    """A line of zkCli without what changes from run to run. Zxids stay: both servers must count alike."""
+    """A line of zkCli's output without what changes from run to run. Zxids stay: both servers must assign the same."""
     line = line.replace(server.address, "SERVER")
     if line.startswith("[") and line.endswith("]"):
-        # Java lists children and ephemerals in the order of its hash table, and promises none.
+        # Java lists children and ephemerals in hash order and promises no order.
         line = f"[{', '.join(sorted(line[1:-1].split(', ')))}]"
     line = re.sub(r"(ctime|mtime) = (?!.* 1970).*", r"\1 = TIME", line)
     return re.sub(r"0x1\w{14}\b", "SESSION", line)
 
 
-# As zkCli prints an event; its threads don't wait for each other, so that it may stand amid a line of output.
+# How zkCli prints an event; its threads don't wait for each other, so that an event may split a line of output.
 EVENT = re.compile(r"\nWATCHER::\n\n(WatchedEvent[^\n]*)\n")
 
 
@@ -45,13 +45,13 @@ def split_events(text, server):
 
 
 class ZkCli:
-    """One zkCli that stays."""
+    """One interactive zkCli process that runs all commands of a script."""
 
     def __init__(self, main, server):
         self.server, self.events = server, []
         self.process = subprocess.Popen(main, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                         text=True)
-        self.ask("sync /")  # Behind the greeting.
+        self.ask("sync /")  # Skips the greeting.
 
     def ask(self, command):
         self.process.stdin.write(f"{command.replace('SERVER', self.server.address)}\n{MARK}\n")
@@ -61,7 +61,7 @@ class ZkCli:
             if line == MARKED:
                 lines, events = split_events("".join(text), self.server)
                 self.events += events
-                # Java keeps identities in a hash table as well.
+                # Java keeps authentication ids in a hash table as well.
                 return lines[:1] + sorted(lines[1:]) if command == "whoami" else lines
             text.append(line)
         raise AssertionError(f"zkCli ended at {command!r}: {text}")
@@ -81,12 +81,12 @@ def script(name):
 
 
 def compare(script, server, rewrite):
-    """Every command that the script has, with its answer as Java gives it."""
+    """Runs every command of the script and compares the output with the script's, which is Java's."""
     off = "-Dorg.slf4j.simpleLogger.defaultLogLevel=off"
     main = tools.java(off, "-cp", tools.jars(), "org.apache.zookeeper.ZooKeeperMain", "-server", server.address)
     lines = script.read_text().splitlines()
     out = []
-    # One process first and alone: then its zxids are the same on every run, and on every server.
+    # The interactive process runs first and alone, so that its zxids are the same on every run and on every server.
     shell = ZkCli(main, server)
     try:
         for line in lines:
@@ -104,7 +104,7 @@ def compare(script, server, rewrite):
         if line.startswith("$ "):
             done = subprocess.run(main + line[2:].split(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                   stderr=subprocess.STDOUT, text=True, timeout=PATIENCE)
-            # These leave without closing their sessions, which end at any time later, each taking a zxid.
+            # These exit without closing their sessions, which expire at any time later, each taking a zxid.
             answer = re.sub(r"(?m)^(.Zxid) = 0x\w+$", r"\1 = ZXID", done.stdout)
             out += [line, *split_events(answer, server)[0], f"exit {done.returncode}"]
     if rewrite:

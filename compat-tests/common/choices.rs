@@ -1,46 +1,46 @@
-//! The values random operations are made of.
+//! Random values for the fields of requests: paths, data, ACLs, versions.
 //!
-//! The name space is small, so that operations meet: most fail or succeed because of what an earlier one did.
+//! There are few paths, so that operations collide: most fail or succeed because of what an earlier one did.
 
 use super::rng::Choose;
 use super::script::Acl;
 use super::text::Text;
 use oxkeeper::model::Rng;
 
-/// How far the scripts may go.
+/// Which requests scripts may contain.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Limits {
     /// 1: sessions, create, delete, reads, watches, setData, sync. 2: everything a client can send.
     pub stage: u8,
-    /// Leave out what makes Java itself predict a wrong tree digest: op 1/15 with flag 4, op 19 with flag 0 (P-36).
+    /// Leave out requests for which Java itself predicts a wrong tree digest: op 1/15 with flag 4, op 19 with flag 0 (P-36).
     pub sound_digests: bool,
     /// Let clients send deleteContainer, which Java lets any client do (P-41).
     pub delete_container: bool,
-    /// Only requests with these verbs, as scripts write them; empty: all. What opens and ends connections always stays.
+    /// Only requests with these verbs, as scripts write them; empty: all. Opening and closing connections is always included.
     pub only: &'static [String],
 }
 
-/// Where and how the next operation works.
+/// Chooses the next operation of one client, below one node.
 pub struct Chooser {
     pub rng: Rng,
     pub limits: Limits,
     /// The node all paths begin with.
     pub base: String,
-    /// Requests go out without waiting, so what depends on when the server applied another one is left out.
+    /// Requests are sent without waiting, so requests whose result depends on when the server applied another one are left out.
     pub pipelined: bool,
-    /// Paths that were lately created, or at least tried: most operations go where others went.
+    /// Paths of recent creates, successful or not: most operations use one of them.
     pub recent: Vec<String>,
-    /// Nodes below `/zookeeper/quota` too: their limits are checked when a write is applied, so only in lockstep.
+    /// Also use nodes below `/zookeeper/quota`: quotas are checked when a write is applied, so only in lockstep.
     pub quota: bool,
-    /// Other clients write at the same time, so nothing outside `base` is touched.
+    /// Other clients write at the same time, so use no node outside `base`.
     pub alone: bool,
 }
 
 const NAMES: [(usize, &str); 5] =
     [(30, "a"), (25, "b"), (20, "c"), (8, "q0000000000"), (12, OPEN_NAME)];
 
-/// Whoever made it, everybody may read it: what catch-up may be asked about. Java tells of znodes that the client may not
-/// read too, and is no example there.
+/// Znodes of this name are readable by all clients, so setWatches may name them. For znodes that the client may not read
+/// Java sends events too, so they are not compared.
 const OPEN_NAME: &str = "open";
 
 impl Chooser {
@@ -71,7 +71,7 @@ impl Chooser {
     }
 
     pub(super) fn fresh_path(&mut self) -> String {
-        // Who works beside others leaves its base alone: its removal would show in the parent they share.
+        // A client that runs beside others doesn't use its base itself: deleting it would show in the shared parent.
         let depth =
             *self.rng.weighted(&[(if self.alone { 0 } else { 2 }, 0), (50, 1), (33, 2), (15, 3)]);
         let mut path = self.base.clone();
@@ -83,7 +83,7 @@ impl Chooser {
         path
     }
 
-    /// Where a create goes: half of the time below a node that is likely to exist.
+    /// A path for a create: half of the time below a node that is likely to exist.
     pub(super) fn new_path(&mut self) -> Text {
         const KEPT: usize = 4;
         if self.rng.chance(15) {
@@ -142,7 +142,7 @@ impl Chooser {
         Some(vec![byte; len])
     }
 
-    /// A list for the znode at `path`.
+    /// An ACL for the znode at `path`.
     pub(super) fn acl_of(&mut self, path: &Text) -> Option<Vec<Acl>> {
         let acl = self.acl();
         if path.as_ref().is_some_and(|path| is_open(path)) { self.open_acl() } else { acl }
@@ -152,7 +152,7 @@ impl Chooser {
         Some(vec![Acl { perms: 31, scheme: Some(b"world".into()), id: Some(b"anyone".into()) }])
     }
 
-    /// For catch-up: a path that all may read, if there is a znode at all.
+    /// A path for setWatches: if the znode exists, all clients may read it.
     pub(super) fn open_path(&mut self) -> Text {
         let mut path = self.fresh_path();
         if path == self.base || !is_open(path.as_bytes()) {
@@ -182,7 +182,7 @@ impl Chooser {
             12 if authenticates => {
                 Some(vec![acl(31, "ip", "127.0.0.1"), acl(1, "ip", "10.0.0.0/8")])
             }
-            // One permission alone, and all but one: each operation asks for its own.
+            // One permission alone, and all but one: each operation needs a different one.
             13..18 => Some(vec![anyone(1 << self.rng.pick(5))]),
             18..23 => Some(vec![anyone(31 ^ 1 << self.rng.pick(5))]),
             _ => Some(vec![anyone(31)]),
@@ -198,7 +198,7 @@ impl Chooser {
     }
 }
 
-/// Sequential ones have digits behind the name, and some paths a slash.
+/// Sequential znodes have digits after the name, and some paths end with a slash.
 fn is_open(path: &[u8]) -> bool {
     let name = path.trim_ascii_end().rsplit(|&byte| byte == b'/').find(|name| !name.is_empty());
     name.is_some_and(|name| name.starts_with(OPEN_NAME.as_bytes()))

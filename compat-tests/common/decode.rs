@@ -1,6 +1,6 @@
-//! Replies into one line of text each. Two servers answer alike when the lines are alike.
+//! Turns each reply into one line of text. Two servers gave the same answer when the lines are equal.
 //!
-//! Every byte of a reply ends up in its line: bytes that the expected record does not take are printed as bytes.
+//! Every byte of a reply ends up in its line: bytes left over after the expected record are printed as bytes.
 
 use super::naming::{Sessions, Zxids, time};
 use super::script::Op;
@@ -10,7 +10,7 @@ use jute::proto::ReplyHeader;
 use jute::{DecodeError, Reader};
 use oxkeeper::client::op as code;
 
-/// Names for what differs between servers.
+/// Names for the values that differ between servers.
 pub struct Naming<'n> {
     pub sessions: &'n Sessions,
     pub zxids: &'n mut Zxids,
@@ -21,7 +21,7 @@ type Line = Result<String, DecodeError>;
 /// The line for the reply to `op`.
 pub fn reply(op: &Op, header: ReplyHeader, body: &[u8], names: &mut Naming<'_>) -> String {
     let ReplyHeader { xid, zxid, err } = header;
-    // A request that could not be decoded is given the current zxid and none of its own (G-01).
+    // The reply to a request that could not be decoded carries the last zxid, and not one of its own (G-01).
     let own = op.is_write() && err != -5;
     let zxid = if own { names.zxids.name(zxid) } else { names.zxids.name_of_last_seen(zxid) };
     let mut from = Reader::new(body);
@@ -48,7 +48,7 @@ pub fn event(
 }
 
 impl Op {
-    /// It gets a zxid of its own.
+    /// Whether the request gets a zxid of its own.
     pub fn is_write(&self) -> bool {
         use code::{CHECK, CREATE_CONTAINER, CREATE2, DELETE, DELETE_CONTAINER, MULTI};
         match self {
@@ -84,7 +84,7 @@ fn result_by_code(kind: i32, from: &mut Reader<'_>, names: &mut Naming<'_>) -> L
             let mut acls = vector(from, |from| {
                 Ok((from.read::<i32>()?, format!("{} {}", string(from)?, string(from)?)))
             })?;
-            // Java puts the identities that `auth` stands for in the order of a hash table (U-03).
+            // Java expands `auth` to the client's ids in the order of a hash table (U-03).
             for same in acls.iter_mut().flat_map(|acls| acls.chunk_by_mut(|a, b| a.0 == b.0)) {
                 same.sort();
             }

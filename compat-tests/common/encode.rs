@@ -1,6 +1,6 @@
-//! Operations into request bytes.
+//! Encodes operations as requests.
 //!
-//! By hand rather than through `jute::proto`: scripts carry strings that are no valid UTF-8.
+//! By hand rather than through `jute::proto`: scripts contain strings that are not valid UTF-8.
 
 use super::script::{Acl, Op};
 use jute::{put_buffer, put_i32, put_i64};
@@ -27,7 +27,7 @@ fn put_acl(to: &mut Vec<u8>, acl: &Acl) {
 }
 
 impl Op {
-    /// The opcode in the request header; `None` for what is no request.
+    /// The opcode in the request header; `None` for operations that are not requests.
     pub fn code(&self) -> Option<i32> {
         Some(match self {
             Self::Connect { .. }
@@ -54,7 +54,7 @@ impl Op {
         })
     }
 
-    /// The xid the protocol prescribes; `None` where the client counts.
+    /// The xid that the protocol prescribes; `None` where the client numbers its requests.
     pub fn fixed_xid(&self) -> Option<i32> {
         match self {
             Self::Bare { code: code::PING } => Some(xid::PING),
@@ -64,7 +64,7 @@ impl Op {
         }
     }
 
-    /// Appends the request's body. `last_zxid`: what [`super::script::Seen::Last`] stands for.
+    /// Appends the request's body. `last_zxid`: the value of [`super::script::Seen::Last`].
     pub fn put_body(&self, to: &mut Vec<u8>, last_zxid: i64) {
         match self {
             Self::Connect { .. } | Self::Reconnect { .. } => {}

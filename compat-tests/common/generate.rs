@@ -1,4 +1,4 @@
-//! Random scripts: which clients there are, when they come and go, and what goes out without waiting.
+//! Random scripts: which clients there are, when they connect and disconnect, and which requests are pipelined.
 
 use super::choices::{Chooser, Limits};
 use super::rng::Choose;
@@ -17,14 +17,14 @@ pub enum Mode {
     Racy,
 }
 
-/// What a client of the script looks like from the outside.
+/// The state of a client's connection and session, as the generator expects it.
 #[derive(Clone, Copy, Eq, PartialEq)]
 enum State {
     New,
     Open,
-    /// The session may live on; the socket is gone.
+    /// The socket is closed; the session may still exist.
     Dropped,
-    /// Closed for good; asking again for the session shows that.
+    /// The session is closed; a reconnect must be refused.
     Closed,
 }
 
@@ -34,7 +34,7 @@ pub struct Generator {
     root: String,
 }
 
-/// The node below which a script works.
+/// The node below which a script creates its nodes.
 pub fn root(number: usize) -> String {
     format!("/s{number}")
 }
@@ -96,7 +96,7 @@ impl Generator {
         script
     }
 
-    /// Script `number`: a session is left alone, again and again, while others watch what it leaves behind.
+    /// Script `number`: `times` sessions expire one after the other, while another client watches their ephemerals.
     // rows: P-20 P-21 G-06
     pub fn expiries(&mut self, number: usize, times: usize) -> Script {
         self.root = root(number);
@@ -105,7 +105,7 @@ impl Generator {
             |timeout_ms| Op::Connect { timeout_ms, zxid: Seen::Zxid(0), flag: Some(false) };
         let mut lines = vec![(0, connect(300_000)), (0, self.make(self.root.clone()))];
         for _ in 0..times {
-            // Long enough for a slow machine to ask all that follows.
+            // The timeout is long enough for a slow machine to send all requests that follow.
             lines.push((1, connect(MORTAL_MS)));
             for at in 0..12 {
                 let chooser = self.chooser(self.root.clone(), false, false);
@@ -161,7 +161,7 @@ impl Generator {
 
     // rows: P-18 P-77
     fn take_over(&mut self) -> Op {
-        // With the right password only: Java drops the old connection for a wrong one too, and that is no example.
+        // With the right password only: Java also closes the old connection for a wrong password, which we don't copy.
         let (zxid, flag) = (Seen::Last, Some(false));
         Op::Reconnect { timeout_ms: 400_000, zxid, flag, right_password: true, takeover: true }
     }
@@ -178,7 +178,7 @@ impl Generator {
             Op::Connect { .. } => State::Open,
             Op::Reconnect { right_password: false, .. } => State::Dropped,
             Op::Reconnect { zxid: Seen::Zxid(i64::MAX), .. } => State::Dropped,
-            // Not so after a close, but then the next operation only finds no connection.
+            // After a close the reconnect is refused, and the next operation just finds no connection.
             Op::Reconnect { .. } if self.states[slot] == State::Closed => State::New,
             Op::Reconnect { .. } => State::Open,
             Op::Close => State::Closed,
@@ -217,7 +217,7 @@ impl Generator {
 
     // rows: P-26 P-29 P-33 P-83 G-02 G-07
     fn batch_of_one(&mut self, clients: usize) -> Vec<Line> {
-        // Between batches the watchers put new watches, and write a little themselves.
+        // Between batches the watching clients set new watches, and write a little themselves.
         if self.choose.rng.chance(50) {
             let slot = self.choose.rng.pick(clients);
             let op = self.chooser(self.root.clone(), false, false).request();
@@ -233,7 +233,7 @@ impl Generator {
         if self.choose.rng.chance(4) {
             let at = self.choose.rng.pick(len);
             lines[at].op = self.close();
-            // Behind it Java answers -112, -12 or nothing, and counts zxids or not, as it happens.
+            // Requests after a close: Java answers -112, -12 or nothing, and takes zxids or not, depending on timing.
             lines.truncate(at + 1);
         }
         lines
@@ -257,8 +257,8 @@ impl Generator {
     }
 }
 
-/// Timeout of the sessions that are left alone.
+/// Timeout of the sessions that expire.
 const MORTAL_MS: i32 = 5000;
 
-/// Opcodes no server knows from a client: 0 is a notification, 13 (check) exists in multi only.
+/// Opcodes that no server accepts from a client: 0 is a notification, 13 (check) exists in multi only.
 const UNKNOWN: [i32; 5] = [0, 10, code::CHECK, 23, 999];

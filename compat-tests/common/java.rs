@@ -1,4 +1,4 @@
-//! Where the jars of the real server are.
+//! Where the jars of Java ZooKeeper are.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -7,16 +7,16 @@ use std::{env, io};
 
 static JARS: Mutex<Option<PathBuf>> = Mutex::new(None);
 
-/// The folder of the jars, which `compat-tests/jars` fetches first if need be; it is asked once.
+/// The folder of the jars; `compat-tests/jars` fetches them first if need be, and runs once for each process.
 ///
 /// # Errors
-/// When the jars cannot be fetched; why is on standard error.
+/// When the jars cannot be fetched; the reason is on standard error.
 pub fn jars() -> io::Result<PathBuf> {
     let mut known = JARS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     if let Some(dir) = &*known {
         return Ok(dir.clone());
     }
-    // Asked for at run time: worktrees that share a target folder may share the built test as well.
+    // Read at run time: worktrees that share a target folder may share the built test as well.
     let root =
         env::var_os("CARGO_MANIFEST_DIR").ok_or_else(|| io::Error::other("run it with cargo"))?;
     let script = Path::new(&root).join("compat-tests/jars");

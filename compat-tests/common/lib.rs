@@ -1,4 +1,4 @@
-//! What the tests against real servers share: scripts, the clients that run them, and the servers.
+//! Shared by the tests against real servers: scripts, the clients that run them, and the servers.
 
 #![allow(
     clippy::disallowed_methods,

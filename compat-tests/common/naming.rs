@@ -1,6 +1,6 @@
-//! Values that may differ between two right servers, under names that may not.
+//! Replaces values that may differ between two correct servers by names that may not.
 //!
-//! * Session ids become the client's name and which of its sessions it was: `c2#1`.
+//! * Session ids become the client's name and the number of its session: `c2#1`.
 //! * Times become `now` when within an hour of this machine's clock, and stay as they are otherwise (0 is 0).
 //! * Zxids stay as they are, unless clients raced: then they are numbered in the order in which one client saw them,
 //!   which is the same on both servers if and only if their zxids differ by a renaming.
@@ -33,7 +33,7 @@ impl Sessions {
     }
 }
 
-/// How zxids are shown to the comparison.
+/// How zxids are compared: as they are, or numbered in the order of their first appearance.
 #[derive(Default)]
 pub enum Zxids {
     #[default]
@@ -57,7 +57,7 @@ impl Zxids {
         }
     }
 
-    /// The zxid in the header of what is no write: under a race it shows other clients' writes.
+    /// The zxid in the reply header of a read: when clients race, it depends on other clients' writes.
     pub fn name_of_last_seen(&mut self, zxid: i64) -> String {
         match self {
             Self::Renamed(_) if zxid > 0 => "z".into(),
@@ -74,7 +74,7 @@ pub fn time(ms: i64) -> String {
 
 /// The password Java derives from a session id: sixteen bytes of `java.util.Random`.
 ///
-/// Recomputed here from the published algorithm, so that both servers are held against it and not only each other.
+/// Computed here from the published algorithm, so that both servers are checked against it and not only against each other.
 pub fn password(session_id: i64) -> Vec<u8> {
     const MULTIPLIER: u64 = 0x5_DEEC_E66D;
     const MASK: u64 = (1 << 48) - 1;

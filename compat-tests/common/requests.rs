@@ -1,4 +1,4 @@
-//! What a single random request may be.
+//! A single random request of any type.
 
 use super::choices::Chooser;
 use super::rng::Choose;
@@ -49,7 +49,7 @@ impl Chooser {
         (0..TRIES)
             .map(|_| self.any_request())
             .find(|op| {
-                // Sent raw, and yet an operation by itself.
+                // A raw request, but `only` can select it by this name.
                 let is_reconfig = matches!(op, Op::Raw { code: code::RECONFIG, .. });
                 let verb = if is_reconfig { "reconfig" } else { op.verb() };
                 only.is_empty() || only.iter().any(|wanted| wanted == verb)
@@ -83,14 +83,14 @@ impl Chooser {
         }
         let mut path = self.new_path();
         if let (2 | 3, Some(path), true) = (flags, &mut path, self.rng.chance(60)) {
-            // A prefix of its own, or none at all.
+            // The name before the sequence number: `q`, or none at all.
             path.extend_from_slice(if self.rng.chance(70) { b"/q" } else { b"/" });
         }
         let (data, acl) = (self.data(), self.acl_of(&path));
         Op::Create { code, path, data, acl, flags }
     }
 
-    /// Likely to be made, and to be there still when its session goes.
+    /// A create of an ephemeral that is likely to succeed, and to exist still when its session ends.
     pub fn ephemeral(&mut self) -> Op {
         let (path, data, acl) = (Some(self.fresh_path().into()), self.data(), self.open_acl());
         let flags = if self.rng.chance(50) { 1 } else { 3 };
@@ -172,7 +172,7 @@ impl Chooser {
     // rows: P-46
     fn set_acl(&mut self) -> Op {
         if self.pipelined {
-            // Java checks writes behind it against the old ACL or the new one, as it happens (G-17).
+            // Java checks the writes after it against the old ACL or the new one, depending on timing (G-17).
             return self.get_acl();
         }
         let path = self.path();
@@ -222,7 +222,7 @@ impl Chooser {
     // rows: P-39
     fn create_ttl(&mut self) -> Op {
         let flags = *self.rng.weighted(&[(10, 5), (5, 6), (1, 0), (1, 3), (1, 7)]);
-        // A flag without TTL together with -1 would end a Java server for good.
+        // A create mode without TTL together with a TTL of -1 would crash a Java server for good.
         let ttls: &[i64] = if flags < 5 { &[0, 1, 1000] } else { &[-1, 0, 1, 1000, 1 << 41] };
         let ttl = *self.rng.choose(ttls);
         let path = self.path();
@@ -300,8 +300,8 @@ impl Chooser {
         }
         let end = *self.rng.weighted(&[(2, ""), (4, "/zookeeper_limits"), (3, "/zookeeper_stats")]);
         let path = Some(format!("/zookeeper/quota{}{end}", self.base).into_bytes());
-        // Only what parses: with anything else here the next change below the node ends a Java server, and cuts its
-        // answer to mntr short.
+        // Only data that parses: otherwise the next change below the node crashes a Java server, and truncates its
+        // answer to mntr.
         const LIMITS: [&str; 4] = [
             "count=3,bytes=50",
             "count=-1,bytes=-1;byteHardLimit=60;countHardLimit=6",
@@ -317,7 +317,7 @@ impl Chooser {
         }
     }
 
-    /// A quota that bites soon. Without the statistics beside it, Java counts nothing.
+    /// A quota that is soon exceeded. Without the zookeeper_stats node, Java counts nothing.
     pub fn quota_nodes(&self) -> Vec<Op> {
         let node = |end: &str, data: &str| {
             let path = Some(format!("/zookeeper/quota{}{end}", self.base).into_bytes());

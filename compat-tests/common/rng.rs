@@ -1,13 +1,13 @@
-//! How scripts are drawn from a seed.
+//! Random choices that scripts are made from, reproducible from a seed.
 
 use oxkeeper::model::Rng;
 
-/// Choices that scripts make.
+/// Random choices on top of [`Rng`].
 pub trait Choose {
     /// True in `percent` of 100 cases.
     fn chance(&mut self, percent: usize) -> bool;
     fn choose<'a, T>(&mut self, of: &'a [T]) -> &'a T;
-    /// One of `of`, as often as its weight says.
+    /// One of `of`, with a probability proportional to its weight.
     fn weighted<'a, T>(&mut self, of: &'a [(usize, T)]) -> &'a T;
 }
 

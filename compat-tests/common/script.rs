@@ -1,7 +1,7 @@
 //! A script: what several clients do, step by step.
 //!
-//! As text, one operation a line, `c1 getData "/a" watch=true`. A line that begins with `|` goes out together with the
-//! line before it, without waiting for a reply. `#` begins a comment. `script_text.rs` prints and parses.
+//! As text, one operation a line, `c1 getData "/a" watch=true`. A line that begins with `|` is sent together with the
+//! line before it, without waiting for a reply. `#` begins a comment. `script_text.rs` prints and parses scripts.
 
 use super::text::Text;
 
@@ -27,8 +27,8 @@ pub enum Op {
         zxid: Seen,
         flag: Option<bool>,
     },
-    /// The same session is asked for again, on a new socket. The old one is dropped before, or with `takeover` left to
-    /// the server, which must close it.
+    /// Reconnects with the same session on a new socket. The client closes the old socket first; with `takeover` it leaves
+    /// that to the server, which must close it.
     Reconnect {
         timeout_ms: i32,
         zxid: Seen,
@@ -36,11 +36,11 @@ pub enum Op {
         right_password: bool,
         takeover: bool,
     },
-    /// The socket is closed without a word.
+    /// Closes the socket without closeSession.
     Drop,
     /// closeSession.
     Close,
-    /// The socket is closed without a word, and the next thing to happen is that the session expires.
+    /// Closes the socket without closeSession; the next step waits until the session has expired.
     Expire,
     Create {
         code: i32,
@@ -112,16 +112,16 @@ pub enum Op {
         code: i32,
         body: Vec<u8>,
     },
-    /// A frame that holds no request.
+    /// A frame that is too short for a request.
     Frame {
         body: Vec<u8>,
     },
 }
 
-/// A zxid a client claims to have seen.
+/// The zxid that a client says it has seen.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Seen {
-    /// The highest one this slot has really seen.
+    /// The highest zxid that this client has seen.
     Last,
     Zxid(i64),
 }
@@ -133,7 +133,7 @@ pub struct Line {
     pub op: Op,
 }
 
-/// Lines that go out together.
+/// Lines that are sent together.
 pub type Step = Vec<Line>;
 
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -146,14 +146,14 @@ impl Script {
         self.steps.iter().map(Vec::len).sum()
     }
 
-    /// Several clients write at the same time somewhere in it, so that their order is open.
+    /// Whether several clients send at the same time in some step, so that the order of their writes is not determined.
     ///
     /// Zxids are then equal only up to renaming.
     pub fn is_racy(&self) -> bool {
         self.steps.iter().any(|step| step.iter().any(|line| line.slot != step[0].slot))
     }
 
-    /// The script without the lines whose running number `keep` refuses.
+    /// The script without the lines for whose running number `keep` returns false.
     pub fn filtered(&self, keep: impl Fn(usize) -> bool) -> Self {
         let mut number = 0..;
         let mut steps: Vec<Step> = Vec::new();

@@ -1,11 +1,11 @@
-//! Scripts as text.
+//! Prints scripts as text, and parses them.
 
 use super::script::{Acl, Line, Op, SLOTS, Script, Seen, Step};
 use super::text::{Lexer, Text, list, quote, text};
 use oxkeeper::client::op as code;
 use std::fmt;
 
-/// Verbs whose operation is told by its opcode alone.
+/// Verbs that stand for one opcode each.
 const VERBS: [(&str, i32); 24] = [
     ("create", code::CREATE),
     ("create2", code::CREATE2),
@@ -39,7 +39,7 @@ fn verb_of(code: i32) -> &'static str {
 }
 
 impl Op {
-    /// The name it has in scripts and in the summary.
+    /// The operation's name in scripts and in the summary.
     pub fn verb(&self) -> &'static str {
         match self {
             Self::Connect { .. } => "connect",

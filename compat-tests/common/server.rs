@@ -11,31 +11,31 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Whose server it is.
+/// Which implementation a server is.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Kind {
     Java,
     Ox(PathBuf),
 }
 
-/// How long a start or a stop may take before the run is given up. Not a measure of either.
+/// How long a start or a stop may take before the run fails: a bound against hanging, not an expectation.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Session timeouts are long, so that nothing expires because a machine is slow: every session ends by being closed.
-/// Containers are never swept for the same reason.
+/// Session timeouts are long, so that no session expires because a machine is slow: every session is closed explicitly.
+/// Empty containers are never removed for the same reason.
 const CONFIG: &str = "tickTime=2000\nadmin.enableServer=false\nmaxClientCnxns=0\n4lw.commands.whitelist=*\nenforceQuota=true\n\
     minSessionTimeout=300000\nmaxSessionTimeout=600000\n\
     DigestAuthenticationProvider.superDigest=super:xQJmxLMiHGwaqBvst5y6rkB6HQs=\n";
 const NO_SWEEP: &str = "-Dznode.container.checkIntervalMs=86400000";
 
-/// What `superDigest` above lets in: digest auth that may read every node.
+/// Authentication data for `superDigest` above: the superuser, who may read every node.
 pub const SUPER: &[u8] = b"super:admin";
 
 pub struct Server {
     pub kind: Kind,
     pub addr: SocketAddr,
     home: PathBuf,
-    /// Length of the log file when this server started: an earlier one in the same place wrote what is before.
+    /// Length of the log file when this server started: an earlier server in the same folder wrote the text before that.
     log_start: usize,
     child: Option<Child>,
 }
@@ -43,10 +43,10 @@ pub struct Server {
 impl Server {
     /// Starts a server whose configuration, log and data live in `home`, and waits until it serves.
     ///
-    /// `settings`: lines of zoo.cfg beside those every test has.
+    /// `settings`: further lines of zoo.cfg.
     ///
     /// # Errors
-    /// When it cannot be started, ends at once, or does not serve within a minute. The error quotes its log.
+    /// When the server cannot be started, exits, or does not serve within a minute. The error quotes its log.
     pub fn start(kind: Kind, home: &Path, settings: &str) -> io::Result<Self> {
         let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
         let addr = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
@@ -71,7 +71,7 @@ impl Server {
     fn wait_until_serving(&mut self) -> io::Result<()> {
         let start = Instant::now();
         loop {
-            // Java may take a word too early, trip over it and leave the socket open: ask again instead of waiting.
+            // Java may accept a four-letter word too early, fail, and leave the socket open: ask again instead of waiting.
             let answer = client::word(self.addr, "srvr", Duration::from_secs(1));
             if answer.is_ok_and(|answer| answer.contains("Mode: ")) {
                 return Ok(());
@@ -93,23 +93,23 @@ impl Server {
         client::word(self.addr, word, PATIENCE)
     }
 
-    /// The value behind `key` in what `word` answers, as `srvr` and `mntr` print it.
+    /// The value of `key` in the answer to a four-letter word, as `srvr` and `mntr` print it.
     pub fn figure(&self, word: &str, key: &str) -> String {
         let answer = self.word(word).unwrap_or_else(|error| format!("{key} unknown: {error}"));
         let value = answer.lines().find_map(|line| line.strip_prefix(key));
         value.map_or("missing".into(), |value| value.trim_start_matches([':', ' ', '\t']).into())
     }
 
-    /// All that its process has printed.
+    /// All that the server's process has printed.
     pub fn log(&self) -> String {
         let bytes = fs::read(self.home.join("log")).unwrap_or_default();
         String::from_utf8_lossy(bytes.get(self.log_start..).unwrap_or_default()).into_owned()
     }
 
-    /// Stops the process, with time to tidy up (SIGTERM) or without (SIGKILL).
+    /// Stops the process with SIGTERM (`gently`) or SIGKILL.
     ///
     /// # Errors
-    /// When it is still there a minute later.
+    /// When the process still runs a minute later.
     pub fn stop(mut self, gently: bool) -> io::Result<()> {
         let Some(mut child) = self.child.take() else { return Ok(()) };
         let signal = if gently { Signal::TERM } else { Signal::KILL };
@@ -141,7 +141,7 @@ fn command(kind: &Kind, config: &Path) -> io::Result<Command> {
         Kind::Ox(binary) => words.push(binary.display().to_string()),
         Kind::Java => {
             let jars = java::jars()?;
-            // A small serial heap: two of these run beside a compiler on small machines.
+            // A small heap with the serial collector: two of these run beside a compiler on small machines.
             words.extend(["java", "-Xmx512m", "-XX:+UseSerialGC", NO_SWEEP].map(String::from));
             words.push("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn".into());
             words.extend(["-cp".into(), format!("{}/*", jars.display())]);
@@ -149,7 +149,7 @@ fn command(kind: &Kind, config: &Path) -> io::Result<Command> {
         }
     }
     words.push(config.display().to_string());
-    // Where there is setpriv, a server ends with the runner, however the runner ends.
+    // If setpriv is installed, the server is killed when the runner ends for whatever reason.
     let has_setpriv = Path::new("/usr/bin/setpriv").exists();
     let prefix: &[&str] =
         if has_setpriv { &["/usr/bin/setpriv", "--pdeathsig", "KILL"] } else { &[] };

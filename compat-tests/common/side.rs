@@ -1,8 +1,8 @@
 //! One server and the clients of a script that are connected to it.
 //!
-//! A step goes out with [`Side::send`] and its outcome comes back with [`Side::collect`], so that two servers work at
-//! the same time. After the replies every open connection is pinged: a connection is FIFO, so once the ping is
-//! answered, every event the step caused has been received, and none is looked for in a span of time.
+//! [`Side::send`] sends a step and [`Side::collect`] receives its outcome, so that two servers work at the same time.
+//! After the replies every open connection is pinged: a connection is FIFO, so once the ping is
+//! answered, every event the step caused has been received, and the comparison needs no timeout for events.
 
 use super::decode::{self, Naming};
 use super::naming::{self, Sessions, Zxids};
@@ -13,20 +13,20 @@ use std::collections::{HashSet, VecDeque};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-/// A server that says nothing for so long is reported as silent. Generous, since it decides nothing for a live one.
+/// A server that sends nothing for so long is reported as silent. Generous, since a server that answers never waits for it.
 const SILENCE: Duration = Duration::from_secs(30);
 
 /// What every client saw in one step, line by line.
 pub type Outcome = [Vec<String>; SLOTS];
 
-/// What a connection still owes.
+/// What the server still has to send on a connection.
 enum Owed {
     Welcome {
         slot: usize,
         asked_id: i64,
     },
     Reply(Op),
-    /// Nothing but its end.
+    /// Nothing: the server has to close the connection.
     End,
 }
 
@@ -39,11 +39,11 @@ struct Session {
 #[derive(Default)]
 struct Slot {
     wire: Option<Wire>,
-    /// The connection of the same session before this one, for the server to close.
+    /// The same session's previous connection, which the server must close.
     taken_over: Option<Wire>,
     session: Option<Session>,
     owed: VecDeque<Owed>,
-    /// The server has said, or been given reason, that it closes the connection.
+    /// The server must close the connection: its reply or the client's frame says so.
     ending: bool,
     next_xid: i32,
     last_zxid: i64,
@@ -60,7 +60,7 @@ struct Seeing {
 #[derive(Default)]
 pub struct Counts {
     pub events: u64,
-    /// Error codes as replies carried them.
+    /// How many replies had each error code.
     pub errors: std::collections::BTreeMap<i32, u64>,
 }
 
@@ -68,9 +68,9 @@ pub struct Side {
     addr: SocketAddr,
     slots: [Slot; SLOTS],
     sessions: Sessions,
-    /// Zxids of closeSession: one such txn deletes many nodes, in no order the protocol promises (G-06).
+    /// Zxids of closeSession: such a transaction deletes many nodes, in no order that the protocol promises (G-06).
     closes: HashSet<i64>,
-    /// Every session a script opened.
+    /// Every session that the script opened.
     opened: Vec<Session>,
     /// The zxid in `srvr` before a session was left to expire.
     expiring: Option<String>,
@@ -94,7 +94,7 @@ impl Side {
         side
     }
 
-    /// Sends a whole step and waits for nothing but TCP.
+    /// Sends a whole step without waiting for replies.
     pub fn send(&mut self, step: &Step) {
         let mut out: [Vec<u8>; SLOTS] = Default::default();
         for line in step {
@@ -158,7 +158,7 @@ impl Side {
         }
     }
 
-    /// Receives all that a step caused, events on idle connections included.
+    /// Receives all replies and events that a step caused, including events on idle connections.
     pub fn collect(&mut self) -> Outcome {
         self.drain();
         self.see_expiry();
@@ -166,7 +166,7 @@ impl Side {
         let mut ping = Vec::new();
         put_request(&mut ping, xid::PING, code::PING, |_| ());
         for slot in self.slots.iter_mut().filter(|slot| slot.wire.is_some()) {
-            // Whether a ping still overtakes the end of a connection is a matter of luck, so none is sent.
+            // Whether a ping is answered before the server closes the connection is timing, so none is sent.
             if slot.ending {
                 slot.owed.push_back(Owed::End);
             } else {
@@ -179,7 +179,7 @@ impl Side {
         self.slots.each_mut().map(|slot| slot.take_lines(closes))
     }
 
-    /// Waits for the closeSession of a session left alone: until the server has a new zxid.
+    /// Waits for the closeSession transaction of an expiring session: until the server has a new zxid.
     fn see_expiry(&mut self) {
         let Some(before) = self.expiring.take() else { return };
         let start = Instant::now();
@@ -197,7 +197,7 @@ impl Side {
         }
     }
 
-    /// What `srvr` says, or nothing.
+    /// The zxid in the answer to `srvr`, or an empty text.
     fn zxid(&self) -> String {
         let answer = oxkeeper::client::word(self.addr, "srvr", SILENCE).unwrap_or_default();
         let line = answer.lines().find_map(|line| line.strip_prefix("Zxid: "));
@@ -212,7 +212,7 @@ impl Side {
         }
     }
 
-    /// Takes one frame, or the end of the connection.
+    /// Receives one frame, or the end of the connection.
     fn receive(&mut self, at: usize) {
         let slot = &mut self.slots[at];
         let Some(wire) = &mut slot.wire else { return slot.owed.clear() };
@@ -289,11 +289,11 @@ impl Side {
         slot.seen.push(Seeing { line, event_zxid: None });
     }
 
-    /// Closes all sessions, so that no ephemeral and no watch outlives its script.
+    /// Closes all sessions, so that no ephemeral or watch outlives its script.
     pub fn close_all(&mut self) {
         self.abandon();
         for session in std::mem::take(&mut self.opened) {
-            // One that was closed already is answered as expired, and costs no zxid.
+            // A session that is closed already is answered as expired, and takes no zxid.
             self.slots[0].session = Some(session);
             let (flag, zxid) = (Some(false), Seen::Zxid(0));
             let (right_password, takeover) = (true, false);
@@ -305,19 +305,19 @@ impl Side {
         }
     }
 
-    /// Drops all sockets and leaves the sessions to themselves.
+    /// Closes all sockets without closing the sessions.
     pub fn abandon(&mut self) {
         self.slots.iter_mut().for_each(Slot::disconnect);
     }
 
-    /// The next connections go to another server, one that knows the sessions too.
+    /// Directs later connections to another server, which knows the sessions too.
     pub fn move_to(&mut self, addr: SocketAddr) {
         self.abandon();
         self.addr = addr;
     }
 }
 
-/// closeSession, failed auth, unknown opcode: the server closes behind its reply.
+/// closeSession, failed auth, unknown opcode: the server closes the connection after its reply.
 fn ends_connection(op: &Op, header: ReplyHeader) -> bool {
     matches!(op, Op::Close) || header.err == -115 || (header.err == -6 && header.zxid == -1)
 }
@@ -357,13 +357,13 @@ impl Slot {
     }
 
     fn send(&mut self, bytes: &[u8]) {
-        // A failure to send shows again when the reply is waited for, behind all that still arrived.
+        // A failure to send shows again when the reply is awaited, after everything that still arrived.
         if let (false, Some(wire)) = (bytes.is_empty(), &mut self.wire) {
             let _ = wire.send(bytes);
         }
     }
 
-    /// The lines seen since the last call; runs of events of one closeSession are sorted.
+    /// The lines received since the last call; runs of events of one closeSession are sorted.
     fn take_lines(&mut self, closes: &HashSet<i64>) -> Vec<String> {
         let mut seen = std::mem::take(&mut self.seen);
         let runs = seen.chunk_by_mut(|a, b| a.event_zxid == b.event_zxid);

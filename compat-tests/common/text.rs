@@ -1,4 +1,4 @@
-//! Words, numbers and quoted bytes of a script line. What is printed here parses back to the same value.
+//! The tokens of a script line: names, numbers and quoted bytes. Printed values parse back to the same value.
 
 use std::fmt::Write;
 use std::str::FromStr;

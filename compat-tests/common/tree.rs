@@ -12,25 +12,25 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Znodes asked about at a time, where the order is of no account.
+/// How many znodes are read at a time where the order does not matter.
 const TOGETHER: usize = 60;
 
 /// One node: the replies to getData, getChildren2 and getACL, as lines.
 pub type Dump = BTreeMap<String, String>;
 
-/// What a dump shows of times, sessions and zxids.
+/// How a dump shows times, sessions and zxids.
 #[derive(Clone, Copy)]
 pub enum View<'v> {
-    /// Everything as it is: for two servers that had the same files.
+    /// Unchanged: for two servers that started from the same files.
     Files,
-    /// As replies are compared. Below the roots in the list clients raced, so zxids there are numbered.
+    /// With names, as replies are compared. Below the roots in the list clients raced, so zxids there are numbered.
     Run { racy: &'v [String] },
 }
 
 /// Reads every node. `as_super`: authenticate first, so that no ACL hides one.
 ///
 /// # Errors
-/// [`ClientError`] when the server goes away.
+/// [`ClientError`] when the server closes the connection.
 pub fn dump(addr: SocketAddr, as_super: bool, view: View<'_>) -> Result<Dump, ClientError> {
     let mut wire = Wire::open(addr, PATIENCE)?;
     wire.handshake(&Hello { password: vec![0; 16], ..Hello::default() }, PATIENCE)?;
@@ -91,7 +91,7 @@ fn read_node(
         let Ok(Incoming::Reply { mut header, body }) = Incoming::parse(&frame) else {
             continue;
         };
-        header.zxid = 0; // When it was read is no part of the tree.
+        header.zxid = 0; // The reply's zxid depends on when the node was read.
         let mut names = Naming { sessions: &Sessions::default(), zxids };
         node.push_str(&decode::reply(op, header, body, &mut names));
         node.push('\n');
@@ -121,14 +121,14 @@ fn push_children(path: &str, body: &[u8], paths: &mut Vec<String>) {
     paths.extend(names.iter().rev().map(|name| format!("{parent}/{name}")));
 }
 
-/// Times and owner as they are.
+/// The stat with its times and ephemeral owner unchanged.
 fn exact_stat(children_and_stat: &[u8]) -> String {
     let mut from = Reader::new(children_and_stat);
     let stat = from.read::<jute::Vector<'_, jute::Ustring<'_>>>().and_then(|_| from.read::<Stat>());
     format!("{stat:?}\n")
 }
 
-/// The first nodes that are not the same in both.
+/// The first 20 nodes that differ.
 pub fn differences(a: &Dump, b: &Dump) -> Vec<String> {
     let paths: std::collections::BTreeSet<_> = a.keys().chain(b.keys()).collect();
     let differ = paths.into_iter().filter(|path| a.get(*path) != b.get(*path));

@@ -25,17 +25,17 @@ pub struct Args {
 pub const USAGE: &str = "\
 differential: the same operations on Java and on another server, compared
   --ops N             operations, default 10000, or 1000000 with OXKEEPER_LONG in the environment
-  --seed N            of the scripts, default 1; `random` takes one from the clock
-  --expiries N        sessions left alone until they expire, default 2
-  --only VERB,VERB    of the requests only these, as scripts write them: multi,createTTL
+  --seed N            seed of the scripts, default 1; `random` takes one from the clock
+  --expiries N        sessions that are left to expire, default 2
+  --only VERB,VERB    only these requests, as scripts write them: multi,createTTL
   --set KEY=VALUE     a line for both servers' zoo.cfg; may be repeated
-  --mode M            lockstep, pipelined or racy only
+  --mode M            only lockstep, pipelined or racy scripts
   --against java      B is another Java server
   --ox PATH           B is this binary; default the one cargo has built
-  --replay FILE       run a file that an earlier difference left
-  --shrink SECONDS    time for making a difference small, default 120
+  --replay FILE       run a file that an earlier difference wrote
+  --shrink SECONDS    time limit for shrinking a difference, default 120
   --delete-container  clients send deleteContainer too (Java lets any client)
-  --fault NAME        spoil B's answers; --self-test tries every fault";
+  --fault NAME        a proxy corrupts B's answers; --self-test tries every fault";
 
 /// `None` when there is nothing to run.
 ///
@@ -80,16 +80,16 @@ pub fn parse(words: impl Iterator<Item = String>) -> Result<Option<Args>, String
                 println!("{USAGE}");
                 return Ok(None);
             }
-            // The harness of libtest would print its tests; there is none.
+            // As libtest's harness answers --list; this target has no tests in that sense.
             "--list" => {
                 println!("0 tests, 0 benchmarks");
                 return Ok(None);
             }
-            // What `cargo test` passes on to every target alike.
+            // Arguments that `cargo test` passes to every target.
             other => println!("(ignored: {other})"),
         }
     }
-    // Without auth among the requests B need not know it.
+    // Without auth among the requests, B need not implement it.
     let only = args.limits.only;
     args.setup.as_super = only.is_empty() || only.iter().any(|verb| verb == "auth");
     Ok(Some(args))

@@ -2,8 +2,8 @@
 //!
 //!     cargo test --test differential -- --ops 10000 --seed 7
 //!
-//! `--against java` compares Java with itself, `--self-test` shows that spoilt answers are noticed, `--replay FILE`
-//! runs what an earlier difference left. What may differ and how it is named: `common/naming.rs`.
+//! `--against java` compares Java with itself, `--self-test` checks that corrupted answers are detected, `--replay FILE`
+//! runs the file that an earlier difference wrote. Values that may differ, and their names: `common/naming.rs`.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -26,11 +26,11 @@ use shrink::{Case, Shrinker};
 use std::io;
 use std::process::ExitCode;
 
-/// Operations in one script: long enough for histories, short enough to shrink.
+/// Operations in one script: long enough for operations to affect each other, short enough to shrink.
 const SCRIPT_OPS: usize = 120;
-/// Operations on one pair of servers. A long run takes several, so that neither its history nor a tree outgrows memory.
+/// Operations on one pair of servers. A long run takes several pairs, so that neither its history nor a tree outgrows memory.
 const ROUND_OPS: u64 = 100_000;
-/// Sessions that expire within seconds, and others that do not.
+/// Settings that allow session timeouts of seconds.
 const MORTAL: &str = "\ntickTime=500\nminSessionTimeout=1000";
 
 fn main() -> ExitCode {
@@ -90,12 +90,12 @@ fn compare(args: &Args) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Makes a difference small and prints it.
+/// Shrinks a difference and prints it.
 fn tell(args: &Args, setup: &Setup, history: Case, first: Difference) -> io::Result<()> {
     println!("difference in script {}; shrinking for {:?}", first.script, args.budget);
     let shrunk = Shrinker::new(setup, args.budget).shrink(&history)?;
     let (case, difference) = shrunk.unwrap_or_else(|| {
-        println!("it did not happen again on fresh servers; here is all that ran");
+        println!("not reproduced on fresh servers; here is everything that ran");
         (history, first)
     });
     report::difference(&format!("fail-{}", args.seed), &case, &difference, &args.command())
@@ -128,7 +128,7 @@ fn random_run(
         assert_eq!(
             script.to_string().parse(),
             Ok(script.clone()),
-            "a script must survive its own text"
+            "a printed script must parse to itself"
         );
         history.push((number, script));
         let (_, script) = history.last().expect("one was pushed");
@@ -158,7 +158,7 @@ fn replay(args: &Args, file: &std::path::Path) -> io::Result<bool> {
     }
 }
 
-/// Spoils one kind of answer after the other and expects each to be found.
+/// Runs with each fault in turn, and expects the comparison to detect it.
 fn self_test(args: &Args) -> io::Result<bool> {
     let mut all_found = true;
     for fault in Fault::ALL {
@@ -168,18 +168,18 @@ fn self_test(args: &Args) -> io::Result<bool> {
         let mut progress = Progress::start();
         let found = random_run(args, &setup, &mut generator, args.ops, &mut progress, &mut tally)?;
         let Found::Difference { history, .. } = found else {
-            println!("{fault:?}: NOT noticed in {} ops", tally.ops);
+            println!("{fault:?}: NOT detected in {} ops", tally.ops);
             all_found = false;
             continue;
         };
         let mut shrinker = Shrinker::new(&setup, args.budget);
         let Some((case, difference)) = shrinker.shrink(&history)? else {
-            println!("{fault:?}: noticed after {} ops, but not again", tally.ops);
+            println!("{fault:?}: detected after {} ops, but not again", tally.ops);
             all_found = false;
             continue;
         };
         let (lines, tries) = (shrink::lines(&case), shrinker.tries);
-        println!("{fault:?}: noticed after {} ops, {lines} lines after {tries} tries", tally.ops);
+        println!("{fault:?}: found after {} ops, {lines} lines after {tries} tries", tally.ops);
         println!("{}{}", shrink::print(&case), difference.told);
     }
     Ok(all_found)

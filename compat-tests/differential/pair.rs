@@ -1,4 +1,4 @@
-//! Two servers side by side, and one case run on both.
+//! Two servers, and one case run on both.
 
 use crate::proxy::{Fault, Proxy};
 use common::script::{SLOTS, Script};
@@ -11,15 +11,15 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use tempfile::TempDir;
 
-/// Who takes part.
+/// The servers to compare, and their settings.
 #[derive(Clone, Debug)]
 pub struct Setup {
     pub b: Kind,
-    /// What a proxy in front of B spoils, to show that it is noticed.
+    /// What a proxy in front of B corrupts, to check that the comparison detects it.
     pub fault: Option<Fault>,
-    /// Dump trees as super: needs auth.
+    /// Dump trees as the superuser: needs auth.
     pub as_super: bool,
-    /// Lines of zoo.cfg, each behind a line break.
+    /// Lines of zoo.cfg, each after a line break.
     pub settings: String,
 }
 
@@ -29,22 +29,22 @@ pub struct Pair {
     b: Server,
     proxy: Option<Proxy>,
     as_super: bool,
-    /// Scripts run so far, and the roots of those in which clients raced.
+    /// The roots of the scripts in which clients raced.
     racy_roots: Vec<String>,
     _home: TempDir,
 }
 
-/// Where two servers parted.
+/// Where two servers differed.
 #[derive(Clone, Debug)]
 pub struct Difference {
     pub script: usize,
-    /// `None`: the replies were equal, what is left behind is not.
+    /// `None`: the replies were equal, but the state afterwards was not.
     pub step: Option<usize>,
     /// One line per finding, ready to print.
     pub told: String,
 }
 
-/// What was done and seen; A's view, the same as B's where nothing differs.
+/// Counts of operations, errors and events, taken from A; B's are the same where nothing differs.
 #[derive(Default)]
 pub struct Tally {
     pub ops: u64,
@@ -64,7 +64,7 @@ impl Pair {
         let start = |name: &str, kind: Kind| {
             let dir: PathBuf = home.path().join(name);
             std::fs::create_dir(&dir)?;
-            // This is about answers, not about files, and an fsync each would set the pace.
+            // Only answers are compared here, and an fsync for each write would take most of the time.
             Server::start(kind, &dir, &format!("forceSync=no{}", setup.settings))
         };
         let (a, b) = (start("a", Kind::Java)?, start("b", setup.b.clone())?);
@@ -77,9 +77,9 @@ impl Pair {
         [self.a.addr, self.proxy.as_ref().map_or(self.b.addr, |proxy| proxy.addr)]
     }
 
-    /// Runs one script on both and stops at the first difference.
+    /// Runs one script on both servers and stops at the first difference.
     ///
-    /// `number`: of the script, for the report. `root`: the node it works below.
+    /// `number`: the script's number, for the report. `root`: the node below which it creates its nodes.
     pub fn run(
         &mut self,
         number: usize,
@@ -121,7 +121,7 @@ impl Pair {
             let zxids = self.zxids();
             let words = [&self.a, &self.b].map(last_words).concat();
             let told = format!("srvr Zxid\n  A: {}\n  B: {}\n{words}", zxids[0], zxids[1]);
-            // Two that died alike are no pair of equals.
+            // Two servers that both died don't count as equal.
             (!even(&zxids)).then_some(Difference { script: number, step: None, told })
         });
         left.map_or(Ok(()), |difference| Err(Box::new(difference)))
@@ -131,7 +131,7 @@ impl Pair {
         [&self.a, &self.b].map(|server| server.figure("srvr", "Zxid"))
     }
 
-    /// Another case can run on these two: both are alive and have counted alike.
+    /// Whether another case can run on these two: both are alive and have the same zxid.
     pub fn is_even(&self) -> bool {
         even(&self.zxids())
     }
@@ -157,7 +157,7 @@ fn even([a, b]: &[String; 2]) -> bool {
     a == b && a.starts_with("0x")
 }
 
-/// What a server that has gone away printed last; empty while it answers.
+/// The end of the log of a server that no longer answers; empty while it answers.
 fn last_words(server: &Server) -> String {
     if server.word("srvr").is_ok() {
         return String::new();

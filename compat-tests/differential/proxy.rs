@@ -1,15 +1,15 @@
-//! A proxy that spoils what a server sends, to show that the comparison notices.
+//! A proxy that corrupts what a server sends, to check that the comparison detects it.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::thread;
 
-/// What is spoilt. Each depends on the bytes alone, so that it happens again when a script is run again.
+/// What the proxy corrupts. Each fault depends on the bytes alone, so that a second run of a script shows it again.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Fault {
     /// NodeChildrenChanged never arrives.
     EventLost,
-    /// Events arrive behind the reply that follows them.
+    /// Events arrive after the reply that follows them.
     EventLate,
     /// NodeExists becomes NoNode.
     ErrorCode,
@@ -17,11 +17,11 @@ pub enum Fault {
     Zxid,
     /// pzxid at the end of a lone Stat is one higher.
     Stat,
-    /// The connection ends instead of saying NotEmpty.
+    /// The connection is closed in place of a NotEmpty reply.
     Closed,
-    /// One bit of the session password.
+    /// One bit of the session password is flipped.
     Password,
-    /// One byte behind each reply that has a body.
+    /// One byte is appended to each reply that has a body.
     Trailing,
 }
 

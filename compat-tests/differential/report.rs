@@ -1,4 +1,4 @@
-//! What is printed: progress, the summary, a difference.
+//! Prints progress, the summary and a difference.
 
 use crate::pair::{Difference, Tally};
 use crate::shrink::{self, Case};
@@ -49,7 +49,7 @@ impl Progress {
     }
 }
 
-/// Prints a shrunk case and keeps it as a file to be replayed.
+/// Prints a shrunk case, and writes it to a file for --replay.
 ///
 /// # Errors
 /// When the file cannot be written.
@@ -59,7 +59,7 @@ pub fn difference(
     difference: &Difference,
     command: &str,
 ) -> io::Result<()> {
-    // The test's own directory: cargo's temporary one for integration tests lies in the target directory.
+    // `target/differential`, next to cargo's temporary folder for integration tests.
     let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("../differential");
     fs::create_dir_all(&dir)?;
     let path = dir.canonicalize()?.join(format!("{name}.txt"));

@@ -1,15 +1,15 @@
-//! From a long run that differs to a few lines that do.
+//! Shrinks a long run that shows a difference to a few lines that still show it.
 //!
-//! Lines are taken out as long as what is left still differs (delta debugging, by halves and then smaller parts).
+//! Lines are removed as long as the rest still differs (delta debugging, by halves and then smaller parts).
 //! Tries share a pair of servers while both have the same zxid, each below a fresh root; the result is confirmed on
-//! servers of its own.
+//! fresh servers.
 
 use crate::pair::{Difference, Pair, Setup, Tally};
 use common::script::Script;
 use std::io;
 use std::time::{Duration, Instant};
 
-/// Scripts to be run one after the other, each with the number in its root's name.
+/// Scripts that run one after the other, each with the number in its root's name.
 pub type Case = Vec<(usize, Script)>;
 
 pub struct Shrinker<'s> {
@@ -24,17 +24,17 @@ impl<'s> Shrinker<'s> {
         Self { setup, pair: None, deadline: Instant::now() + budget, tries: 0 }
     }
 
-    /// The smallest case found in time, with its difference on fresh servers. `None`: it does not happen again.
+    /// The smallest case found in time, with its difference on fresh servers. `None`: the difference is not reproducible.
     ///
     /// # Errors
     /// When servers cannot be started.
     pub fn shrink(&mut self, history: &Case) -> io::Result<Option<(Case, Difference)>> {
         let last = history.last().into_iter().cloned().collect();
-        // Most differences need nothing of the scripts before.
+        // Most differences don't depend on earlier scripts.
         for whole in [last, history.clone()] {
             let Some(seen) = self.differs_fresh(&whole)? else { continue };
             let small = self.reduce(whole.clone())?;
-            // A try on shared servers may have leant on what an earlier one left behind.
+            // A try on shared servers may have depended on what an earlier try left there.
             return Ok(Some(match self.differs_fresh(&small)? {
                 Some(difference) => (small, difference),
                 None => (whole, seen),
@@ -58,7 +58,7 @@ impl<'s> Shrinker<'s> {
                     at += part;
                 }
             }
-            // At single lines, another round may remove what an earlier removal made useless.
+            // At single lines, another round may remove lines that an earlier removal made redundant.
             part = if part == 1 && shrunk { 1 } else { part / 2 };
         }
         Ok(case)
@@ -84,7 +84,7 @@ impl<'s> Shrinker<'s> {
     }
 }
 
-/// Runs a case and compares what it leaves behind.
+/// Runs a case and compares the trees afterwards.
 pub fn run(pair: &mut Pair, case: &Case) -> Result<(), Box<Difference>> {
     let mut tally = Tally::default();
     for (number, script) in case {
@@ -111,7 +111,7 @@ fn without(case: &Case, from: usize, to: usize) -> Case {
     less
 }
 
-/// The same case below roots no earlier try has used.
+/// The same case below roots that no earlier try has used.
 fn moved(case: &Case, by: usize) -> Case {
     let mut moved = Case::new();
     for (number, script) in case {
@@ -126,13 +126,15 @@ fn moved(case: &Case, by: usize) -> Case {
     moved
 }
 
-/// A case as a file: scripts under lines that name their number.
+/// A case as the text of a file: each script after a line with its number.
 pub fn print(case: &Case) -> String {
     case.iter().map(|(number, script)| format!("--- {number}\n{script}")).collect()
 }
 
+/// Parses the text of a case.
+///
 /// # Errors
-/// What is wrong with which line.
+/// Which line is wrong, and how.
 pub fn parse(text: &str) -> Result<Case, String> {
     let mut parts: Vec<(usize, String)> = Vec::new();
     for line in text.lines() {

@@ -1,4 +1,4 @@
-//! Java servers of one ensemble, each with its folder.
+//! The Java servers of one ensemble, each with its own folder.
 
 use common::java;
 use oxkeeper::client;
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 /// A bound against hanging.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Quorum, election and client port of each server, and the lines that tell them.
+/// The learner, election and client ports of each server, and the `server.N` lines with them.
 pub struct Ensemble {
     ports: BTreeMap<i64, [u16; 3]>,
     lines: String,
@@ -54,7 +54,7 @@ impl Ensemble {
     }
 }
 
-/// One server; it ends with this.
+/// One Java server; dropping this kills it.
 pub struct Java {
     child: Child,
     clients: SocketAddr,
@@ -62,7 +62,7 @@ pub struct Java {
 }
 
 impl Java {
-    /// A second start of one that was killed goes on from its files, with a log of its own.
+    /// Starts server `id`. A server that was killed restarts from its files, with a new log.
     pub fn start(ensemble: &Ensemble, id: i64) -> io::Result<Self> {
         let home = ensemble.folder.path().join(id.to_string());
         let data = home.join("data");
@@ -82,12 +82,12 @@ impl Java {
         Ok(Self { child, clients, log })
     }
 
-    /// All that it has printed.
+    /// All that this process has printed.
     pub fn log(&self) -> String {
         fs::read_to_string(&self.log).unwrap_or_default()
     }
 
-    /// The line of `srvr`; empty as long as it serves nobody.
+    /// The Mode line of `srvr`; empty while the server serves no clients.
     pub fn mode(&self) -> String {
         let answer = client::word(self.clients, "srvr", Duration::from_secs(1)).unwrap_or_default();
         answer.lines().find(|line| line.starts_with("Mode: ")).unwrap_or_default().to_owned()
@@ -120,7 +120,7 @@ impl Drop for Java {
 fn command(config: &Path, log: &File) -> io::Result<Command> {
     let jars = java::jars()?;
     let has_setpriv = Path::new("/usr/bin/setpriv").exists();
-    // Where there is setpriv, a server ends with the runner, however the runner ends.
+    // If setpriv is installed, the server is killed when the runner ends for whatever reason.
     let mut command = if has_setpriv {
         let mut command = Command::new("/usr/bin/setpriv");
         command.args(["--pdeathsig", "KILL", "java"]);

@@ -1,12 +1,12 @@
-//! Elections together with real Java servers: ours takes part in nothing but the election.
+//! Elections with real Java servers. Our server takes part in the election only: it neither leads nor follows.
 //!
 //!     cargo test --test election [-- --golden compat-tests/golden/election/messages.txt]
 //!
-//! * smaller, larger: two servers, Java's and ours. Each elects the one with the larger id, so Java has counted our vote.
-//! * ensemble: two Java servers are led already. Ours joins late, as a voter and as an observer; then the leader is killed, and
-//!   the other Java server leads by our vote; then the dead one comes back and follows, by our word.
+//! * smaller, larger: two servers, Java's and ours. Both elect the server with the larger id, so Java has counted our vote.
+//! * ensemble: two Java servers have a leader already. Our server joins, first as an observer and then as a voter; then the leader
+//!   is killed, and our vote elects the other Java server; then the killed server restarts and follows it, on our notification.
 //!
-//! With `--golden`, what Java said is written down, for the tests of the decoders.
+//! With `--golden`, Java's messages are written to a file, for the tests of the decoders.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -28,7 +28,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
 
-/// What Java said, by name, in hexadecimal.
+/// Java's messages by name, in hexadecimal.
 type Golden = BTreeMap<&'static str, String>;
 
 fn main() -> ExitCode {
@@ -63,7 +63,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Only listens: what Java says when it makes a connection.
+/// Listens and records the first message that Java sends on an election connection.
 fn hello(golden: &mut Golden) -> io::Result<()> {
     let ensemble = Ensemble::new(&[1, 2], &[])?;
     let listener = TcpListener::bind(("127.0.0.1", ensemble.election_port(1)))?;
@@ -83,7 +83,7 @@ fn check(holds: bool, what: impl Into<String>) -> io::Result<()> {
     if holds { Ok(()) } else { Err(io::Error::other(what.into())) }
 }
 
-/// A voter with an empty log.
+/// The first vote of a voter with an empty log.
 fn fresh(id: i64) -> Vote {
     Vote { epoch: 0, zxid: 0, leader: ServerId(id) }
 }

@@ -1,4 +1,4 @@
-//! Our part: an election machine on real connections, and what it says once the election is over.
+//! Our server: an election machine on real election connections, which answers notifications once the election is over.
 
 use super::java::{Ensemble, PATIENCE};
 use super::{Golden, hex};
@@ -31,7 +31,7 @@ pub struct Ours {
 }
 
 impl Ours {
-    /// Needs a runtime around it.
+    /// Must be called inside a tokio runtime.
     pub fn start(ensemble: &Ensemble, id: i64, vote: Vote) -> Self {
         let address = |id: i64| ("127.0.0.1".to_owned(), ensemble.election_port(id));
         let settings = Settings {
@@ -83,13 +83,13 @@ impl Ours {
         self.perform(out);
     }
 
-    /// Takes part until it is over.
+    /// Takes part in the election until it has an outcome.
     pub async fn elect(&mut self) -> io::Result<Elected> {
         let done = |ours: &Self| ours.elected.clone();
         self.live(done, "an election that ends").await
     }
 
-    /// Answers whoever looks until `holds`.
+    /// Answers the notifications of servers that are LOOKING until `holds`.
     pub async fn stay_until(&mut self, holds: impl Fn() -> bool) -> io::Result<()> {
         self.live(|_| holds().then_some(()), "what the Java server should come to").await
     }
@@ -98,11 +98,11 @@ impl Ours {
         self.live(|ours| ours.down.contains(&id).then_some(()), "the end of a connection").await
     }
 
-    /// Writes down the first message of a state, and checks that it is read and written alike.
+    /// Records the first message received from a server in `state`, and checks that decoding and encoding give the same bytes.
     pub fn note_heard(&self, state: PeerState, name: &'static str, golden: &mut Golden) {
         let read = |bytes: &Bytes| Notification::decode(bytes).expect("heard before");
         let of_state = self.heard.iter().find(|bytes| read(bytes).state == state);
-        let bytes = of_state.unwrap_or_else(|| panic!("nobody said {name}"));
+        let bytes = of_state.unwrap_or_else(|| panic!("no message from a {name} server"));
         assert_eq!(read(bytes).encode(), bytes, "{name}");
         golden.entry(name).or_insert_with(|| hex(bytes));
     }
@@ -176,7 +176,7 @@ impl Ours {
                     self.net.send(to, notification.encode())
                 }
                 Action::DialAll => self.net.dial_all(),
-                Action::NewerView { .. } => panic!("nobody has another configuration"),
+                Action::NewerView { .. } => panic!("no server has another configuration"),
                 Action::Elected(elected) => {
                     let Elected { vote, round, .. } = elected;
                     let leads = vote.leader.0 == self.id;

@@ -1,4 +1,4 @@
-"""Members with two addresses each, in two networks of which one may be gone. Needs root and /dev/net/tun."""
+"""Members with two addresses each, in two networks, one of which fails at a time. Needs root and /dev/net/tun."""
 
 import signal
 
@@ -7,8 +7,8 @@ import work
 from client import Client
 from members import Ensemble
 
-SETTINGS = ["zookeeper.multiAddress.enabled=true", "syncLimit=6"]  # By -D: Java reads addresses by that alone.
-NETWORKS = (78, 79)  # 10.78.0.N and 10.79.0.N; clients are in a third one that stays whole.
+SETTINGS = ["zookeeper.multiAddress.enabled=true", "syncLimit=6"]  # As -D: Java's parser of server addresses reads only that.
+NETWORKS = (78, 79)  # 10.78.0.N and 10.79.0.N; clients are in a third network, which never fails.
 
 
 class TwoNetworks(network.Namespaces):
@@ -24,7 +24,7 @@ class TwoNetworks(network.Namespaces):
         return f"server.{other.number}={'|'.join(places)}:{role}"
 
     def lose(self, *numbers):
-        """Of these networks nothing arrives any more; of the others all does."""
+        """Drops all packets of these networks; the others work."""
         self.rules = {("network", number): (1.0, 0, False) for number in numbers}
         self.tell()
 
@@ -47,7 +47,7 @@ class Spread(Ensemble):
 
 
 def made(kinds, command, settings):
-    """The ensemble, in a network of this process's own; what keeps it from that, instead, as a text."""
+    """The ensemble, in a network namespace of this process; or, as a text, why that is not possible."""
     if not hasattr(made, "hindrance"):
         made.hindrance = network.leave_machine()
     return made.hindrance or Spread(kinds, command, settings)
@@ -55,7 +55,7 @@ def made(kinds, command, settings):
 
 # rows: Q-30 C-59 C-61
 def check(ensemble, arguments):
-    """Either network is gone: all go on in the other one, and who starts or leads meanwhile is found."""
+    """Each network fails in turn: members use the other one, also when the leader is killed and a member starts meanwhile."""
     rounds = 0
     for lost in (*NETWORKS, *NETWORKS):
         ensemble.network.lose(lost)
@@ -73,10 +73,10 @@ def check(ensemble, arguments):
 
 
 def write(ensemble, path):
-    """Through every member, once it takes it: it has to notice first that a network is gone."""
+    """Writes through every member, once it accepts the write: it first has to notice that a network has failed."""
     for member in ensemble.running():
         ensemble.wait()
         c = Client([member.address])
         error, _ = c.make(f"{path}-{member.number}")
-        assert error in (0, -110), error  # Made already, by a try whose answer was lost.
+        assert error in (0, -110), error  # NodeExists: created by an earlier try whose answer was lost.
         c.close()

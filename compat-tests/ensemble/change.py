@@ -1,4 +1,4 @@
-"""Reconfigurations: members join, leave, change roles and ports, and the leader goes, all of it under load."""
+"""Reconfigurations: members join, leave, change roles and ports, and the leader is removed, all of it under load."""
 
 import re
 import struct
@@ -11,7 +11,7 @@ from wire import Lost, buffer
 
 RECONFIG = 16
 CONFIG = "/zookeeper/config"
-SETTINGS = ["reconfigEnabled=true", "skipACL=yes"]  # Who may change an ensemble is tried elsewhere.
+SETTINGS = ["reconfigEnabled=true", "skipACL=yes"]  # Permission to reconfigure is tested elsewhere.
 BAD_ARGUMENTS, MARSHALLING, NO_QUORUM, BAD_VERSION = -8, -5, -13, -103
 
 
@@ -20,7 +20,7 @@ def text(value):
 
 
 def reconfig(c, joining=None, leaving=None, members=None, version=-1):
-    """The error, and the configuration that is in force then."""
+    """The error, and the configuration that is in force afterwards."""
     error, body = c.call(RECONFIG, text(joining) + text(leaving) + text(members) + struct.pack(">q", version))
     if error:
         return error, None
@@ -46,7 +46,7 @@ def line(member, role=None, client=None):
 
 
 def joiner(ensemble, kind):
-    """One more server, which knows the others and itself, as the documentation has it."""
+    """A server that is to join: its zoo.cfg names the members and itself, as ZooKeeper's documentation says."""
     number = max(member.number for member in ensemble.members) + 1
     member = Member(ensemble.folder, number, kind, ensemble.members[0].own_command, False)
     settings = (ensemble.members[0].folder / "zoo.cfg").read_text().splitlines()
@@ -60,18 +60,18 @@ def joiner(ensemble, kind):
 
 
 class Change:
-    """Changes an ensemble step by step, and looks at every member after each."""
+    """Reconfigures an ensemble step by step, and checks every member after each step."""
 
     def __init__(self, ensemble, load):
         self.ensemble, self.load, self.version, self.steps = ensemble, load, 0, []
 
     def ask(self, through, **what):
-        """One reconfiguration through a member; gives back what it answered."""
+        """One reconfiguration through a member; returns its answer."""
         c = Client([through.address])
         try:
             return reconfig(c, **what)
         except Lost:
-            return None, None  # Its leader may be the one that goes.
+            return None, None  # The leader may be the member that is removed.
         finally:
             c.socket.close()
 
@@ -81,13 +81,14 @@ class Change:
             assert error == wanted, f"{what} through {member}: {error} instead of {wanted}"
 
     def done(self, name, through, **what):
-        """Carried out, told by every member, and kept in its files. A server of ours also answers who ended its role."""
+        """Reconfigures, and waits until every member shows the configuration and has it in its files. A member of ours answers
+        also when the reconfiguration ends its role."""
         since = time.monotonic()
         error, found = self.ask(through, **what)
         assert error == 0 or (error is None and through.kind != "o"), f"{name} through {through}: {error}"
         members = self.ensemble.running()
-        told = until(f"{name}: one configuration at {members}", lambda: self.told(members, found))
-        assert self.version < version_of(told), f"{name}: {told} does not follow {self.version:x}"
+        told = until(f"{name}: the same configuration at {members}", lambda: self.told(members, found))
+        assert self.version < version_of(told), f"{name}: {told} is not newer than {self.version:x}"
         self.version = version_of(told)
         self.ensemble.wait(name)
         self.load.progress()
@@ -96,7 +97,7 @@ class Change:
         return told
 
     def told(self, members, wanted, least=None):
-        """The configuration that all of them tell, if it is `wanted`, or at least of a version."""
+        """The configuration that all members show, if it is `wanted`, or else at least of version `least`."""
         least, found = least or self.version + 1, set()
         for member in members:
             try:
@@ -111,7 +112,7 @@ class Change:
         return found.pop()
 
     def is_kept(self, member, told):
-        """In the next start's files, and nothing proposed is left."""
+        """Whether the member's files have this configuration for the next start, and no proposed one."""
         static = (member.folder / "zoo.cfg").read_text()
         named = re.search(r"^dynamicConfigFile=(.*)$", static, re.M)
         if not named or not named.group(1).endswith(f".dynamic.{self.version:x}"):
@@ -125,7 +126,7 @@ class Change:
 def check(ensemble, arguments):
     c = Client(ensemble.addresses)
     first = until("a configuration with a version", lambda: (found := config(c)) and version_of(found) and found)
-    assert version_of(first) & 0xFFFFFFFF == 0, f"the first one has the epoch's number: {first}"
+    assert version_of(first) & 0xFFFFFFFF == 0, f"the first configuration's version must be its epoch's: {first}"
     c.close()
     with Load(ensemble) as load:
         change = Change(ensemble, load)
@@ -140,7 +141,7 @@ ALONE = [*SETTINGS, "standaloneEnabled=false"]
 
 
 def grow(ensemble, arguments):
-    """From one server that is an ensemble by itself to three of both kinds, and down to one again: the last that came."""
+    """An ensemble of one grows to three members of both kinds, and shrinks to one again: the member that joined last."""
     with Load(ensemble) as load:
         change = Change(ensemble, load)
         for kind in "jo" if ensemble.members[0].kind == "o" else "oo":
@@ -148,7 +149,7 @@ def grow(ensemble, arguments):
             ensemble.members.append(member)
             ensemble.start(member)
             change.done("join", member, joining=line(member))
-            load.addresses.append(member.address)  # Where clients may go when theirs leaves.
+            load.addresses.append(member.address)  # For clients whose server leaves.
         for worker in load.workers:
             worker.client.addresses = list(load.addresses)
         for member in ensemble.members[:2]:
@@ -201,14 +202,14 @@ def every_step(ensemble, change):
 
     move_client_port(ensemble, change, follower, leader)
 
-    # The leader goes: another one is named, and leads without an election.
+    # The leader becomes an observer: the reconfiguration names another leader, which leads without an election.
     leader.observes = True
     change.done("leader observes", leader, joining=line(leader))
     assert ensemble.leader() is not leader
     leader.observes = False
     change.done("leader votes", leader, joining=line(leader))
 
-    # One that is left out goes on as a follower that has no vote, as in Java.
+    # A removed member goes on as a follower that does not vote, as in Java.
     leader = ensemble.leader()
     gone = next(member for member in ensemble.members if member is not leader)
     change.done("leave", gone, leaving=str(gone.number))
@@ -224,20 +225,20 @@ def every_step(ensemble, change):
 
 
 def move_client_port(ensemble, change, member, leader):
-    """A member's clients are served elsewhere, while it runs; those it has stay."""
+    """A running member's client port moves; existing connections stay."""
     there = Client([member.address])
     before, moved = member.port, free_port()
     error, _ = change.ask(leader, joining=line(member, client=moved))
     assert error == 0, f"move of a client port: {error}"
     member.port, member.address = moved, f"127.0.0.1:{moved}"
     ensemble.wait("the new port")
-    assert there.exists("/"), "a client that was there"
+    assert there.exists("/"), "the existing connection must stay"
     there.close()
     try:
         Client.connect_once(there, 1)
         raise Failed(f"port {before} still serves")
     except (Lost, OSError):
         pass
-    change.version = version_of(until("the new port told", lambda: change.told(ensemble.running(), None)))
+    change.version = version_of(until("a configuration with the new port", lambda: change.told(ensemble.running(), None)))
     change.load.progress()
     change.steps.append("client port")

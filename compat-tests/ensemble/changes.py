@@ -1,11 +1,11 @@
-"""Reconfigurations of several members at once, under checked load, while members are killed, stopped and cut off amid them.
+"""Reconfigurations of several members at once, under checked load, while members are killed, stopped and cut off.
 
-Each change is asked for through one member, or two rivals through two; a fault comes before it, or so shortly after it that it is
-under way. Then all is mended, and must hold: one leader, and never two of one epoch; one configuration in force at all of its
-members, in memory and in their files; it is what was acknowledged, or what was asked for without an answer, or the one before;
-versions never go back. Every few changes the load ends: nothing acknowledged is lost, no session has expired, all members are
-alike. Some of these spans run with forceSnapshotSync. A seed chooses configurations, forms, faults and their moments; when
-servers do what is theirs it can't choose, so that a seed need not find again what it has found once.
+Each reconfiguration is sent to one member, or two rival ones to two members; a fault comes before it, or so shortly after it
+that it is still being carried out. Then the fault ends, and these must hold: one leader, and never two of one epoch; one configuration
+in force at all of its members, in memory and in their files; it is the acknowledged one, or one that was requested and not
+answered, or the one before; versions never go back. Every few changes the load ends: no acknowledged write is lost, no session has
+expired, all members have the same tree. Some of these spans run with forceSnapshotSync. A seed chooses configurations, forms of
+requests, faults and their moments, but not the timing inside the servers, so that a seed need not reproduce a failure.
 """
 
 import collections
@@ -28,12 +28,12 @@ from wire import Expired, Lost
 QUICK, LONG, SPAN = 10, 100, 10
 SETTLE_SECONDS = 90  # A bound against hanging.
 ANSWER_SECONDS = 15
-PAUSE_SECONDS = 0.03  # Of each worker: all packets pass one process.
+PAUSE_SECONDS = 0.03  # Between writes of each worker: all packets pass one process.
 LIMITS = ["initLimit=20", "syncLimit=5", "snapCount=700", *SETTINGS]
 
 
 class Changing(Ensemble):
-    """Members each with a network of its own, where that is possible."""
+    """An ensemble whose members have a network namespace each, where that is possible."""
 
     network = None
 
@@ -58,7 +58,7 @@ def made(kinds, command, settings):
 
 
 class Trial:
-    """The ensemble, what is in force in it, and what has become of each change."""
+    """The ensemble, the configuration in force, and the outcome of each change."""
 
     def __init__(self, ensemble, dice):
         self.ensemble, self.members, self.dice = ensemble, ensemble.members, dice
@@ -78,7 +78,8 @@ class Trial:
         return [self.members[number - 1] for number in configuration.numbers]
 
     def ask(self, through, answers, early=None, **what):
-        """Adds what is answered: (error, configuration, its version), or nothing when the connection ends. `early` is connected."""
+        """Adds the answer to `answers`: (error, configuration, its version), or nothing when the connection ends. `early`: a
+        client that is connected already."""
         c = early or Once(through.address)
         try:
             if not early:
@@ -92,7 +93,7 @@ class Trial:
             c.leave()
 
     def connected(self, member):
-        """A client, so that the change itself is the next thing that the member hears; or None."""
+        """A client connected to the member, so that the reconfiguration is its first request; or None."""
         c = Once(member.address)
         try:
             c.connect_once(5)
@@ -102,7 +103,7 @@ class Trial:
             return None
 
     def join_beforehand(self, target):
-        """Members that are to join run and follow: an operator starts them with the members there are, and themselves."""
+        """Starts the members that are to join, with the current members and themselves in their files, and waits until they follow."""
         for member in self.inside(target):
             if member.number in self.now.numbers:
                 continue
@@ -119,13 +120,13 @@ class Trial:
         (member.folder / "zoo.cfg").write_text(self.static[member] + "".join(f"{each}\n" for each in lines))
 
     def put_aside(self, member):
-        """A member that does not belong to the ensemble is not run, or has ended by itself, as Java's do."""
+        """Stops a member that does not belong to the ensemble; it may have ended by itself, as Java's do."""
         if member.process and member.process.poll() is not None:
             member.process = None
         member.end()
 
     def restart(self, member):
-        """As it was; a member whose files don't name it, because it joined while it ran, is given others."""
+        """Starts a member that was killed; if its files don't name it, because it joined while it ran, it gets new ones."""
         if member.process:
             return
         text = (member.folder / "zoo.cfg").read_text()
@@ -137,7 +138,7 @@ class Trial:
         member.launch()
 
     def change(self, disturb):
-        """One change amid one disturbance; then all is whole again, and looked at."""
+        """One change during one disturbance; then the disturbance ends, and the ensemble is checked."""
         dice = self.dice
         targets = [chosen(dice, len(self.members), self.now, self.java) for _ in range(1 + (dice.random() < 0.15))]
         self.targets = targets
@@ -146,7 +147,7 @@ class Trial:
         if dice.random() < 0.2:
             answers = []
             self.ask(self.one_of(self.now), answers, members=targets[0].whole(self.members), version=self.version - 1)
-            assert answers in ([], [(BAD_VERSION, None, None)]), f"a change of an older version: {answers}"
+            assert answers in ([], [(BAD_VERSION, None, None)]), f"a reconfiguration that names an older version: {answers}"
         asked = []
         for target in targets:
             what = dice.random() < 0.6 and self.now.change(self.members, target)
@@ -169,7 +170,7 @@ class Trial:
         for member in ran:
             self.restart(member)
         before = self.now
-        # A difference that was asked for as such counts from whatever its rival has made.
+        # An incremental reconfiguration applies to the configuration that its rival has made.
         composed = [first.after(before, second) for first in targets for second in targets
                     if first is not second and not (before.groups or first.groups or second.groups)]
         self.settle([before, *targets, *composed])
@@ -200,7 +201,8 @@ class Trial:
             assert before == self.now, f"refused with {answers}, in force: {came}; {self.told}"
 
     def settle(self, candidates):
-        """Waits until all tell one configuration, which is one of these, and are what it makes them."""
+        """Waits until all members show the same configuration, which must be one of `candidates`, and have the roles that it
+        gives them."""
         heard = {}
 
         def once():
@@ -211,15 +213,15 @@ class Trial:
             leaders = [member for member in running if modes[member] == "leader"]
             if len(leaders) != 1:
                 return False
-            text = heard["leader tells"] = tell(leaders[0])
+            text = heard["leader"] = tell(leaders[0])
             if not text:
                 return False
             found, version = parsed(text)
-            assert found in candidates, f"{leaders[0]} tells {text}, which nobody asked for; {self.told}"
+            assert found in candidates, f"{leaders[0]} shows {text}, which was never requested; {self.told}"
             if found == candidates[0]:
                 assert version == self.version or not self.version, f"{text} had version {self.version:x}; {self.told}"
             else:
-                assert self.version < version, f"{text} follows version {self.version:x}; {self.told}"
+                assert self.version < version, f"{text} is not newer than version {self.version:x}; {self.told}"
             for member in self.inside(found):
                 wanted = ["observer"] if (member.number, OBSERVER) in found.roles else ["leader", "follower"]
                 if modes.get(member) not in wanted:
@@ -237,10 +239,10 @@ class Trial:
             until("one leader and one configuration", once, SETTLE_SECONDS)
         except Failed as error:
             ended = [member for member in self.members if member.process and member.process.poll() is not None]
-            raise Failed(f"{error}; {self.told}; heard {heard}; ended by themselves: {ended}") from None
+            raise Failed(f"{error}; {self.told}; answers {heard}; ended by themselves: {ended}") from None
 
     def one_leader_per_epoch(self):
-        """By what servers of ours log, and by the zxids of those who led when all was whole."""
+        """Checks epochs in the logs of our servers, and in the zxids of the leaders that were seen between changes."""
         for member in self.members:
             said = re.findall(r"leading: clients are served epoch=(\d+)", member.log.read_text(errors="replace"))
             self.led.update((int(epoch), member) for epoch in said)
@@ -249,8 +251,8 @@ class Trial:
         assert not twice, f"epochs with two leaders: {twice}"
 
     def all_vote(self):
-        """The last changes of a span, undisturbed: all members are voters in the end. Present voters must be most of those that
-        are to vote, as observers don't count as synchronised voters: so from two voters there is a step between."""
+        """The last reconfigurations of a span, without disturbances: all members become voters. Current voters must be a majority
+        of the next voters, as observers don't count as synchronised voters: so from two voters it takes an intermediate step."""
         everybody = majority(range(1, len(self.members) + 1))
         while self.now != everybody:
             voters = self.now.voters
@@ -274,7 +276,7 @@ def mode_of(member):
 
 
 def tell(member):
-    """The configuration that a member tells after a sync, or nothing."""
+    """The configuration that a member shows after a sync, or an empty text."""
     c = Once(member.address)
     try:
         c.connect_once(5)
@@ -289,13 +291,13 @@ def tell(member):
 
 
 def in_its_files(member, version):
-    """The next start's configuration is of this version."""
+    """Whether the member's files name this version for the next start."""
     named = re.search(r"^dynamicConfigFile=.*\.dynamic\.([0-9a-f]+)$", (member.folder / "zoo.cfg").read_text(), re.M)
     return bool(named) and int(named.group(1), 16) == version
 
 
 def sweep(ensemble):
-    """Removes what the load has left."""
+    """Deletes the znodes of the load."""
     c = Client(ensemble.addresses, 60_000)
     for name in c.names("/load"):
         below = c.names(f"/load/{name}")
@@ -346,7 +348,7 @@ def check(ensemble, arguments):
     refused = ", ".join(f"{count} with {error}" for error, count in sorted(trial.refusals.items()))
     alone = "" if ensemble.network else f"no member was cut off ({made.hindrance}); "
     return (f"{alone}seed {seed}, {often} changes, {snaps} of {len(words)} spans with SNAP alone, leaders killed: {killed}; refused: {refused or 'none'}; longest "
-            f"until all was whole {trial.longest:.1f} s; {'; '.join(words)}")
+            f"recovery {trial.longest:.1f} s; {'; '.join(words)}")
 
 
 def print_table(table):

@@ -1,4 +1,4 @@
-"""A session that may go from server to server, with every operation that changes something."""
+"""A client that may move from server to server, with every kind of write."""
 
 import struct
 import time
@@ -23,9 +23,9 @@ def acl(*entries):
 
 
 class Client(Session):
-    """Takes the next server whenever a connection ends; what was on the way is then told as `Lost`.
+    """Connects to the next server whenever a connection ends; an outstanding request then raises `Lost`.
 
-    `events` holds (type, path) of what watches told.
+    `events` holds (type, path) of watch events.
     """
 
     def __init__(self, addresses, timeout_ms=30_000, first=0):
@@ -41,12 +41,12 @@ class Client(Session):
                 return self.connect_once(patience / 10)
             except (OSError, Lost) as error:
                 if deadline < time.monotonic():
-                    raise Failed(f"no server takes session {self.id:#x} at zxid {self.zxid:#x}: {error}") from None
+                    raise Failed(f"no server accepted session {self.id:#x} at zxid {self.zxid:#x}: {error}") from None
                 self.at += 1
                 time.sleep(0.03)
 
     def connect_once(self, seconds):
-        # Numbers go on, as Java's client counts: a server takes the answer of another by session and number.
+        # Xids continue across connections, as in Java's client: a server matches commits to requests by session and xid.
         self.sent = self.received = getattr(self, "sent", 0)
         host, port = self.address.rsplit(":", 1)
         if old := getattr(self, "socket", None):
@@ -62,7 +62,7 @@ class Client(Session):
         self.id, self.password, self.granted_ms = session, answer[20:36], timeout_ms
 
     def go_to(self, address):
-        """Goes on at another server."""
+        """Moves the session to another server."""
         self.addresses = [address]
         self.connect()
 
@@ -99,7 +99,7 @@ class Client(Session):
         self.send(kind, self.create_body(path, data, flags, lists, ttl_ms))
 
     def make(self, *arguments, **more):
-        """The error, and the path made."""
+        """Creates a znode; returns the error and the path."""
         self.send_make(*arguments, **more)
         error, body = self.receive()
         if error:
@@ -141,7 +141,7 @@ class Client(Session):
         assert error == 0, f"sync at {self.address}: {error}"
 
     def multi(self, *operations):
-        """`operations`: (code, body). The error of the whole, and one per part."""
+        """`operations`: (opcode, body). Returns the multi's error, and one for each operation."""
         body = b"".join(struct.pack(">ibi", code, 0, -1) + part for code, part in operations)
         error, answer = self.call(MULTI, body + struct.pack(">ibi", -1, 1, -1))
         errors, at = [], 0
@@ -162,24 +162,24 @@ class Client(Session):
         return error, errors
 
     def wait_event(self, kind, path):
-        """Waits until a watch has told this; pings meanwhile, because only answers bring events here."""
+        """Waits for a watch event; sends requests meanwhile, because this client reads events only together with replies."""
         deadline = time.monotonic() + 20
         while (kind, path) not in self.events:
-            assert time.monotonic() < deadline, f"{self.address} does not tell {(kind, path)}: {self.events}"
+            assert time.monotonic() < deadline, f"{self.address} has not sent event {(kind, path)}: {self.events}"
             self.exists("/")
             time.sleep(0.01)
         self.events.remove((kind, path))
 
 
 class Once(Client):
-    """One session at one server, which is not connected yet and takes no second try: `connect_once`, then `leave`."""
+    """One session at one server, without retries and not connected at first: call `connect_once`, then `leave`."""
 
     def __init__(self, address):
         self.addresses, self.address, self.at, self.events, self.socket = [address], address, 0, [], None
         self.timeout_ms, self.id, self.password, self.zxid, self.sent, self.received = 10_000, 0, bytes(16), 0, 0, 0
 
     def leave(self):
-        """Without a word: the session expires."""
+        """Closes the socket without closeSession: the session expires."""
         if self.socket:
             self.socket.close()
 
@@ -194,7 +194,7 @@ def names_of(body):
 
 
 def tree(client):
-    """Every znode with data, stat and access list: what clients can see of a server."""
+    """Every znode with data, stat and ACL, as a client sees them."""
     found, level = {}, ["/"]
     while level:
         below = []

@@ -1,4 +1,4 @@
-"""Configurations as a test wants them and as servers tell them: roles, weights and groups of up to so many members."""
+"""Configurations, chosen by a test or parsed from a server's answer: roles, weights and groups."""
 
 import dataclasses
 import re
@@ -43,12 +43,12 @@ class Configuration:
         return [line(members[number - 1], role) for number, role in self.roles]
 
     def whole(self, members):
-        """The text of a reconfiguration that names all of it."""
+        """The text of a non-incremental reconfiguration to this configuration."""
         groups = [f"group.{at + 1}={':'.join(map(str, group))}" for at, group in enumerate(self.groups)]
         return ",".join([*self.lines(members), *groups, *(f"weight.{number}={weight}" for number, weight in self.weights)])
 
     def change(self, members, target):
-        """The difference to another one, as joining and leaving; None where that can't be said so."""
+        """The incremental reconfiguration to `target`, as joining and leaving; None where groups make that impossible."""
         if self.groups or target.groups:
             return None
         before, after = dict(self.roles), dict(target.roles)
@@ -57,7 +57,7 @@ class Configuration:
         return {"joining": ",".join(joining) or None, "leaving": ",".join(leaving) or None}
 
     def after(self, before, target):
-        """What the difference from `before` to `target` makes of this one: a rival that came first."""
+        """This configuration after the incremental reconfiguration from `before` to `target`: a rival one was carried out first."""
         old, new, roles = dict(before.roles), dict(target.roles), dict(self.roles)
         roles.update((number, role) for number, role in target.roles if old.get(number) != role)
         left = {number: role for number, role in roles.items() if number in new or number not in old}
@@ -72,7 +72,7 @@ class Configuration:
 
 
 def parsed(text):
-    """What a server tells, and its version."""
+    """The configuration in a server's answer, and its version."""
     roles = sorted((int(number), role) for number, role in re.findall(r"^server\.(\d+)=[^;]*:(\w+);", text, re.M))
     groups = sorted(tuple(sorted(map(int, group.split(":")))) for group in re.findall(r"^group\.\d+=(.*)$", text, re.M))
     weights = sorted((int(number), int(weight)) for number, weight in re.findall(r"^weight\.(\d+)=(\d+)$", text, re.M))
@@ -81,18 +81,19 @@ def parsed(text):
 
 
 def majority(numbers):
-    """All of them vote."""
+    """A configuration in which all of `numbers` are voters, without groups or weights."""
     return Configuration(tuple((number, VOTER) for number in numbers))
 
 
 def chosen(dice, count, current, java=()):
-    """Another configuration than the current one: any number of members of `count` change.
+    """A configuration other than the current one: any number of the `count` members change.
 
-    `java`: numbers of Java's members. No quorum needs one of them. A Java server that knows of a proposed configuration which
-    came to nothing follows only a leader that a quorum of it follows: where that takes those that know of it too, they look for a
-    leader for ever, each waiting for the others.
+    `java`: numbers of Java's members. No quorum may need one of them: a Java server that knows of a proposed configuration which
+    was never committed follows only a leader that a quorum of that configuration follows. Where such a quorum needs other servers
+    that know of it too, they stay LOOKING for ever, each waiting for the others.
 
-    Most have a majority of present voters: others are refused, as observers don't count as synchronised voters.
+    In most of the chosen configurations current voters are a majority: others are refused, as observers don't count as
+    synchronised voters.
     """
     while True:
         voters = sorted(dice.sample(range(1, count + 1), dice.choice([2, *range(VOTERS_LEAST, count + 1), count])))
@@ -103,7 +104,7 @@ def chosen(dice, count, current, java=()):
         groups, weights = (), ()
         if len(voters) >= VOTERS_LEAST and dice.random() < 0.3:
             weights = tuple((number, dice.choice([1, 1, 2, 3])) for number in voters)
-            if len(voters) == count and dice.random() < 0.5:  # Of two groups both are needed: so each has several.
+            if len(voters) == count and dice.random() < 0.5:  # A quorum needs both of two groups, so each has several members.
                 dice.shuffle(voters)
                 groups = tuple(sorted((tuple(sorted(voters[:2])), tuple(sorted(voters[2:])))))
             else:

@@ -1,11 +1,11 @@
-"""What befalls an ensemble amid a reconfiguration (`changes.py`): each asks for the change when its time has come, and gives back
-what mends it. Members that were killed are started again by the caller."""
+"""Faults during a reconfiguration (`changes.py`). Each function injects one, sends the reconfiguration at the right moment, and
+returns a function that ends the fault. The caller restarts members that were killed."""
 
 import itertools
 import signal
 import time
 
-AMID_SECONDS = [0.002, 0.01, 0.03, 0.1, 0.3]  # A change takes about that long.
+AMID_SECONDS = [0.002, 0.01, 0.03, 0.1, 0.3]  # A reconfiguration takes about that long.
 
 
 def amid(dice):
@@ -20,20 +20,20 @@ def ask_all(asks):
 def kill(trial, members):
     for member in members:
         if member.process and member.process.poll() is not None and member.number not in trial.now.numbers:
-            member.process = None  # One that has left the ensemble may end.
+            member.process = None  # A member that was removed from the ensemble may end by itself.
         if member.process:
             trial.killed_leaders[member.kind] += member is trial.led_by
             member.end(signal.SIGKILL)
 
 
 def nothing(trial, leader, asks):
-    """The change alone."""
+    """The reconfiguration without a fault."""
     ask_all(asks)
     return lambda: None
 
 
 def leader_killed(trial, leader, asks):
-    """SIGKILL of the leader while the change is under way."""
+    """SIGKILL of the leader during the reconfiguration."""
     ask_all(asks)
     amid(trial.dice)
     kill(trial, [leader])
@@ -41,7 +41,7 @@ def leader_killed(trial, leader, asks):
 
 
 def some_killed(trial, leader, asks):
-    """SIGKILL of one to three members, before the change or amid it."""
+    """SIGKILL of one to three members, before the reconfiguration or during it."""
     running = [member for member in trial.members if member.process]
     victims = trial.dice.sample(running, trial.dice.randint(1, min(3, len(running) - 1)))
     if trial.dice.random() < 0.3:
@@ -56,7 +56,7 @@ def some_killed(trial, leader, asks):
 
 
 def all_killed(trial, leader, asks):
-    """A power cut while the change is under way."""
+    """SIGKILL of all members during the reconfiguration."""
     ask_all(asks)
     amid(trial.dice)
     kill(trial, trial.dice.sample(trial.members, len(trial.members)))
@@ -64,7 +64,7 @@ def all_killed(trial, leader, asks):
 
 
 def leader_frozen(trial, leader, asks):
-    """SIGSTOP of the leader, for less or more than its followers wait."""
+    """SIGSTOP of the leader, for less or more than its followers' syncLimit."""
     ask_all(asks)
     amid(trial.dice)
     leader.freeze()
@@ -86,18 +86,18 @@ def cut(trial, some, asks, before):
 
 
 def leader_cut_off(trial, leader, asks):
-    """Nothing passes between the leader and the others, from before the change or from amid it."""
+    """A partition between the leader and the others, which begins before the reconfiguration or during it."""
     return cut(trial, [leader], asks, trial.dice.random() < 0.3)
 
 
 def halves(trial, leader, asks):
-    """Two sides of any size hear nothing of each other."""
+    """A partition into two sides of any size."""
     size = trial.dice.randint(1, len(trial.members) - 1)
     return cut(trial, trial.dice.sample(trial.members, size), asks, trial.dice.random() < 0.5)
 
 
 def halves_and_leader_killed(trial, leader, asks):
-    """Two sides, and the leader is killed and started again in its own while they are apart."""
+    """A partition into two sides, during which the leader is killed and restarted on its own side."""
     heal = cut(trial, trial.dice.sample(trial.members, 2), asks, False)
     kill(trial, [leader])
     trial.restart(leader)
@@ -106,7 +106,7 @@ def halves_and_leader_killed(trial, leader, asks):
 
 
 def both_could_lead(trial):
-    """A side that is a quorum of the next configuration, while the other one is a quorum of the present one; None: there is none."""
+    """A side that is a quorum of the next configuration, while the other side is a quorum of the current one; or None."""
     def has_quorum(side, voters):
         return 2 * len(side & set(voters)) > len(voters)
     everybody = {member.number for member in trial.members}
@@ -117,8 +117,8 @@ def both_could_lead(trial):
 
 
 def quorums_apart(trial, leader, asks):
-    """A quorum of the next configuration on one side, one of the present on the other: at most one of them may go on. Before
-    that a follower may be killed and come again amid the change, by DIFF or SNAP."""
+    """A partition with a quorum of the next configuration on one side and a quorum of the current one on the other: at most one
+    side may go on. Before that a follower may be killed, and synchronised by DIFF or SNAP during the reconfiguration."""
     side = both_could_lead(trial) or trial.dice.sample(trial.members, 2)
     ask_all(asks)
     amid(trial.dice)

@@ -1,4 +1,4 @@
-"""Clients that pipeline writes of 1 MB each, and one beside them that writes once in a while."""
+"""Clients that pipeline writes of 1 MB each, beside a client with occasional small writes."""
 
 import statistics
 import threading
@@ -34,7 +34,7 @@ class Flood(threading.Thread):
                 error, _ = self.session.receive()
                 assert error == 0, f"setData: error {error}"
                 self.answered += 1
-        except Exception as error:  # Told by the main thread.
+        except Exception as error:  # Reported by the main thread.
             self.error = error
 
     def send(self):
@@ -47,12 +47,12 @@ class Flood(threading.Thread):
 
 
 def elections(ensemble):
-    """How often each member has looked for a leader since it started."""
+    """How often each member has been LOOKING since it started."""
     return {member.number: int(member.figures()["zk_looking_count"]) for member in ensemble.members}
 
 
 def flood(ensemble, members, writes):
-    """Large writes through `members`; gives the seconds that they took, and latencies of a client with small writes."""
+    """Large writes through `members`; returns the seconds that they took, and the latencies of a client with small writes."""
     honest = Session(members[0].address, TIMEOUT_MS)
     honest.send_create("/honest", b"", ephemeral=True)
     assert honest.receive()[0] == 0
@@ -76,7 +76,7 @@ def flood(ensemble, members, writes):
 
 
 def check(ensemble, arguments):
-    """Through the leader, through a follower, through all: every write is answered, no connection is cut, nobody elects."""
+    """Through the leader, a follower, all members: every write is answered, no connection is closed, no election begins."""
     writes = WRITES_LONG if arguments.long else WRITES
     leader = ensemble.leader()
     followers = [member for member in ensemble.members if member is not leader]
@@ -86,6 +86,6 @@ def check(ensemble, arguments):
         told.append(f"{name} {CLIENTS * writes / seconds:.0f} MB/s, a small write {statistics.median(took) * 1000:.0f} ms"
                     f" ({max(took) * 1000:.0f} longest)")
         if elections(ensemble) != before:
-            raise Failed(f"large writes through {name}: members looked for a leader {elections(ensemble)} times, {before} before")
+            raise Failed(f"large writes through {name}: elections by member {elections(ensemble)}, before that {before}")
     peaks = ", ".join(f"{member} {memory_peak_mib(member)}" for member in ensemble.members)
     return f"{'; '.join(told)}; peak MiB: {peaks}"

@@ -1,7 +1,7 @@
-"""What members of Java leave in their directories, however they end, is taken: any two of three go on with all that was acknowledged.
+"""Data directories that Java members leave, however they end, are accepted: any two of three restore every acknowledged write.
 
-Each way to end has its copy of the directories, on which every pair of servers of ours is started. Two of three have to count both
-for that, so neither may miss a file which a healthy Java server does not write.
+Each way to end has its own copy of the directories, from which every pair of our servers is started. Both servers of a pair have to
+vote, so neither may require a file that a healthy Java server does not write.
 """
 
 import itertools
@@ -12,12 +12,12 @@ import time
 
 from client import Client
 
-SETTINGS = ["snapCount=100"]  # Java takes one after 50 to 100 writes.
+SETTINGS = ["snapCount=100"]  # Java takes a snapshot after 50 to 100 writes.
 WRITES = 150  # More than one snapshot.
 
 
 def write(ensemble, count, made):
-    """Children of /left, added to `made` once they are acknowledged."""
+    """Creates children of /left, and adds each to `made` once it is acknowledged."""
     c = Client(ensemble.addresses)
     c.make("/left")
     for _ in range(count):
@@ -28,7 +28,7 @@ def write(ensemble, count, made):
 
 
 def formed(ensemble, made):
-    """Nothing was written since the first leader was elected."""
+    """No client has written anything since the first election."""
     ensemble.start()
     return signal.SIGTERM
 
@@ -39,7 +39,7 @@ def formed_and_killed(ensemble, made):
 
 
 def never_led(ensemble, made):
-    """Each was alone, one after the other, and never heard of a leader."""
+    """The members ran one after the other, each without a quorum, and there was never a leader."""
     for member in ensemble.members:
         member.launch()
         time.sleep(1.5)
@@ -60,7 +60,7 @@ def snapshots(ensemble, made):
 
 
 def led_in_turn(ensemble, made):
-    """Epochs go on, and nothing is written in them."""
+    """Epochs without writes."""
     ensemble.start()
     write(ensemble, 5, made)
     for _ in range(3):
@@ -71,8 +71,8 @@ def led_in_turn(ensemble, made):
     return signal.SIGKILL
 
 
-def synchronised_by_tree(ensemble, made):
-    """One was emptied, and got the leader's tree: its log begins after it, if it has one."""
+def synchronised_by_snap(ensemble, made):
+    """A member without data was synchronised by SNAP: its log, if there is one, begins after the snapshot."""
     ensemble.start()
     write(ensemble, WRITES, made)
     emptied = next(member for member in ensemble.members if member is not ensemble.leader())
@@ -82,8 +82,8 @@ def synchronised_by_tree(ensemble, made):
     return signal.SIGKILL
 
 
-def behind_by_a_tree(ensemble, made):
-    """One was away for longer than its leader keeps in memory: a gap between its log and the tree it got."""
+def gap_before_a_snap(ensemble, made):
+    """A member missed more than the leader's window and was synchronised by SNAP: a gap between its log and that snapshot."""
     ensemble.start()
     write(ensemble, 5, made)
     away = next(member for member in ensemble.members if member is not ensemble.leader())
@@ -95,7 +95,7 @@ def behind_by_a_tree(ensemble, made):
 
 
 def killed_as_they_start(ensemble, made):
-    """In the middle of elections and of synchronisations, some times over."""
+    """The members were killed several times during elections and synchronisations."""
     ensemble.start()
     write(ensemble, 5, made)
     ensemble.stop(how=signal.SIGKILL)
@@ -108,19 +108,19 @@ def killed_as_they_start(ensemble, made):
 
 
 def left(member):
-    """The kinds of its files; a snapshot of nothing is one of its own."""
+    """The kinds of files in a member's data directory; `snapshot.0` is a kind of its own."""
     names = [path.name for path in (member.folder / "data/version-2").iterdir()]
     return " ".join(sorted({name if name == "snapshot.0" else name.split(".")[0] for name in names}))
 
 
 def taken(ensemble, pair, made):
-    """These two, of ours, serve all that was acknowledged, and take a write."""
+    """Checks that two servers of ours have every acknowledged write, and accept a new one."""
     ensemble.start(*pair)
     for member in pair:
         c = Client([member.address])
         c.sync()
         missing = made - set(c.names("/left") if made else ())
-        assert not missing, f"{member} has not {sorted(missing)[:3]} of {len(made)}"
+        assert not missing, f"{member} lacks {sorted(missing)[:3]} of {len(made)}"
         c.close()
     c = Client([pair[0].address])
     assert c.make("/taken")[0] == 0
@@ -129,9 +129,9 @@ def taken(ensemble, pair, made):
 
 # rows: D-60
 def check(ensemble, arguments):
-    """Way by way on fresh directories; `kinds` are Java's."""
+    """Runs each way to end on fresh directories, with Java servers."""
     kinds = [member.kind for member in ensemble.members]
-    ways = [formed, formed_and_killed, never_led, written, snapshots, led_in_turn, synchronised_by_tree, behind_by_a_tree, killed_as_they_start]
+    ways = [formed, formed_and_killed, never_led, written, snapshots, led_in_turn, synchronised_by_snap, gap_before_a_snap, killed_as_they_start]
     shapes = set()
     ensemble.stop()
     for way in ways:

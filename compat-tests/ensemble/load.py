@@ -1,4 +1,4 @@
-"""Clients at work while servers come and go. What one was told is done must be there in the end; no session may expire."""
+"""Clients under load while servers stop and start. Acknowledged writes must be there in the end; no session may expire."""
 
 import threading
 import time
@@ -8,13 +8,13 @@ import client as ops
 from client import Client
 from wire import Lost
 
-TIMEOUT_MS = 20_000  # Longer than any of the outages here, so that a session that is lost was lost by the servers.
-LOOK_SECONDS = 12  # Without progress: what the servers say is kept then, while they still can. Sessions live longer.
+TIMEOUT_MS = 20_000  # Longer than any outage here, so that a session that expires was lost by the servers.
+LOOK_SECONDS = 12  # Without progress for so long, the servers' answers to four-letter words are saved, before sessions expire.
 PAUSE_SECONDS = 0.004  # Between two writes: the servers under test share the machine.
 
 
 class Worker:
-    """One session that writes in a loop; a lost connection is taken up at the next server."""
+    """One session that writes in a loop; after a lost connection it moves to the next server."""
 
     def __init__(self, load, number):
         self.load, self.number, self.acked = load, number, 0
@@ -26,7 +26,7 @@ class Worker:
         pass
 
     def again(self, what):
-        """Does it until it has an answer; True beside it when an earlier try may have been done as well."""
+        """Calls `what` until it has an answer; returns the answer, and True if an earlier try may have been carried out too."""
         unsure = False
         while True:
             try:
@@ -49,7 +49,7 @@ class Worker:
 
 
 class Counter(Worker):
-    """A znode whose version counts what was acknowledged: each write names the version it found."""
+    """A znode whose version counts the acknowledged writes: each write names the expected version."""
 
     def prepare(self):
         self.path = f"/load/counter-{self.number}"
@@ -60,7 +60,7 @@ class Counter(Worker):
         error, unsure = self.again(lambda: self.client.set(self.path, value, self.acked))
         if error == ops.BAD_VERSION and unsure:
             (_, data, stat), _ = self.again(lambda: self.client.get(self.path))
-            # A read elsewhere may be behind; a write that was refused has seen what is there.
+            # A read at another server may be stale; the refused write was checked by the leader.
             if stat[4] == self.acked:
                 self.again(self.client.sync)
                 (_, data, stat), _ = self.again(lambda: self.client.get(self.path))
@@ -75,7 +75,7 @@ class Counter(Worker):
 
 
 class Queue(Worker):
-    """Sequential znodes, each with its own number inside: none lost, none at a number below an earlier one's."""
+    """Sequential znodes with a counter as data: none is lost, and sequence numbers grow."""
 
     def prepare(self):
         self.root, self.made, self.unsure = f"/load/queue-{self.number}", {}, 0
@@ -95,16 +95,16 @@ class Queue(Worker):
     def check(self, reader):
         places = {int(name[-10:]) for name in reader.names(self.root)}
         lost = set(self.made) - places
-        assert not lost, f"{self.root}: acknowledged but gone: {sorted(lost)[:5]}"
+        assert not lost, f"{self.root}: acknowledged creates are lost: {sorted(lost)[:5]}"
         extra = places - set(self.made)
-        assert len(extra) <= 20 * self.unsure, f"{self.root}: {sorted(extra)} nobody asked for"
+        assert len(extra) <= 20 * self.unsure, f"{self.root}: {sorted(extra)} were never created"
         for place in [*sorted(self.made)[:20], *sorted(self.made)[-200:], *extra]:
             _, data, _ = reader.get(f"{self.root}/n-{place:010}")
             assert place in extra or data == b"%d" % self.made[place], f"{place}: {data}"
 
 
 class Lock(Worker):
-    """A lock made of sequential ephemerals: never two hold it, because no session is ever lost."""
+    """The lock recipe with sequential ephemerals: two sessions never hold the lock, as no session expires."""
 
     held = threading.Lock()
 
@@ -133,7 +133,7 @@ class Lock(Worker):
         self.acked += 1
 
     def only_one(self, mine):
-        """Removes what an unanswered try has made."""
+        """Deletes the znode of an unanswered try."""
         self.again(self.client.sync)
         for name in self.again(lambda: self.client.names("/load/lock"))[0]:
             (error, _, stat), _ = self.again(lambda: self.client.get(f"/load/lock/{name}"))
@@ -142,11 +142,11 @@ class Lock(Worker):
         return mine
 
     def check(self, reader):
-        assert reader.names("/load/lock") == [], "locks left of closed sessions"
+        assert reader.names("/load/lock") == [], "ephemerals of closed sessions are left"
 
 
 class Holder(Worker):
-    """An ephemeral that must stay as long as its session, whose client only pings and reads."""
+    """An ephemeral that must stay as long as its session, whose client only reads."""
 
     def prepare(self):
         self.path = f"/load/held-{self.number}"
@@ -163,7 +163,7 @@ class Holder(Worker):
 
 
 class Load:
-    """Workers of every kind at all servers; `with Load(...)` checks at its end that nothing was lost."""
+    """Workers of every kind at all servers; `with Load(...)` checks at its end that no acknowledged write was lost."""
 
     def __init__(self, ensemble, pause=PAUSE_SECONDS):
         self.ensemble, self.addresses, self.pause = ensemble, ensemble.addresses, pause
@@ -174,7 +174,7 @@ class Load:
         first.make("/load"), first.make("/load/lock")
         first.close()
         kinds = [Counter, Queue, Lock, Counter, Queue, Lock, Holder, Holder, Holder]
-        # Names of their own in every load of one ensemble.
+        # Other names than those of an earlier load on the same ensemble.
         start = int(time.monotonic() * 1000) // 10 * 10
         self.workers = [kind(self, start + at) for at, kind in enumerate(kinds)]
         self.threads = [threading.Thread(target=worker.run, daemon=True) for worker in self.workers]
@@ -183,7 +183,7 @@ class Load:
         return self
 
     def progress(self, writes=3):
-        """Waits until every worker has got on, so that each step is seen by all; raises what has failed."""
+        """Waits until every worker has made `writes` more, so that each step of a test is seen by all; raises a worker's failure."""
         goals = [(worker, worker.acked + writes) for worker in self.workers]
         deadline = time.monotonic() + 60
         look = time.monotonic() + LOOK_SECONDS

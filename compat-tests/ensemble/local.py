@@ -1,4 +1,4 @@
-"""Sessions that only one server knows, and service to those who only read while nobody leads."""
+"""Local sessions, and read-only mode while there is no leader."""
 
 import socket
 import struct
@@ -14,7 +14,7 @@ ON_LOCAL_SESSION, NOT_READ_ONLY = -120, -119
 
 
 class Reader(Client):
-    """One that is content with reading; `read_only` is what the server says of itself."""
+    """A client that accepts a read-only server; `read_only` says whether its server is read-only."""
 
     def connect_once(self, seconds):
         self.sent = self.received = getattr(self, "sent", 0)
@@ -37,10 +37,10 @@ def locals_at(member, wanted):
 
 
 def again(c, address):
-    """A client that comes with the session of `c`, without any patience."""
+    """A client that reconnects with the session of `c`, without retries."""
     other = Client.__new__(Client)
     other.__dict__.update(c.__dict__, events=[], address=address, addresses=[address])
-    del other.socket  # Which the other one still has.
+    del other.socket  # `c` still uses it.
     other.connect_once(5)
     return other
 
@@ -51,13 +51,13 @@ def expires_at(c, other, member):
     except Expired:
         return True
     except Lost:
-        return False  # It has not heard yet of all that the client has seen.
-    raise Failed(f"{other} knows a session of {member}'s own")
+        return False  # The other server's last zxid is lower than the client's.
+    raise Failed(f"{other} knows a local session of {member}")
 
 
 # rows: Q-94 C-36 C-37
 def check_local(ensemble, arguments):
-    """Of every member: what such a session may do, where it is known, and how it becomes one that all know."""
+    """At every member: what a local session may do, that only its server knows it, and how it is upgraded to a global session."""
     globals_before = figure(ensemble.leader(), "global_sessions")
     for member, other in zip(ensemble.members, ensemble.members[1:] + ensemble.members[:1]):
         number = member.number
@@ -65,11 +65,11 @@ def check_local(ensemble, arguments):
         locals_at(member, 1)
         assert c.make(f"/l{number}")[0] == 0 and c.set(f"/l{number}", b"x") == 0
         c.sync()
-        assert figure(ensemble.leader(), "global_sessions") == globals_before, "nobody else knows it"
-        c = again(c, member.address)  # It comes back to where it is known, and there only.
+        assert figure(ensemble.leader(), "global_sessions") == globals_before, "a local session must not become global"
+        c = again(c, member.address)  # It can be resumed at its own server only.
         assert c.exists(f"/l{number}")
-        until("an end elsewhere", lambda: expires_at(c, other, member))
-        # Everything on its way at once: the answers keep their order, and the znode its owner.
+        until("refusal at another server", lambda: expires_at(c, other, member))
+        # The upgrade comes among pipelined requests: answers keep their order, and the ephemeral is owned by the session.
         for name, flags in [("p", ops.PERSISTENT), ("e", ops.EPHEMERAL), ("q", ops.PERSISTENT)]:
             c.send_make(f"/l{number}/{name}", flags=flags)
         answers = [c.receive()[0] for _ in range(3)]
@@ -77,9 +77,9 @@ def check_local(ensemble, arguments):
         assert c.get(f"/l{number}/e")[2][7] == c.id
         locals_at(member, 0)
         until("a global session", lambda: figure(ensemble.leader(), "global_sessions") == globals_before + 1)
-        c.go_to(other.address)  # All know it now.
+        c.go_to(other.address)  # Every server knows a global session.
         c.close()
-        until("its end", lambda: figure(ensemble.leader(), "global_sessions") == globals_before)
+        until("the end of the global session", lambda: figure(ensemble.leader(), "global_sessions") == globals_before)
         multi(member)
         ends(member)
     check_outlive(ensemble)
@@ -96,7 +96,7 @@ def multi(member):
 
 
 def ends(member):
-    """Closed behind a write, and by silence."""
+    """A local session ends by closeSession after a pipelined write, and another by expiry."""
     c = Client([member.address], 5000)
     c.send_make(f"/end{member.number}")
     c.send(ops.CLOSE)
@@ -107,13 +107,13 @@ def ends(member):
     locals_at(member, 0)
     try:
         again(c, member.address)
-        raise Failed("a silent session lives")
+        raise Failed("a silent session did not expire")
     except Expired:
         pass
 
 
 def check_outlive(ensemble):
-    """Ours only: an election does not end them. Java's server begins anew with its role."""
+    """Only for our servers: an election does not end local sessions. A Java server forgets them with its role."""
     ours = [member for member in ensemble.members if member.kind == "o" and member is not ensemble.leader()]
     there = [(member, Client([member.address], 20_000)) for member in ours]
     leader = ensemble.leader()
@@ -127,7 +127,7 @@ def check_outlive(ensemble):
 
 # rows: Q-94 C-37
 def check_bound(ensemble, arguments):
-    """Without upgrades: no ephemeral znodes, everything else."""
+    """Without upgrades, a local session can't create ephemeral znodes, but everything else."""
     for member in ensemble.members:
         c = Client([member.address], 5000)
         path = f"/b{member.number}"
@@ -147,7 +147,7 @@ READING = [*LOCAL, "readonlymode.enabled=true"]
 
 # rows: Q-93 P-19 G-19 C-261
 def check_reading(ensemble, arguments):
-    """Each member left alone serves those who only read, until somebody leads."""
+    """Each member in turn, without a quorum, serves read-only clients until there is a leader."""
     first = Client(ensemble.addresses)
     first.make("/r", b"read me")
     first.close()
@@ -166,17 +166,17 @@ def check_reading(ensemble, arguments):
             assert error == NOT_READ_ONLY, error
         try:
             again(known, member.address)
-            raise Failed(f"{member} renews a session that is its leader's")
+            raise Failed(f"{member} in read-only mode resumed a global session for a client that may write")
         except (Lost, Expired, OSError):
             pass
         try:
             Client.connect_once(again_new(member), 5)
-            raise Failed(f"{member} serves who may write")
+            raise Failed(f"{member} in read-only mode accepted a client that may write")
         except (Lost, OSError):
             pass
         if member.kind == "o":
             going_on = Reader.__new__(Reader)
-            going_on.__dict__.update(known.__dict__)  # As one that is content with reading.
+            going_on.__dict__.update(known.__dict__)  # The same session, as a client that accepts a read-only server.
             going_on.connect_once(5)
             assert going_on.read_only and going_on.id == known.id and going_on.exists("/known")
             assert going_on.delete("/known") == NOT_READ_ONLY
@@ -186,7 +186,7 @@ def check_reading(ensemble, arguments):
         ensemble.start()
         try:
             c.exists("/r")
-            raise Failed("a client that only read is still served as such")
+            raise Failed("a read-only connection stayed open after the election")
         except (Lost, OSError):
             pass
         known.go_to(member.address)

@@ -1,4 +1,4 @@
-"""Servers that form an ensemble, each of any kind, and each of whom may become of another kind."""
+"""The members of an ensemble: each is a server of any kind, and may be restarted as another kind."""
 
 import os
 import pathlib
@@ -21,17 +21,17 @@ JARS = {"j": (), "k": ("3.8.6",)}
 
 
 def fetch(mixes):
-    """Downloads what the members of these mixes run, which no part of a test has to wait for then."""
+    """Downloads Java for these mixes first, so that no part of a test waits for it."""
     for kind in JARS.keys() & set("".join(mixes).lower()):
         jars(*JARS[kind])
 
 
 class Failed(Exception):
-    """What was looked for did not come."""
+    """An expected state was not reached in time."""
 
 
 def until(what, condition, seconds=START_SECONDS):
-    """Waits for something true and gives it back."""
+    """Waits until `condition()` is true, and returns its value."""
     deadline = time.monotonic() + seconds
     while True:
         if found := condition():
@@ -42,21 +42,21 @@ def until(what, condition, seconds=START_SECONDS):
 
 
 def is_stopped(process):
-    """Whether every thread of a process stands still."""
+    """Whether every thread of a process is stopped."""
     threads = pathlib.Path(f"/proc/{process}/task").iterdir()
     states = [(thread / "stat").read_text().rpartition(")")[2].split()[0] for thread in threads]
     return all(state == "T" for state in states)
 
 
 class Member:
-    """One server: its number and folder stay, the program may change."""
+    """One server: its id and folder stay, its program may change."""
 
     def __init__(self, folder, number, kind, command, observes, flags=()):
         self.folder, self.number, self.kind, self.observes = folder / str(number), number, kind, observes
         self.own_command, self.flags = command, flags
         self.port, self.quorum_port, self.election_port = free_port(), free_port(), free_port()
-        self.host, self.before = "127.0.0.1", []  # `before`: words in front of the command, as `ip netns exec NAME`.
-        self.address = f"{self.host}:{self.port}"  # Clients'.
+        self.host, self.before = "127.0.0.1", []  # `before`: a prefix of the command, such as `ip netns exec NAME`.
+        self.address = f"{self.host}:{self.port}"  # For clients.
         self.log, self.process = self.folder / "server.log", None
         (self.folder / "data").mkdir(parents=True)
         (self.folder / "data/myid").write_text(f"{number}\n")
@@ -75,7 +75,7 @@ class Member:
         return java(*flags, "-cp", jars(*JARS[self.kind]), QUORUM_PEER)
 
     def launch(self, alone=False):
-        """`alone`: as a server that knows of no others, on the same data."""
+        """`alone`: standalone, on the same data."""
         config = self.folder / "zoo.cfg"
         if alone:
             text = config.read_text()
@@ -95,7 +95,7 @@ class Member:
             return
         process, self.process = self.process, None
         if (code := process.poll()) is not None:
-            raise Failed(f"{self} had ended by itself with {code}\n{self.tail()}")
+            raise Failed(f"{self} had exited by itself with status {code}\n{self.tail()}")
         os.killpg(process.pid, how)
         try:
             process.wait(3 if os.environ.get("LENIENT") else 30)
@@ -108,15 +108,15 @@ class Member:
             raise Failed(f"{self} ignores {how.name}\n{self.tail()}") from None
 
     def freeze(self):
-        """SIGSTOP, until every thread stands still: a thread stops when the system next looks at it, and may answer before."""
+        """SIGSTOP, and waits until every thread is stopped: until the kernel stops it, a thread may still answer."""
         os.killpg(self.process.pid, signal.SIGSTOP)
-        until(f"{self} stops", lambda: is_stopped(self.process.pid))
+        until(f"SIGSTOP of {self}", lambda: is_stopped(self.process.pid))
 
     def thaw(self):
         os.killpg(self.process.pid, signal.SIGCONT)
 
     def files(self, prefix):
-        """Of its data directory, by the zxid in their names."""
+        """The files `prefix.ZXID` in the data directory, by zxid."""
         found = (self.folder / "data/version-2").glob(f"{prefix}.*")
         return dict(sorted((int(path.name.split(".")[1], 16), path) for path in found))
 
@@ -124,7 +124,7 @@ class Member:
         return int(re.search(r"^Zxid: (\S+)", self.word("srvr"), re.M).group(1), 16)
 
     def forget(self):
-        """Loses its disk, all but the number."""
+        """Deletes the server's data, except myid."""
         shutil.rmtree(self.folder / "data/version-2")
 
     def word(self, word):
@@ -142,7 +142,7 @@ class Member:
     def mode(self):
         """`leader`, `follower`, `observer`, or nothing while it does not serve."""
         if self.process is not None and (code := self.process.poll()) is not None:
-            raise Failed(f"{self} ended by itself with {code}\n{self.tail()}")
+            raise Failed(f"{self} exited by itself with status {code}\n{self.tail()}")
         found = re.search(r"^Mode: (\w+)", self.word("srvr"), re.M) if self.process else None
         return found.group(1) if found else ""
 
@@ -158,9 +158,9 @@ class Member:
 
 
 class Ensemble:
-    """Members by number from 1 on. `kinds` is a letter each (KINDS); those behind a `+` observe."""
+    """Members with ids from 1. `kinds` has a letter for each (KINDS); those after a `+` are observers."""
 
-    same_view = True  # Whether all are told of each other at the same addresses.
+    same_view = True  # Whether all members' files have the same addresses.
 
     def __init__(self, kinds, command, settings=()):
         self.kinds = kinds
@@ -168,14 +168,14 @@ class Ensemble:
         command = shlex.split(command)
         command[0] = str(pathlib.Path(shutil.which(command[0]) or command[0]).resolve())
         voters, _, observers = kinds.partition("+")
-        flags = [line for line in settings if line.startswith(("readonlymode.", "zookeeper."))]  # By -D alone.
+        flags = [line for line in settings if line.startswith(("readonlymode.", "zookeeper."))]  # Settings that exist only as -D properties.
         settings = [line for line in settings if line not in flags]
         self.members = [Member(self.folder, at + 1, kind, command, at >= len(voters), flags)
                         for at, kind in enumerate(voters + observers)]
         self.place()
         for member in self.members:
             if any(line.startswith("observerMasterPort") for line in settings):
-                member.host = f"127.0.0.{member.number}"  # That port is one number for all.
+                member.host = f"127.0.0.{member.number}"  # That port has the same number at all members.
                 member.address = f"{member.host}:{member.port}"
         for member in self.members:
             (member.folder / "zoo.cfg").write_text("\n".join([
@@ -197,10 +197,10 @@ class Ensemble:
             ]) + "\n")
 
     def place(self):
-        """Where the members are, for who has a network of his own; before zoo.cfg is written."""
+        """Gives the members their addresses, before zoo.cfg is written; subclasses with a network of their own override it."""
 
     def line(self, viewer, other):
-        """How `viewer` is told of `other`."""
+        """The line `server.N` for `other` in the zoo.cfg of `viewer`."""
         return other.line()
 
     @property
@@ -215,12 +215,12 @@ class Ensemble:
         return [member for member in self.members if member.process]
 
     def leader(self):
-        """The one that leads, or None."""
+        """The member that is the leader, or None."""
         leaders = [member for member in self.running() if member.mode() == "leader"]
         return leaders[0] if len(leaders) == 1 else None
 
     def serves(self):
-        """All that run are in their role, and one of them leads."""
+        """Whether all running members are in their roles, and one of them is the leader."""
         modes = [(member, member.mode()) for member in self.running()]
         wanted = lambda member: ["observer"] if member.observes else ["leader", "follower"]  # noqa: E731
         fits = all(mode in wanted(member) for member, mode in modes)
@@ -230,11 +230,11 @@ class Ensemble:
         until(f"{what} of {self.running()}, modes {[member.mode() for member in self.running()]}", self.serves)
 
     def wait_for_quorum(self):
-        """Somebody leads."""
+        """Waits until there is a leader; other members need not serve yet."""
         until(f"a leader of {self.running()}", self.leader)
 
     def start(self, *members):
-        """Starts these, or all that don't run, and waits until everybody serves."""
+        """Starts these members, or all that don't run, and waits until all serve."""
         for member in members or [member for member in self.members if not member.process]:
             member.launch()
         self.wait()
@@ -244,7 +244,7 @@ class Ensemble:
             member.end(how)
 
     def start_led_by(self, leader, write):
-        """The first start. The greatest number of those wins whom it takes for a majority; the rest comes then."""
+        """The first start, so that `leader` leads: a quorum in which it has the largest id starts first, the others afterwards."""
         needed = len(self.voters) // 2
         electors = [member for member in self.voters if member.number < leader.number][:needed]
         if len(electors) < needed:
@@ -255,7 +255,7 @@ class Ensemble:
         self.start()
 
     def make_lead(self, leader, write):
-        """Restarts all so that `leader` leads: it knows more than those who elect it. `write` writes at an address."""
+        """Restarts all so that `leader` leads: it has a higher zxid than its electors. `write` writes at an address."""
         if self.leader() is leader:
             return
         others = [member for member in self.voters if member is not leader]
@@ -269,7 +269,7 @@ class Ensemble:
         self.start()
 
     def look_into(self, why):
-        """Keeps what the servers say of themselves just now, in their folders: they are about to be called stuck."""
+        """Writes the servers' answers to four-letter words, and Java's stacks, to stuck.txt in their folders."""
         print(f"[stuck? {self.folder}: {why}]", end=" ", flush=True)
         for member in self.running():
             said = [f"==== {word}\n{member.word(word)}" for word in ("srvr", "cons", "dump", "mntr")]

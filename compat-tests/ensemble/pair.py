@@ -1,4 +1,4 @@
-"""Two voters with an oracle each: a file that begins with `1` where a server may go on without the other one."""
+"""Two voters with an oracle each: a file that begins with `1` if the server may go on without the other one."""
 
 import signal
 import time
@@ -7,12 +7,12 @@ import work
 from client import Client
 from members import Failed, until
 
-SETTINGS = ["oraclePath=oracle"]  # In the folder that each server runs in.
-QUIET_SECONDS = 3  # Long enough for who leads alone: several times what an election takes.
+SETTINGS = ["oraclePath=oracle"]  # Relative to each server's working directory.
+QUIET_SECONDS = 3  # Several times the duration of an election: long enough for a server to wrongly lead alone.
 
 
 def tell(member, answer):
-    """As a whole: it may be read at any moment."""
+    """Replaces the oracle's file atomically, as the server may read it at any moment."""
     new = member.folder / "oracle.new"
     new.write_text(answer)
     new.rename(member.folder / "oracle")
@@ -26,7 +26,7 @@ def writes(member, path):
 
 
 def serves_nobody(member, why):
-    until(f"{member} serves nobody: {why}", lambda: not member.mode())
+    until(f"{member} does not serve: {why}", lambda: not member.mode())
     deadline = time.monotonic() + QUIET_SECONDS
     while time.monotonic() < deadline:
         if mode := member.mode():
@@ -36,7 +36,7 @@ def serves_nobody(member, why):
 
 # rows: Q-14 Q-96 C-62
 def check(ensemble, arguments):
-    """Each of them is left alone: it goes on where its oracle says so, and only as long; and the other one comes back."""
+    """Each of the two loses the other: it goes on while its oracle says so and no longer; then the other one rejoins."""
     rounds = 0
     for stays in ensemble.members:
         other = next(member for member in ensemble.members if member is not stays)
@@ -46,15 +46,15 @@ def check(ensemble, arguments):
             tell(other, "0\n")
             ensemble.stop(other, how=signal.SIGKILL)
             until(f"{stays} goes on alone", lambda: stays.mode() == "leader")
-            assert writes(stays, f"/first{rounds}"), "it decides alone"
+            assert writes(stays, f"/first{rounds}"), "it must commit alone"
             tell(stays, "0\n")
-            serves_nobody(stays, "its oracle has changed its mind")
+            serves_nobody(stays, "its oracle says no now")
             tell(stays, "1\n")
             until(f"{stays} goes on alone again", lambda: stays.mode() == "leader", 90)
-            assert writes(stays, f"/second{rounds}"), "it decides alone"
+            assert writes(stays, f"/second{rounds}"), "it must commit alone"
             ensemble.start()
-            assert ensemble.leader() is stays, "who comes back follows"
-            assert writes(other, f"/third{rounds}"), "through the one that came back"
+            assert ensemble.leader() is stays, "the restarted server must follow"
+            assert writes(other, f"/third{rounds}"), "a write through the restarted server"
             work.alike(ensemble)
             tell(stays, "0\n")
             ensemble.wait()
@@ -71,7 +71,7 @@ def check(ensemble, arguments):
 
 
 def make_lead(ensemble, leader):
-    """By the oracle, which lets it begin alone."""
+    """Makes `leader` the leader: its oracle lets it start alone."""
     if ensemble.leader() is leader:
         return
     ensemble.stop()
@@ -80,4 +80,4 @@ def make_lead(ensemble, leader):
     leader.launch()
     until(f"{leader} leads alone", lambda: leader.mode() == "leader")
     ensemble.start()
-    assert ensemble.leader() is leader, "who comes second follows"
+    assert ensemble.leader() is leader, "the server that starts second must follow"

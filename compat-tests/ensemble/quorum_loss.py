@@ -1,4 +1,4 @@
-"""Cases of `quorum_peer.py` about writes without a quorum and trees that are half sent: nothing of them is there afterwards."""
+"""Cases of `quorum_peer.py` about writes without a quorum and interrupted SNAPs: neither may leave anything behind."""
 
 import random
 import signal
@@ -12,12 +12,12 @@ from members import until
 from network import Proxies
 from recovery import configure, launch, restart, serve, whole, write
 
-STATIC = ["reconfigEnabled=false"]  # Members may then be told of each other at different addresses.
+STATIC = ["reconfigEnabled=false"]  # Then members' files may have different addresses for one server.
 SYNC_KILLS = 6
 
 
 def first(ensemble, count, settings=()):
-    """The first members, which are told of each other and run."""
+    """Configures the first `count` members as an ensemble, and starts them."""
     chosen = ensemble.members[:count]
     for member in chosen:
         configure(member, [line(other) for other in chosen], settings=settings)
@@ -35,7 +35,7 @@ def only(found):
 
 
 def read(member, path):
-    """What a member shows, after a sync; None where there is no such znode."""
+    """The data of a znode at a member, after a sync; None if there is no such znode."""
     c = Client([member.address])
     c.sync()
     error, data, _ = c.get(path)
@@ -44,16 +44,16 @@ def read(member, path):
 
 
 def logged(member, path):
-    """Whether a member's log has a record with this in it."""
+    """Whether a member's log contains this text."""
     return any(path.encode() in found.read_bytes() for found in member.files("log").values())
 
 
 def write_of_a_lost_leader_is_rolled_back(ensemble):
-    """testEarlyLeaderAbandonment and testHighestZxidJoinLate: what only the leader has logged is gone when it comes back."""
+    """testEarlyLeaderAbandonment and testHighestZxidJoinLate: a write that only the leader logged is gone after it rejoins."""
     three = first(ensemble, 3)
     path = write(three[0], three[1])
     ensemble.stop(*three)
-    launch(*three)  # So that the session's creation is not the first transaction.
+    launch(*three)  # A restart, so that the session's creation is not the epoch's first transaction.
     serve(*three)
     leader = leader_of(three)
     others = [member for member in three if member is not leader]
@@ -70,24 +70,24 @@ def write_of_a_lost_leader_is_rolled_back(ensemble):
     launch(*others)
     serve(*others)
     after = [write(*others), write(*others[::-1])]
-    assert read(others[0], path) == b"x", "what nobody committed is there"
+    assert read(others[0], path) == b"x", "an uncommitted write is there"
     launch(leader)
     serve(leader)
     for member in three:
-        assert read(member, path) == b"x", f"{member} shows what nobody committed"
-        assert read(member, "/of-one-alone") is None, f"{member} shows what nobody committed"
-        assert all(read(member, made) == b"x" for made in after), f"{member} lacks what was acknowledged"
+        assert read(member, path) == b"x", f"{member} shows an uncommitted write"
+        assert read(member, "/of-one-alone") is None, f"{member} shows an uncommitted write"
+        assert all(read(member, made) == b"x" for made in after), f"{member} lacks an acknowledged write"
 
 
-def write_of_a_leader_that_was_replaced(ensemble):
-    """testFailedTxnAsPartOfQuorumLoss: a leader that does not know it logs a write while others go on; it is gone afterwards."""
+def write_of_a_replaced_leader_is_rolled_back(ensemble):
+    """testFailedTxnAsPartOfQuorumLoss: a leader logs a write without knowing that it was replaced; the write is gone afterwards."""
     three = ensemble.members[:3]
     network = Proxies()
     network.place(three)
     try:
         for member in three:
             lines = [f"{network.line(member, other)};127.0.0.1:{other.port}" for other in three]
-            # The third one leads, and believes for a minute that it has followers.
+            # The third member leads, and with its syncLimit takes a minute to notice that it lost its followers.
             configure(member, lines, settings=[*STATIC, "syncLimit=" + ("120" if member is three[2] else "4")])
         launch(three[0], three[2])
         serve(three[0], three[2])
@@ -100,14 +100,14 @@ def write_of_a_leader_that_was_replaced(ensemble):
         network.cut([3], [1, 2])
         leader_of(others)
         after = write(*others)
-        assert replaced.mode() == "leader", f"{replaced} is {replaced.mode()}: it should not know yet"
+        assert replaced.mode() == "leader", f"{replaced} is {replaced.mode()}: it should not have noticed yet"
         c.send_set(path, b"of one alone", -1)
-        until("it logs it", lambda: logged(replaced, "of one alone"))
+        until("the replaced leader logs the write", lambda: logged(replaced, "of one alone"))
         network.heal()
         until(f"{replaced} follows", lambda: replaced.mode() == "follower", 90)
         c.socket.close()
         replaced.end()
-        launch(replaced)  # What its log holds is replayed.
+        launch(replaced)  # It replays its log.
         serve(replaced)
         for member in three:
             assert (read(member, path), read(member, after)) == (b"x", b"x"), f"{member}: {read(member, path)}"
@@ -117,9 +117,9 @@ def write_of_a_leader_that_was_replaced(ensemble):
             member.address = f"{member.host}:{member.port}"
 
 
-def follower_killed_while_it_takes_a_tree(ensemble, often=SYNC_KILLS):
-    """testInconsistentDueToNewLeaderOrder and testDiffSyncAfterSnap: a follower that was killed amid a SNAP, under writes,
-    comes back with what the others have: by SNAP again, by DIFF, and from its own disk."""
+def follower_killed_during_snap_recovers(ensemble, often=SYNC_KILLS):
+    """testInconsistentDueToNewLeaderOrder and testDiffSyncAfterSnap: a follower that was killed during SNAP, under writes,
+    ends with the others' tree: by SNAP again, by DIFF, and from its own disk."""
     dice = random.Random(f"{ensemble.kinds}-snap")
     for member in ensemble.members:
         member.flags = [*member.flags, "zookeeper.forceSnapshotSync=true"]
@@ -168,7 +168,7 @@ def follower_killed_while_it_takes_a_tree(ensemble, often=SYNC_KILLS):
             work.alike(ensemble)
             follower.end(signal.SIGKILL)
         launch(follower)
-        restart(ensemble)  # Without the setting.
+        restart(ensemble)  # Without forceSnapshotSync.
         work.alike(ensemble)
         assert read(follower, "/set") == b"%d" % (sets[0] - 1)
     finally:

@@ -1,15 +1,16 @@
-"""ZooKeeper's QuorumPeerMainTest, method by method, from outside; each case names the method that it restates. Those about
-writes and trees that a loss of members leaves unfinished are in `quorum_loss.py`.
+"""ZooKeeper's QuorumPeerMainTest, method by method, against server processes; each case names the method that it restates. Cases
+about writes and SNAPs that a loss of members interrupts are in `quorum_loss.py`.
 
-Elsewhere: testHighestZxidJoinLate also in `recovery.py::the_newest_comes_late`, with a leader that may know that it is alone.
+testHighestZxidJoinLate is also in `recovery.py::uncommitted_write_of_a_late_leader_is_truncated`, with a leader that may notice
+that it is alone.
 
 Not restated, since they are about the inside of Java's process:
   testQuorumDefaults looks for the name of a class in the log (that members without electionAlg elect a leader is every case here);
   testMetricsProviderLifecycle, testMetricsProviderConfiguration and testFaultyMetricsProviderOnStop, -OnStart, -OnConfigure load
-  classes of the tests into the server, of which there can be none here;
+  classes of the tests into the server, which this server can't do;
   testLearnerRequestForwardBehavior counts requests in a queue that this server does not have (docs/parity.md, C-172).
-Where a method puts a hook into the server, the case makes the same situation from outside: voters that only vote (`voter.py`),
-stopped processes, a network that loses everything, or SIGKILL at a moment that a seed chooses.
+Where a method puts a hook into the server, the case creates the same situation from outside: voters that only vote (`voter.py`),
+stopped processes, a partitioned network, or SIGKILL at a moment that a seed chooses.
 """
 
 import socket
@@ -20,35 +21,35 @@ from change import line
 from client import Client
 from members import until
 from quorum_loss import (
-    STATIC, first, follower_killed_while_it_takes_a_tree, leader_of, read, write_of_a_leader_that_was_replaced,
-    write_of_a_lost_leader_is_rolled_back,
+    STATIC, first, follower_killed_during_snap_recovers, leader_of, read, write_of_a_lost_leader_is_rolled_back,
+    write_of_a_replaced_leader_is_rolled_back,
 )
 from recovery import configure, ends, launch, run_cases, serve, silent, write
 from voter import Voter
 
 TICK_MS = 500
-SHORT = ["initLimit=6"]  # 3 s until a leader that nobody follows gives up.
+SHORT = ["initLimit=6"]  # 3 s until a leader without followers gives up.
 
 
 def limits(members, least, most):
-    """Session timeouts as `conf` tells them and as clients get them."""
+    """Checks the session timeouts in `conf`, and those that clients are granted."""
     for member in members:
         told = member.word("conf")
         assert f"minSessionTimeout={least}\n" in told and f"maxSessionTimeout={most}\n" in told, f"{member}: {told}"
         for asked, wanted in [(1, least), (10_000_000, most)]:
             c = Client([member.address], asked)
-            assert c.granted_ms == wanted, f"{member} grants {c.granted_ms} ms to who asks for {asked}, not {wanted}"
+            assert c.granted_ms == wanted, f"{member} grants {c.granted_ms} ms for a requested {asked}, not {wanted}"
             c.close()
 
 
 def ensemble_of_two(ensemble):
-    """testQuorum: both serve, with the session timeouts that follow from tickTime, and are gone when they are ended."""
+    """testQuorum: both serve, with the default session timeouts for tickTime, and their ports are closed after they end."""
     pair = first(ensemble, 2)
     limits(pair, 2 * TICK_MS, 20 * TICK_MS)
     write(*pair)
     write(*pair[::-1])
     ensemble.stop(*pair)
-    assert not any(member.word("ruok") for member in pair), "a port serves that nobody should listen at"
+    assert not any(member.word("ruok") for member in pair), "a client port is still open"
 
 
 def ensemble_of_two_at_ipv6(ensemble):
@@ -57,7 +58,7 @@ def ensemble_of_two_at_ipv6(ensemble):
     try:
         socket.create_server(("::1", 0), family=socket.AF_INET6).close()
     except OSError as error:
-        return f"left out: {error}"
+        return f"skipped: {error}"
     lines = [f"server.{member.number}=[::1]:{member.quorum_port}:{member.election_port};{member.port}" for member in pair]
     for member in pair:
         configure(member, lines)
@@ -70,17 +71,17 @@ def ensemble_of_two_at_ipv6(ensemble):
     return None
 
 
-def leader_by_fraud_gives_up(ensemble):
-    """testElectionFraud: two voters elect a leader and don't follow it; it looks for a leader again, and joins the others."""
+def elected_leader_without_followers_looks_again(ensemble):
+    """testElectionFraud: two voters elect a leader and don't follow it; it goes back to LOOKING, and joins the real ensemble."""
     one, two, three = ensemble.members[:3]
     for member in (one, two, three):
         configure(member, [line(other) for other in (one, two, three)], settings=SHORT)
     voters = [Voter(member, leader=three.number) for member in (one, two)]
     launch(three)
     seen = voters[0].seen
-    until("it leads", lambda: (3, "leading") in seen or (3, "following") in seen or listens(three))
+    until("LEADING", lambda: (3, "leading") in seen or (3, "following") in seen or listens(three))
     del seen[:]
-    until("it looks for a leader again", lambda: (3, "looking") in seen, 60)
+    until("LOOKING again", lambda: (3, "looking") in seen, 60)
     assert not three.mode(), "it serves without a follower"
     for voter in voters:
         voter.close()
@@ -92,7 +93,7 @@ def leader_by_fraud_gives_up(ensemble):
 
 
 def listens(member):
-    """Whether it takes learners: only a leader does."""
+    """Whether the member accepts learner connections: only a leader does."""
     try:
         socket.create_connection((member.host, member.quorum_port), timeout=1).close()
         return True
@@ -100,17 +101,17 @@ def listens(member):
         return False
 
 
-def address_that_cannot_be_resolved(ensemble):
-    """testBadPeerAddressInQuorum: one of two whose other one is nowhere does not serve, and says where it looked."""
+def unresolvable_address_of_a_member_is_logged(ensemble):
+    """testBadPeerAddressInQuorum: a member whose only peer has an unresolvable address does not serve, and logs the address."""
     one = ensemble.members[0]
     configure(one, [line(one), "server.2=no.such.invalid:1:2:participant;127.0.0.1:3"])
     launch(one)
     silent(one)
-    assert "no.such.invalid" in one.log.read_text(errors="replace"), f"nothing is said of the address:\n{one.tail()}"
+    assert "no.such.invalid" in one.log.read_text(errors="replace"), f"the address is not logged:\n{one.tail()}"
 
 
-def observer_by_the_list_alone(ensemble):
-    """testInconsistentPeerType: what the list of servers says counts when peerType says something else or nothing."""
+def server_list_overrides_peer_type(ensemble):
+    """testInconsistentPeerType: the role in the list of servers counts when peerType differs or is missing."""
     one, two, three, four = ensemble.members[:4]
     lines = [line(one), line(two), line(three, "observer"), line(four, "observer")]
     for member in (one, two, three, four):
@@ -118,13 +119,13 @@ def observer_by_the_list_alone(ensemble):
     launch(one, two, three, four)
     serve(one, two, three, four)
     assert [three.mode(), four.mode()] == ["observer"] * 2, f"they are {three.mode()} and {four.mode()}"
-    assert "peerType" in four.log.read_text(errors="replace"), f"nothing is said of the difference:\n{four.tail()}"
+    assert "peerType" in four.log.read_text(errors="replace"), f"the difference is not logged:\n{four.tail()}"
     write(one, three)
     write(four, two)
 
 
-def huge_length_at_election_ports(ensemble):
-    """testBadPackets: members go on when somebody announces a gigabyte at their election ports and leaves."""
+def huge_length_at_election_ports_is_harmless(ensemble):
+    """testBadPackets: members keep their roles when a stranger sends the length of a gigabyte to their election ports."""
     pair = first(ensemble, 2)
     for member in pair:
         with socket.create_connection((member.host, member.election_port)) as stranger:
@@ -133,8 +134,8 @@ def huge_length_at_election_ports(ensemble):
     assert sorted(member.mode() for member in pair) == ["follower", "leader"], "they have lost their roles"
 
 
-def one_of_two_ends(ensemble):
-    """testQuorumPeerExitTime: a member that has looked in vain for a leader ends when it is told to."""
+def member_without_a_leader_exits_on_sigterm(ensemble):
+    """testQuorumPeerExitTime: a member that found no leader exits on SIGTERM."""
     one, two = ensemble.members[:2]
     configure(one, [line(one), line(two)])
     launch(one)
@@ -142,18 +143,18 @@ def one_of_two_ends(ensemble):
     one.end()
 
 
-def session_timeouts_as_set(ensemble):
+def configured_session_timeouts_apply(ensemble):
     """testMinMaxSessionTimeOut"""
     limits(first(ensemble, 2, ["minSessionTimeout=3000", "maxSessionTimeout=7000"]), 3000, 7000)
 
 
-def only_the_least_session_timeout_is_set(ensemble):
+def configured_minimum_session_timeout_applies(ensemble):
     """testWithOnlyMinSessionTimeout"""
     limits(first(ensemble, 2, ["minSessionTimeout=3000"]), 3000, 20 * TICK_MS)
 
 
-def leader_that_one_member_is_not_told_of(ensemble):
-    """testLeaderOutOfView: a member whose file lacks the leader does not follow it."""
+def member_does_not_follow_a_leader_outside_its_view(ensemble):
+    """testLeaderOutOfView: a member whose zoo.cfg lacks the leader does not follow it."""
     one, two, three = ensemble.members[:3]
     whole_view = [line(member) for member in (one, two, three)]
     configure(one, whole_view[:2], settings=STATIC)
@@ -165,7 +166,7 @@ def leader_that_one_member_is_not_told_of(ensemble):
     time.sleep(1)
     launch(two)
     serve(two, three)
-    if two.mode() == "leader":  # By the vote of the first one, which is told of it.
+    if two.mode() == "leader":  # Elected by the vote of the first member, whose zoo.cfg names it.
         serve(one)
         assert [one.mode(), three.mode()] == ["follower"] * 2
     else:
@@ -174,8 +175,8 @@ def leader_that_one_member_is_not_told_of(ensemble):
     write(two, three)
 
 
-def data_and_log_folders(ensemble):
-    """testDataDirAndDataLogDir: logs in one folder, snapshots in the other."""
+def logs_and_snapshots_use_their_folders(ensemble):
+    """testDataDirAndDataLogDir: logs are in dataLogDir, snapshots in dataDir."""
     pair = ensemble.members[:2]
     for member in pair:
         configure(member, [line(other) for other in pair], settings=[f"dataLogDir={member.folder / 'logs'}"])
@@ -203,8 +204,8 @@ def disloyal_voter(ensemble, started):
     launch(*loyal)
     if len(loyal) > len(ensemble.members) // 2:
         serve(*loyal)
-    else:  # One is missing, which has voted.
-        until("they agree", lambda: any(listens(member) for member in loyal))
+    else:  # A quorum needs the voter that has voted and does not follow.
+        until("the election ends", lambda: any(listens(member) for member in loyal))
         silent(*loyal)
     voter.close()
     launch(disloyal)
@@ -214,31 +215,33 @@ def disloyal_voter(ensemble, started):
     write(members[2], members[0])
 
 
-def voter_that_is_needed_does_not_follow(ensemble):
-    """testLeaderElectionWithDisloyalVoter: three of five, one of which voted and left: they serve when it is back."""
+def quorum_waits_for_a_needed_voter_that_does_not_follow(ensemble):
+    """testLeaderElectionWithDisloyalVoter: three of five, one of which votes and does not follow: they serve once it follows."""
     disloyal_voter(ensemble, 3)
 
 
-def voter_that_is_not_needed_does_not_follow(ensemble):
-    """testLeaderElectionWithDisloyalVoter_stillHasMajority: four of five need not wait for the one that voted and left."""
+def quorum_serves_without_an_unneeded_voter_that_does_not_follow(ensemble):
+    """testLeaderElectionWithDisloyalVoter_stillHasMajority: four of five don't wait for a fifth that votes and does not follow."""
     disloyal_voter(ensemble, 5)
 
 
-def metrics_provider_that_is_none(ensemble):
-    """testInvalidMetricsProvider: the server does not start, and names it."""
+def unknown_metrics_provider_stops_the_start(ensemble):
+    """testInvalidMetricsProvider: the server does not start, and logs the name of the class."""
     one, two = ensemble.members[:2]
     configure(one, [line(one), line(two)], settings=["metricsProvider.className=BadClass"])
     launch(one)
-    assert ends(one) != 0, "it ends as if all were well"
+    assert ends(one) != 0, "it exits with status 0"
     assert "BadClass" in one.log.read_text(errors="replace"), one.tail()
 
 
 CASES = [
-    ensemble_of_two, ensemble_of_two_at_ipv6, write_of_a_lost_leader_is_rolled_back, leader_by_fraud_gives_up,
-    address_that_cannot_be_resolved, observer_by_the_list_alone, huge_length_at_election_ports, one_of_two_ends,
-    session_timeouts_as_set, only_the_least_session_timeout_is_set, write_of_a_leader_that_was_replaced,
-    leader_that_one_member_is_not_told_of, data_and_log_folders, follower_killed_while_it_takes_a_tree,
-    voter_that_is_needed_does_not_follow, voter_that_is_not_needed_does_not_follow, metrics_provider_that_is_none,
+    ensemble_of_two, ensemble_of_two_at_ipv6, write_of_a_lost_leader_is_rolled_back, elected_leader_without_followers_looks_again,
+    unresolvable_address_of_a_member_is_logged, server_list_overrides_peer_type, huge_length_at_election_ports_is_harmless,
+    member_without_a_leader_exits_on_sigterm, configured_session_timeouts_apply, configured_minimum_session_timeout_applies,
+    write_of_a_replaced_leader_is_rolled_back, member_does_not_follow_a_leader_outside_its_view,
+    logs_and_snapshots_use_their_folders, follower_killed_during_snap_recovers,
+    quorum_waits_for_a_needed_voter_that_does_not_follow, quorum_serves_without_an_unneeded_voter_that_does_not_follow,
+    unknown_metrics_provider_stops_the_start,
 ]
 
 

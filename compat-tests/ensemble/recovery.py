@@ -1,7 +1,8 @@
-"""What is left after a failure: configurations that were proposed, data that is gone, servers that come late.
+"""Recovery after failures: proposed configurations, lost data, members that start late.
 
-Each case restates a test of ZooKeeper's own from outside: ReconfigRecoveryTest, QuorumZxidSyncTest, EmptiedSnapshotRecoveryTest,
-QuorumPeerMainTest (the rest of it: `quorum_peer.py`). A case stops all members, gives them empty disks and other files, and starts whom it wants.
+Each case restates one of ZooKeeper's own tests against server processes: ReconfigRecoveryTest, QuorumZxidSyncTest,
+EmptiedSnapshotRecoveryTest, QuorumPeerMainTest (the rest of it: `quorum_peer.py`). A case stops all members, gives them empty disks
+and new configuration files, and starts the members that it needs.
 """
 
 import re
@@ -18,10 +19,10 @@ SILENT_SECONDS = 6  # Several elections long.
 
 
 class Recovery(Ensemble):
-    """Five members whose zoo.cfg a case writes anew."""
+    """Five members whose zoo.cfg each case writes itself."""
 
     def begin(self):
-        """All are stopped and know nothing, at new ports."""
+        """Stops all members, deletes their data and configuration, and gives them new ports."""
         self.stop()
         for member in self.members:
             for path in [*member.folder.glob("zoo.cfg*"), *(member.folder / "data").glob("version-2")]:
@@ -36,7 +37,7 @@ def renumber(member):
 
 
 def configure(member, lines, version=None, settings=()):
-    """zoo.cfg, and the servers in its dynamic file; `settings` count above those that all cases have."""
+    """Writes zoo.cfg, and a dynamic file with the servers; `settings` override those that all cases share."""
     dynamic = member.folder / ("zoo.cfg.dynamic" + (f".{version}" if version else ""))
     dynamic.write_text("".join(f"{server}\n" for server in lines))
     (member.folder / "zoo.cfg").write_text("\n".join([
@@ -46,7 +47,7 @@ def configure(member, lines, version=None, settings=()):
 
 
 def propose(member, lines):
-    """Leaves what a reconfiguration leaves that was under way."""
+    """Writes `.dynamic.next`, as an unfinished reconfiguration leaves it."""
     text = "".join(f"{server}\n" for server in lines) + f"version={NEXT}"
     (member.folder / "zoo.cfg.dynamic.next").write_text(text)
 
@@ -67,7 +68,7 @@ def ends(member):
 
 
 def told(member):
-    """The servers and the version that a member tells."""
+    """The servers and the version of the configuration at a member."""
     c = Client([member.address])
     c.sync()
     found = config(c).split()
@@ -87,13 +88,13 @@ def tells(members, lines, version=None):
         return all(heard[member][0] == sorted(lines) and version in (None, heard[member][1].split("=")[1])
                    for member in members)
     try:
-        until(f"{members} tell {lines} {version or ''}", once, 30)
+        until(f"{members} have {lines} {version or ''}", once, 30)
     except Failed as error:
-        raise Failed(f"{error}; they tell {heard}") from None
+        raise Failed(f"{error}; they have {heard}") from None
 
 
 def write(at, read_at):
-    """What is written through one member is read through the other."""
+    """Writes through one member and reads through the other; returns the path."""
     c, other = Client([at.address]), Client([read_at.address])
     path = f"/made-{time.monotonic_ns()}"
     assert c.make(path, b"x")[0] == 0
@@ -105,18 +106,18 @@ def write(at, read_at):
 
 
 def silent(*members, may_end=False):
-    """For a while none of them serves anybody."""
+    """Checks that for some seconds none of these members serves."""
     deadline = time.monotonic() + SILENT_SECONDS
     while time.monotonic() < deadline:
         for member in members:
             mode = re.search(r"^Mode: (\w+)", member.word("srvr"), re.M)
             assert not mode, f"{member} serves: {mode.group()}"
-            assert may_end or member.process.poll() is None, f"{member} ended by itself"
+            assert may_end or member.process.poll() is None, f"{member} exited by itself"
         time.sleep(0.1)
 
 
-def next_is_completed(ensemble):
-    """testNextConfigCompletion: members with a proposed configuration complete it; who was never told of it joins."""
+def members_complete_a_proposed_configuration(ensemble):
+    """testNextConfigCompletion: members with a proposed configuration complete it; a member that never had it joins."""
     one, two, three = ensemble.members[:3]
     lines = [line(member) for member in (one, two, three)]
     for member in (one, two):
@@ -157,8 +158,8 @@ def voters_become_observers(ensemble):
     write(others[2], two)
 
 
-def next_is_out_of_reach(ensemble):
-    """testNextConfigUnreachable: nobody goes on without a quorum of the proposed configuration, which may be in force elsewhere."""
+def members_wait_for_a_quorum_of_the_proposed_configuration(ensemble):
+    """testNextConfigUnreachable: members don't serve without a quorum of the proposed configuration, which may be in force elsewhere."""
     one, two = ensemble.members[:2]
     lines = [line(member) for member in ensemble.members]
     for member in (one, two):
@@ -168,8 +169,8 @@ def next_is_out_of_reach(ensemble):
     silent(one, two)
 
 
-def next_is_in_force(ensemble):
-    """testNextConfigAlreadyActive: members of the old configuration join the new one, which goes on as it is."""
+def old_members_join_the_new_configuration(ensemble):
+    """testNextConfigAlreadyActive: members of the old configuration join the new ensemble, which keeps its leader and epoch."""
     one, two, *others = ensemble.members
     lines = [line(member) for member in ensemble.members]
     for member in others:
@@ -191,8 +192,8 @@ def next_is_in_force(ensemble):
     write(others[2], two)
 
 
-def observer_hears_that_it_votes(ensemble):
-    """testObserverConvertedToParticipantDuringFLE: one that knows the committed configuration convinces one that does not."""
+def observer_learns_that_it_is_a_voter(ensemble):
+    """testObserverConvertedToParticipantDuringFLE: an observer learns the committed configuration from a voter's notification."""
     one, two, three, four = ensemble.members[:4]
     configure(three, [line(one), line(two), line(three, "observer")], FIRST)
     lines = [line(three), line(four)]
@@ -204,8 +205,8 @@ def observer_hears_that_it_votes(ensemble):
     write(four, three)
 
 
-def observer_is_to_vote(ensemble):
-    """testCurrentObserverIsParticipantInNewConfig: the observer's acknowledgement completes the proposed configuration."""
+def ack_of_an_observer_completes_the_configuration_where_it_votes(ensemble):
+    """testCurrentObserverIsParticipantInNewConfig: an observer is a voter of the proposed configuration, and its ACK completes it."""
     one, two, three, four = ensemble.members[:4]
     before = [line(one), line(two), line(three, "observer")]
     for member in (one, two, three):
@@ -226,7 +227,7 @@ def observer_is_to_vote(ensemble):
 
 
 def whole(ensemble):
-    """All five as they would be started for the first time."""
+    """Starts all five members for the first time."""
     lines = [line(member) for member in ensemble.members]
     for member in ensemble.members:
         configure(member, lines)
@@ -240,8 +241,8 @@ def restart(ensemble, *members):
     serve(*(members or ensemble.members))
 
 
-def one_is_ahead(ensemble):
-    """QuorumZxidSyncTest.testBehindLeader: who has more than all others together is not let in, and takes nothing from them."""
+def member_with_a_later_epoch_does_not_join(ensemble):
+    """QuorumZxidSyncTest.testBehindLeader: a member with a later epoch than all others does not join them, and they keep their data."""
     whole(ensemble)
     for _ in range(2):
         write(ensemble.members[0], ensemble.members[1])
@@ -258,17 +259,17 @@ def one_is_ahead(ensemble):
     silent(last)
     c = Client([others[2].address])
     c.sync()
-    assert c.exists(path), "what was acknowledged is gone"
+    assert c.exists(path), "an acknowledged write is lost"
     c.close()
     last.end()
-    last.forget()  # As its log says.
+    last.forget()  # The remedy that its log names.
     launch(last)
     serve(last)
     write(last, others[0])
 
 
-def logs_are_gone(ensemble):
-    """QuorumZxidSyncTest.testLateLogs: the snapshots are what counts, and what is written after that stays."""
+def members_without_logs_restart_from_snapshots(ensemble):
+    """QuorumZxidSyncTest.testLateLogs: without logs members start from their snapshots, and later writes survive a restart."""
     whole(ensemble)
     for _ in range(2):
         write(ensemble.members[0], ensemble.members[1])
@@ -282,12 +283,12 @@ def logs_are_gone(ensemble):
     path = write(ensemble.members[0], ensemble.members[1])
     restart(ensemble)
     c = Client([ensemble.members[0].address])
-    assert c.exists(path), "what was written is gone"
+    assert c.exists(path), "an acknowledged write is lost"
     c.close()
 
 
-def snapshots_are_gone(ensemble):
-    """EmptiedSnapshotRecoveryTest: followers that start without a snapshot, as they are told to, take one."""
+def followers_without_snapshots_take_one(ensemble):
+    """EmptiedSnapshotRecoveryTest: followers that start without snapshots, with snapshot.trust.empty, take a snapshot."""
     whole(ensemble)
     paths = [write(ensemble.members[0], ensemble.members[1]) for _ in range(20)]
     leader = ensemble.leader()
@@ -301,18 +302,18 @@ def snapshots_are_gone(ensemble):
     for member in followers:
         until(f"a snapshot of {member}", lambda m=member: m.files("snapshot"))
         member.flags = member.flags[:-1]
-    restart(ensemble)  # Without it.
+    restart(ensemble)  # Without snapshot.trust.empty.
     for member in ensemble.members:
         c = Client([member.address])
         c.sync()
-        assert all(c.exists(path) for path in paths), f"{member} has lost something"
+        assert all(c.exists(path) for path in paths), f"{member} has lost an acknowledged write"
         c.close()
 
 
-def snapshots_are_gone_where_one_is_alone(ensemble):
-    """EmptiedSnapshotRecoveryTest: with snapshots that are empty or gone a server alone does not start on its log, unless it is told to.
+def standalone_server_without_snapshots_refuses_to_start(ensemble):
+    """EmptiedSnapshotRecoveryTest: a standalone server whose snapshots are empty or missing starts only with snapshot.trust.empty.
 
-    Its first log file is gone meanwhile: of a log that has everything ours needs no snapshot (docs/deviations.md).
+    Its first log file is missing too: with a complete log our server needs no snapshot (docs/deviations.md).
     """
     alone = ensemble.members[0]
     (alone.folder / "zoo.cfg").write_text(
@@ -322,7 +323,7 @@ def snapshots_are_gone_where_one_is_alone(ensemble):
     serve(alone)
     paths = [write(alone, alone) for _ in range(20)]
     ensemble.stop(alone)
-    assert len(alone.files("log")) > 1, "snapshots begin new log files"
+    assert len(alone.files("log")) > 1, "a snapshot must begin a new log file"
     first_log = next(iter(alone.files("log").values()))
     kept = first_log.rename(first_log.with_name("kept"))
     for make_useless in [lambda path: path.write_bytes(b""), lambda path: path.unlink()]:
@@ -330,19 +331,19 @@ def snapshots_are_gone_where_one_is_alone(ensemble):
             make_useless(path)
         launch(alone)
         assert ends(alone) != 0, f"{alone} starts without its snapshots"
-        assert not any(path.stat().st_size for path in alone.files("snapshot").values()), "it has made a snapshot"
+        assert not any(path.stat().st_size for path in alone.files("snapshot").values()), "it has taken a snapshot"
     kept.rename(first_log)
     alone.flags = [*alone.flags, "zookeeper.snapshot.trust.empty=true"]
     launch(alone)
     serve(alone)
     alone.flags = alone.flags[:-2]
     c = Client([alone.address])
-    assert all(c.exists(path) for path in paths), "something is lost"
+    assert all(c.exists(path) for path in paths), "an acknowledged write is lost"
     c.close()
 
 
-def the_newest_comes_late(ensemble):
-    """QuorumPeerMainTest.testHighestZxidJoinLate: what one member alone has logged is taken back when others went on without it."""
+def uncommitted_write_of_a_late_leader_is_truncated(ensemble):
+    """QuorumPeerMainTest.testHighestZxidJoinLate: a write that only the old leader logged is truncated when it joins the others late."""
     lines = [line(member) for member in ensemble.members[:3]]
     three = ensemble.members[:3]
     for member in three:
@@ -354,7 +355,7 @@ def the_newest_comes_late(ensemble):
     others = [member for member in three if member is not leader]
     c = Client([leader.address])
     ensemble.stop(*others)
-    try:  # The leader may log this before it finds out that it is alone.
+    try:  # The leader may log this before it notices that it is alone.
         c.make("/of-one-alone")
     except (Lost, Failed):
         pass
@@ -369,16 +370,18 @@ def the_newest_comes_late(ensemble):
     for member in three:
         c = Client([member.address])
         c.sync()
-        assert c.exists(path), f"{member} lacks what was acknowledged"
+        assert c.exists(path), f"{member} lacks an acknowledged write"
         found.append(bool(c.exists("/of-one-alone")))
         c.close()
-    assert not any(found), f"some have what nobody committed: {found}"
+    assert not any(found), f"some members have an uncommitted write: {found}"
 
 
 CASES = [
-    next_is_completed, voters_become_observers, next_is_out_of_reach, next_is_in_force, observer_hears_that_it_votes,
-    observer_is_to_vote, one_is_ahead, logs_are_gone, snapshots_are_gone, snapshots_are_gone_where_one_is_alone,
-    the_newest_comes_late,
+    members_complete_a_proposed_configuration, voters_become_observers, members_wait_for_a_quorum_of_the_proposed_configuration,
+    old_members_join_the_new_configuration, observer_learns_that_it_is_a_voter,
+    ack_of_an_observer_completes_the_configuration_where_it_votes, member_with_a_later_epoch_does_not_join,
+    members_without_logs_restart_from_snapshots, followers_without_snapshots_take_one,
+    standalone_server_without_snapshots_refuses_to_start, uncommitted_write_of_a_late_leader_is_truncated,
 ]
 
 
@@ -388,7 +391,7 @@ def check(ensemble, arguments):
 
 
 def run_cases(cases, ensemble, arguments):
-    """Each case, and then the ensemble as it was; a case may return why it was left out."""
+    """Runs each case, then restores the ensemble's original zoo.cfg files; a case may return why it was skipped."""
     original = {member: (member.folder / "zoo.cfg").read_text() for member in ensemble.members}
     done = []
     for case in cases:
@@ -399,7 +402,7 @@ def run_cases(cases, ensemble, arguments):
         left_out = case(ensemble)
         done.append(f"{re.sub('_', ' ', case.__name__)} {left_out or f'{time.monotonic() - since:.0f} s'}")
     ensemble.begin()
-    for member, text in original.items():  # At other ports than before.
+    for member, text in original.items():  # With new ports.
         (member.folder / "zoo.cfg").write_text(re.sub(r"(?m)^(server\.|clientPort=).*\n", "", text)
                                                + f"clientPort={member.port}\n"
                                                + "".join(f"{other.line()}\n" for other in ensemble.members))

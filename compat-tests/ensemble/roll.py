@@ -1,4 +1,4 @@
-"""Replacement member by member, from one kind of server to the other and back: in peace, and with another member in trouble."""
+"""Rolling replacement from one kind of server to the other and back: with all members healthy, and with a fault at another one."""
 
 import itertools
 import signal
@@ -11,12 +11,12 @@ from members import Ensemble, until
 from network import Proxies
 from wire import Lost
 
-# 2.5 s until a follower that hears nothing gives up: well below the sessions of the load.
+# A follower gives up 2.5 s after its leader's last packet: well below the session timeouts of the load.
 HURT = ["initLimit=20", "syncLimit=5"]
 
 
 class Hurt(Ensemble):
-    """Members with a network between them that can be cut."""
+    """Members whose network can be partitioned."""
 
     same_view = False
 
@@ -32,20 +32,20 @@ class Hurt(Ensemble):
         self.network.close()
 
     def wait_but(self, harmed):
-        """All but `harmed` are in their roles: what it says of itself need not be true."""
+        """Waits until all but `harmed` are in their roles; a partitioned member may report a role that it has lost."""
         rest = [member for member in self.running() if member is not harmed]
         until(f"{rest} without {harmed}", lambda: sorted(member.mode() for member in rest)
               == ["follower"] * (len(rest) - 1) + ["leader"])
 
 
 def order_of(ensemble):
-    """The leader last."""
+    """The members in the order of replacement: the leader last."""
     leader = ensemble.leader()
     return [*(member for member in ensemble.members if member is not leader), leader]
 
 
 def check_roll(ensemble, arguments):
-    """Member by member from Java to this server and back, the leader last, under load; each way down to a SIGKILL."""
+    """Replaces member by member, from Java to this server and back, the leader last, under load; with --long also by SIGKILL."""
     kinds = [member.kind for member in ensemble.members]
     told = []
     for how in [signal.SIGTERM, signal.SIGKILL] if arguments.long else [signal.SIGTERM]:
@@ -64,7 +64,7 @@ def check_roll(ensemble, arguments):
 
 
 def check_hurt(ensemble, arguments):
-    """The same while another member is killed or cut off from the rest: it comes back when the replaced one serves."""
+    """Rolling replacement while another member is killed or partitioned: it rejoins when the replaced member serves."""
     kinds = [member.kind for member in ensemble.members]
     numbers = [member.number for member in ensemble.members]
     told, turn = [], itertools.count()
@@ -96,8 +96,8 @@ def check_hurt(ensemble, arguments):
 
 
 def check_enlarge(ensemble, arguments):
-    """Three of five members become all five and three again, without reconfig: each is restarted with another file, the
-    leader last; meanwhile some know of three and some of five (ZOOKEEPER-3829 and its family)."""
+    """An ensemble of three grows to five members and shrinks to three, without reconfig: each member is restarted with another
+    zoo.cfg, the leader last; meanwhile some members know of three and some of five (ZOOKEEPER-3829 and related issues)."""
     first = ensemble.members[:3]
     whole = {member: (member.folder / "zoo.cfg").read_text() for member in ensemble.members}
     small = {member: "".join(line for line in text.splitlines(True) if not line.startswith(("server.4=", "server.5=")))
@@ -110,7 +110,7 @@ def check_enlarge(ensemble, arguments):
                 error, _ = client.make(f"/enlarged-{time.monotonic_ns()}")
                 break
             except Lost:
-                pass  # Its server stopped serving; the next one is asked.
+                pass  # The server stopped serving; try the next one.
         assert error == 0, f"a write through {addresses}: {error}"
         client.close()
 
@@ -124,9 +124,9 @@ def check_enlarge(ensemble, arguments):
             ensemble.stop(member)
             (member.folder / "zoo.cfg").write_text(texts[member])
             member.launch()
-            # Those who know of others than their leader does may be left out until they are restarted too.
+            # A member whose list of servers differs from its leader's may stay out until it is restarted too.
             ensemble.wait_for_quorum()
-            # A leader whose followers were restarted may serve for a moment longer, and then be one of those left out.
+            # A leader whose followers were restarted may serve for a moment longer, and then be one of the members that stay out.
             write_at([member.address for member in ensemble.running()])
 
     ensemble.stop()
@@ -152,6 +152,6 @@ def check_enlarge(ensemble, arguments):
     ensemble.wait("three")
     write_through(first)
     for member in ensemble.members[3:]:
-        member.launch()  # With the file of five: they find their leader all the same.
+        member.launch()  # With the zoo.cfg of five members: they find the leader nevertheless.
     ensemble.wait("five again")
     return "3, 5, 3"

@@ -1,4 +1,4 @@
-"""ZooKeeper's StandaloneDisabledTest from outside: both of its methods. Its servers 0 to 4 are members 1 to 5 here."""
+"""Both methods of ZooKeeper's StandaloneDisabledTest against server processes. Its servers 0 to 4 are members 1 to 5 here."""
 
 from change import BAD_ARGUMENTS, NO_QUORUM, config, line, reconfig
 from client import Client
@@ -11,7 +11,7 @@ ANSWER_SECONDS = 30
 
 
 def ask(member, **what):
-    """What a reconfiguration through a member answers; asked again when its connection ends, as ZooKeeper's test does."""
+    """The error of a reconfiguration through a member; retried when the connection ends, as ZooKeeper's test does."""
 
     def answers():
         c = Client([member.address])
@@ -31,7 +31,7 @@ def done(member, **what):
 
 
 def one_server_becomes_three_and_one_again(ensemble):
-    """startSingleServerTest: an ensemble of one; two join and lead on without it; two leave; two observers come."""
+    """startSingleServerTest: two members join an ensemble of one, and go on when it is stopped; two are removed; two observers join."""
     one, two, three, four, five = ensemble.members
     configure(one, [line(one)], settings=ALONE)
     launch(one)
@@ -51,13 +51,13 @@ def one_server_becomes_three_and_one_again(ensemble):
     serve(two, three)
     write(two, three)
     error = ask(two, leaving="3")
-    assert error == NO_QUORUM, f"one of two that are to decide is down: {error}"
+    assert error == NO_QUORUM, f"one of the two next voters is down: {error}"
     done(three, leaving="1,2")
     tells([three], [line(three)])
     two.end()
-    until("it leads alone", lambda: three.mode() == "leader")
+    until("the third member leads alone", lambda: three.mode() == "leader")
     error = ask(three, leaving="3")
-    assert error == BAD_ARGUMENTS, f"nobody would be left: {error}"
+    assert error == BAD_ARGUMENTS, f"no member would be left: {error}"
 
     for member in (four, five):
         configure(member, [line(three), line(member)], settings=ALONE)
@@ -72,20 +72,20 @@ def one_server_becomes_three_and_one_again(ensemble):
     write(three, four)
     write(three, five)
     tells([three, four, five], [line(three), *observing])
-    until("they observe", lambda: [member.mode() for member in (three, four, five)] == ["leader", "observer", "observer"])
+    until("two observers", lambda: [member.mode() for member in (three, four, five)] == ["leader", "observer", "observer"])
     c = Client([five.address])
     assert "version=" in config(c)
     c.close()
 
 
 def observer_alone(ensemble):
-    """startObserver: it does not serve."""
+    """startObserver: an observer without voters does not serve."""
     four = ensemble.members[3]
     configure(four, [line(four, "observer")], settings=ALONE)
     launch(four)
     silent(four, may_end=True)
     if four.process.poll() is not None:
-        assert four.process.returncode != 0, "it ends as if all were well"
+        assert four.process.returncode != 0, "it exits with status 0"
         four.process = None
 
 

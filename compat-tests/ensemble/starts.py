@@ -1,6 +1,6 @@
-"""Voters that are started together, again and again: how long until one of them serves a write.
+"""Starts voters together, many times, and measures how long it takes until one of them serves a write.
 
-The times are figures to read, and no start fails for being slow; one after which nobody ever serves does.
+The times are reported only: no start fails because it is slow, but a start after which no member serves within a minute fails.
 """
 
 import random
@@ -14,12 +14,12 @@ from members import Failed, until
 from wire import Expired, Lost
 
 TOGETHER_SECONDS = 0.1  # Between the first start and the last.
-NEVER_SECONDS = 60  # A start that has not served by then never will.
+NEVER_SECONDS = 60  # An ensemble that does not serve by then never will.
 QUICK, LONG = 5, 200
 
 
 def first_write(members, path, since):
-    """Seconds from `since` until one of the members has acknowledged a write, asked one after the other."""
+    """Seconds from `since` until a member has acknowledged a write; the members are tried one after the other."""
     while time.monotonic() - since < NEVER_SECONDS:
         for member in members:
             c = Once(member.address)
@@ -48,7 +48,7 @@ def figures(times):
 
 # rows: Q-04 Q-23 C-08
 def check(ensemble, arguments):
-    """Half of the starts with empty disks, half with what SIGKILL has left."""
+    """Half of the starts are on empty disks, half on the data of killed servers."""
     seed = random.randrange(1 << 32) if arguments.seed is None else arguments.seed
     dice, often = random.Random(f"{seed}-{ensemble.kinds}"), arguments.rounds or (LONG if arguments.long else QUICK)
     found = {"empty": [], "as killed": []}
@@ -72,4 +72,5 @@ def check(ensemble, arguments):
             raise Failed(f"{error} (seed {seed}, start {number} in the order {order}, {pause * 1000:.0f} ms apart)") from None
     work.alike(ensemble)
     told = "; ".join(f"{what}: {figures(times)}" for what, times in found.items())
-    return f"seed {seed}, {often} starts until a write is served: {figures(sum(found.values(), []))} ({told}), until all serve: {figures(everybody)}"
+    return (f"seed {seed}, {often} starts until a write is served: {figures(sum(found.values(), []))} ({told}), "
+            f"until all serve: {figures(everybody)}")

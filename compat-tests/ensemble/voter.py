@@ -1,4 +1,4 @@
-"""A voter of elections only: it listens at a member's election port, votes as it is told, and is nobody's learner."""
+"""A voter that takes part in elections only: it listens at a member's election port, votes as told, and follows no leader."""
 
 import socket
 import struct
@@ -7,15 +7,15 @@ import threading
 LOOKING, FOLLOWING, LEADING = 0, 1, 2
 STATES = {LOOKING: "looking", FOLLOWING: "following", LEADING: "leading"}
 HELLO = struct.Struct(">qqi")  # Version, server id, length of the address that follows.
-NOTIFICATION = struct.Struct(">iqqqqi")  # State, leader, zxid, round, epoch, version of the form; as of release 3.4.
+NOTIFICATION = struct.Struct(">iqqqqi")  # State, leader, zxid, round, epoch, version of the format, as in release 3.4.
 FORM = 1
 
 
 class Voter:
-    """The member with the lowest number: all others dial it, so that it has to dial nobody.
+    """Takes the place of the member with the lowest id: all others dial it, so it never has to dial.
 
-    It adopts whatever vote a member sends that is for `leader`, or any vote when `leader` is None. `seen` has the states that
-    members have sent since, in their order, as (server id, state).
+    It adopts every vote for `leader` that a LOOKING member sends, or any vote when `leader` is None. `seen` has the states that
+    members have sent, in their order, as (server id, state).
     """
 
     def __init__(self, member, leader=None):
@@ -48,7 +48,7 @@ class Voter:
             connection.close()
 
     def close(self):
-        """Leaves its port to the member whose place it took."""
+        """Frees the port for the member whose place it took."""
         self.over = True
         self.listener.shutdown(socket.SHUT_RDWR)
         self.listener.close()

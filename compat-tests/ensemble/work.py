@@ -1,4 +1,4 @@
-"""What an ensemble is asked through each of its servers, and what all of them must show afterwards."""
+"""Requests through each server of an ensemble, and the state that all servers must show afterwards."""
 
 import struct
 import time
@@ -10,7 +10,7 @@ from wire import buffer
 
 SECRET = "u:p"
 OWN = acl((31, "digest", "u:L8dgw9sK7Y3YVw1pQVnKJe2OGpc="))  # Of SECRET; `digest_of` checks it.
-SETTLE_SECONDS = 30  # A bound against hanging: sessions of clients that are gone expire within a few.
+SETTLE_SECONDS = 30  # A bound against hanging: sessions of killed clients expire within a few seconds.
 
 
 def digest_of(text):
@@ -26,7 +26,7 @@ def expect(found, wanted, what):
 
 
 def writes(member, others):
-    """Everything that writes, and refusals of each kind, through one server; others see it after a sync."""
+    """Every kind of write and of refusal through one server; the other servers show the writes after a sync."""
     c, root = Client([member.address]), f"/writes-{member.number}-{time.monotonic_ns()}"
     sure = lambda answer, what: expect(answer, 0, f"{member} {what}")  # noqa: E731
     sure(c.make(root, b"root")[0], "create")
@@ -67,7 +67,7 @@ def writes(member, others):
 
 
 def refused(c, root):
-    """Each refusal is a transaction of its own, or none, and the next write follows it."""
+    """Refused writes, each an error transaction or none, and then a write that succeeds."""
     for wanted, found in [
         (ops.EXISTS_ALREADY, c.make(root)[0]),
         (ops.NO_NODE, c.make(f"{root}/no/child")[0]),
@@ -84,12 +84,12 @@ def refused(c, root):
     ]:
         expect(found, wanted, f"refusal at {c.address}")
     c.auth(*("digest", SECRET))
-    expect(c.set(f"{root}/own", b"changed"), 0, f"identities go along from {c.address}")
-    expect(c.set(f"{root}/listed", b"changed"), 0, f"identities go along from {c.address}")
+    expect(c.set(f"{root}/own", b"changed"), 0, f"a write with the client's auth ids through {c.address}")
+    expect(c.set(f"{root}/listed", b"changed"), 0, f"a write with the client's auth ids through {c.address}")
 
 
 def many(c, root):
-    """Transactions of several parts: done, refused, and with a node of each kind."""
+    """Multis: one that succeeds, with several kinds of nodes, and one that is refused."""
     body, version = c.create_body, lambda path, number: buffer(path.encode()) + struct.pack(">i", number)
     done = c.multi(
         (1, body(f"{root}/m")), (1, body(f"{root}/m/s-", b"x", ops.SEQUENTIAL)), (15, body(f"{root}/m/e", b"", ops.EPHEMERAL)),
@@ -102,7 +102,7 @@ def many(c, root):
 
 
 def watches(member, other):
-    """What happens through `member` is told at `other`."""
+    """Writes through `member` fire watches at `other`."""
     root = f"/watches-{member.number}-{other.number}-{time.monotonic_ns()}"
     c, w = Client([member.address]), Client([other.address])
     c.make(root)
@@ -118,7 +118,7 @@ def watches(member, other):
 
 
 def moves(members):
-    """A session goes through all servers and keeps what it has; what it left behind may not write for it any more."""
+    """A session moves through all servers and keeps its ephemerals; its old connections can't write any more."""
     c, root = Client([members[0].address]), f"/moves-{time.monotonic_ns()}"
     c.make(root), c.make(f"{root}/mine", b"", ops.EPHEMERAL)
     seen = [c.id]
@@ -139,12 +139,12 @@ def moves(members):
 
 
 def abandoned(c, left, root):
-    """The connection that the session was on before: closed, or its writes are refused."""
+    """The session's previous connection must be closed, or its writes refused."""
     current, now = c.socket, (c.sent, c.received)
     (c.sent, c.received), c.socket = (1000, 1000), left  # Numbers that the session uses nowhere else.
     try:
         error = c.set(root, b"from behind")
-        assert error == ops.MOVED, f"a session that has moved on writes where it was: {error}"
+        assert error == ops.MOVED, f"a write on a moved session's old connection: {error}"
     except (ops.Lost, OSError):
         pass
     left.close()
@@ -152,7 +152,7 @@ def abandoned(c, left, root):
 
 
 def expiry(members):
-    """Who only pings lives on at every server; who goes without a word expires, and its ephemerals go everywhere."""
+    """At every server a session that only pings stays, and a session whose client is gone expires with its ephemerals."""
     root = f"/expiry-{time.monotonic_ns()}"
     keeper = Client([members[0].address])
     keeper.make(root)
@@ -170,7 +170,7 @@ def expiry(members):
         time.sleep(0.2)
         return all(sorted(reader.names(root)) == [f"alive-{member.number}" for member in members] for reader in readers)
 
-    until("expiry of the dead, and of nobody else", only_the_living, 15)
+    until("expiry of the abandoned sessions, and no others", only_the_living, 15)
     since = time.monotonic()
     while time.monotonic() - since < 3:
         assert only_the_living(), f"an idle session that pings expired: {[reader.names(root) for reader in readers]}"
@@ -179,7 +179,7 @@ def expiry(members):
 
 
 def blast(member, count, others=()):
-    """Many writes, many at a time, through one server."""
+    """Many pipelined writes through one server."""
     c, root, window = Client([member.address], 60_000), f"/blast-{member.number}-{time.monotonic_ns()}", 64
     expect(c.make(root, b"")[0], 0, f"create at {member}")
     for number in range(count + window):
@@ -200,7 +200,8 @@ def blast(member, count, others=()):
 
 
 def every_write(ensemble, count=400, apart=True):
-    """`apart`: the leader can tell members apart that a session comes through; not an observer from its master."""
+    """Every kind of request through every member. `apart`: the leader can distinguish the servers that a session moves between;
+    it can't where observers are connected to a follower."""
     members = ensemble.members
     for member in members:
         others = [other for other in members if other is not member]
@@ -215,7 +216,7 @@ def every_write(ensemble, count=400, apart=True):
 
 
 def alike(ensemble):
-    """All servers show the same znodes with the same stats, and none has seen a digest that is not its own."""
+    """Checks that all servers show the same znodes with the same stats, and that none has counted a digest mismatch."""
     def once():
         trees, zxids = [], []
         for member in ensemble.members:
@@ -225,7 +226,7 @@ def alike(ensemble):
             trees.append(tree(c))
             _, data, stat = trees[-1].pop("/zookeeper/config"), *c.get("/zookeeper/config")[1:]
             if ensemble.same_view:
-                trees[-1]["/zookeeper/config"] = data, stat[4:6], stat[7:]  # Each server makes it itself, at its own time.
+                trees[-1]["/zookeeper/config"] = data, stat[4:6], stat[7:]  # Each server creates this znode itself, at its own time.
             zxids.append(c.zxid)
             c.close()
         paths = sorted(set().union(*trees))
@@ -241,7 +242,7 @@ def alike(ensemble):
         time.sleep(0.5)
     before = mismatches(ensemble)
     write = Client(ensemble.addresses)
-    for number in range(256):  # At least one zxid of which digests are kept.
+    for number in range(256):  # So many that they include a zxid for which servers keep a digest.
         expect(write.set("/", b"%d" % number), 0, "set")
     write.close()
     for member in ensemble.members:
@@ -249,8 +250,8 @@ def alike(ensemble):
         c.sync()
         c.close()
     expect(mismatches(ensemble), before, "digests that differ from the leader's, counted by each")
-    # Java counts what it does not mean: a tree from a Java leader that changes it while it sends it, and its own log's
-    # replay over such a snapshot.
+    # Java counts mismatches where nothing is wrong: after a SNAP from a Java leader, whose tree changes while it is sent, and
+    # when it replays its log over such a snapshot.
     ours = {member: count for member, count in before.items() if member.kind == "o"}
     expect(ours, dict.fromkeys(ours, "0"), "digests that differ from the leader's, counted by each")
     digests_agree(ensemble)
@@ -262,7 +263,7 @@ def mismatches(ensemble):
 
 
 def digests_agree(ensemble):
-    """At the last zxid that all tell of, their digests are the same."""
+    """Checks that digests are the same at the last zxid that all servers have in their answers to `hash`."""
     told = [dict(line.split(":", 1) for line in member.word("hash").splitlines()) for member in ensemble.members]
     shared = set.intersection(*(set(digests) for digests in told))
     assert shared, f"no digests to compare: {told}"

@@ -20,14 +20,14 @@ import org.apache.jute.BinaryOutputArchive;
 import org.apache.jute.Record;
 
 /**
- * Writes what Java's generated record classes make of given values: records.txt and strings.txt.
+ * Writes how Java's generated record classes encode given values: records.txt and strings.txt.
  *
  * Lines of records.txt:
  *   schema NAME field:type...
  *   NAME VARIANT field=value... HEX
  *   NAME VARIANT field=value... HEX reread field=value... HEX
- * The third form stands where Java, reading its own bytes, gets another record than it wrote; what
- * follows `reread` is that record and its bytes.
+ * The third form is used where Java, decoding its own bytes, gets another record than it encoded; that record
+ * and its bytes follow `reread`.
  */
 public final class Golden {
     private static final Pattern CLASS = Pattern.compile(
@@ -40,7 +40,7 @@ public final class Golden {
             for (Class<?> type : recordClasses()) {
                 out.println(schema(type));
                 for (String variant : VARIANTS) {
-                    // Only strings tell the last three variants from "typical".
+                    // The last three variants differ from "typical" in strings only.
                     if (VARIANTS.indexOf(variant) < 5 || hasString(type)) {
                         out.println(line(type, variant));
                     }
@@ -66,8 +66,8 @@ public final class Golden {
         List<Class<?>> found = new ArrayList<>();
         for (String name : names) {
             Class<?> type = Class.forName(name, false, Golden.class.getClassLoader());
-            // The same packages hold hand-written classes; the generated ones carry jute's annotation only in
-            // source, so take those that are records made of nothing but jute types.
+            // The same packages hold hand-written classes. Jute's annotation on the generated ones is in the source only,
+            // so they are recognized by implementing Record with jute's methods.
             if (Record.class.isAssignableFrom(type) && !type.isInterface() && isGenerated(type)) {
                 found.add(type);
             }
@@ -138,7 +138,7 @@ public final class Golden {
         return record;
     }
 
-    /** One value; `count` numbers the values of a line, so that swapped fields show. */
+    /** One value; `count` numbers the values of a line, so that swapped fields are detected. */
     private static Object value(Type type, String variant, int[] count) throws Exception {
         int n = ++count[0];
         boolean none = variant.equals("null");
@@ -172,7 +172,7 @@ public final class Golden {
             case "empty", "min" -> "";
             case "typical" -> "/path-" + n;
             case "max" -> "x".repeat(60) + n;
-            // Both sides of each border between one, two and three bytes.
+            // The characters on both sides of each boundary between one, two and three bytes.
             case "bmp" -> "\u0000\u007f\u0080\u07ff\u0800\ud7ff\ue000\uffff\u00e9\u20ac\u65e5\u672c" + n;
             case "astral" -> "\ud800\udc00-\ud83d\ude00\udbff\udfff" + n;
             case "lone" -> "a\ud800b\udfff" + n + "\udc00\ud800";
@@ -180,7 +180,7 @@ public final class Golden {
         };
     }
 
-    /** What Java reads from bytes which are not the UTF-8 it would write, and what it writes then: HEX "text" HEX. */
+    /** How Java decodes bytes that are not the UTF-8 which it would encode, and how it encodes the result: HEX "text" HEX. */
     private static void strings(PrintStream out) throws Exception {
         List<byte[]> cases = new ArrayList<>();
         for (String hex : List.of("80", "bf", "c0", "c080", "c1bf", "c2", "c241", "c2c2a9", "e0", "e080", "e08080", "e09fbf", "e0a0",

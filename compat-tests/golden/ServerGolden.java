@@ -1,4 +1,4 @@
-// In the server's package, because the password and digest code is open to that package only.
+// In the server's package, because the password and digest code is visible to that package only.
 package org.apache.zookeeper.server;
 
 import java.io.File;
@@ -34,7 +34,7 @@ import org.apache.zookeeper.server.persistence.SnapStream;
 import org.apache.zookeeper.server.persistence.Util;
 
 /**
- * Writes what Java's server computes or stores: passwords.txt, digests.txt, and (only when asked for, because
+ * Writes values that Java's server computes or stores: passwords.txt, digests.txt, and (only on request, because
  * its times and session ids differ on every run) the data directory java-data with its content in java-data.txt.
  * From java-data it makes other directories with the same content: java-packed, java-fuzzy.
  */
@@ -109,7 +109,7 @@ public final class ServerGolden {
                 Files.copy(file.toPath(), target.resolve(file.getName()));
             }
         }
-        // What counts is what Java makes of the files as they are committed, and that must be what it served.
+        // Java must load from the files, as they are stored in Git, the tree that it served.
         same(load(folder.resolve("java-data")), live);
         try (PrintStream out = open(folder, "java-data.txt")) {
             out.print(live);
@@ -117,7 +117,7 @@ public final class ServerGolden {
         System.exit(0); // The abandoned clients would go on trying to reconnect.
     }
 
-    /** What java-data holds as packed snapshots, and as one that a server took while it went on working. */
+    /** Writes the content of java-data as compressed snapshots, and as a fuzzy snapshot taken while writes were applied. */
     private static void writeSnapshots(Path folder) throws Exception {
         String live = Files.readString(folder.resolve("java-data.txt"));
         for (SnapStream.StreamMode mode : List.of(SnapStream.StreamMode.GZIP, SnapStream.StreamMode.SNAPPY)) {
@@ -143,7 +143,7 @@ public final class ServerGolden {
                 archive.writeLong(session.getKey(), "id");
                 archive.writeInt(session.getValue(), "timeout");
             }
-            // The table of access lists is written; the rest of the log comes in; then the znodes are.
+            // The ACL table is written first; then the rest of the log is applied; then the znodes are written.
             tree.serializeAcls(archive);
             File data = folder.resolve("java-data").toFile();
             new FileTxnSnapLog(data, data).fastForwardFromEdits(tree, sessions, (header, txn, digest) -> { });
@@ -201,7 +201,7 @@ public final class ServerGolden {
         first.create("/emptied/child", null, Ids.OPEN_ACL_UNSAFE, CreateMode.PERSISTENT);
         first.delete("/emptied/child", 0);
         new ContainerManager(server.getZKDatabase(), server.firstProcessor, 1000, 10000).checkContainers();
-        await("the emptied container goes", () -> second.exists("/emptied", false) == null);
+        await("the removal of the emptied container", () -> second.exists("/emptied", false) == null);
         first.create("/ttl", new byte[] {7}, Ids.OPEN_ACL_UNSAFE, CreateMode.PERSISTENT_WITH_TTL, new org.apache.zookeeper.data.Stat(), 3600000);
         first.create("/ttl/seq-", null, Ids.OPEN_ACL_UNSAFE, CreateMode.PERSISTENT_SEQUENTIAL_WITH_TTL, null, 7200000);
         first.setData("/plain", new byte[] {9}, 0);
@@ -225,7 +225,7 @@ public final class ServerGolden {
     private static ZooKeeper connect(ZooKeeperServer server, String address, int timeoutMs) throws Exception {
         ZooKeeper client = new ZooKeeper(address, timeoutMs, event -> { });
         await("a session", () -> client.getState().isConnected());
-        // The one place where a password that went over the wire meets the one passwords.txt is made with.
+        // Checks the method that makes passwords.txt against the password that a client received.
         if (!Arrays.equals(client.getSessionPasswd(), server.generatePasswd(client.getSessionId()))) {
             throw new IllegalStateException("the password of a live session differs");
         }
@@ -246,7 +246,7 @@ public final class ServerGolden {
         throw new IllegalStateException("waited in vain for " + what);
     }
 
-    /** Runs what must be refused: the server logs an error transaction for it. */
+    /** Runs a request that must be refused: the server logs an error transaction for it. */
     private static void refused(Call<Object> call) throws Exception {
         try {
             call.run();
@@ -266,7 +266,7 @@ public final class ServerGolden {
         Files.write(log.toPath(), Arrays.copyOf(bytes, end));
     }
 
-    /** Head lines, then each session, then each node in path order: path data stat acl digest. */
+    /** The last zxid and the tree digest, then each session, then each node in path order: path data stat acl digest. */
     private static String dump(ZKDatabase database) {
         DataTree tree = database.getDataTree();
         StringBuilder out = new StringBuilder();

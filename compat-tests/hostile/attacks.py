@@ -1,7 +1,7 @@
-"""Attacks by strangers and by single clients. Each case says what was done once, and what must hold; what Java does is told
-by `--server java`.
+"""Attacks by strangers, which speak the protocols of members, and by single clients. A case's docstring says what it does and what
+must hold; `--server java` shows what Java does.
 
-A case that is closed or refused where Java takes it, or the other way round, says so by what it returns.
+Where this server closes or refuses what Java accepts, or the other way round, a case prints what happened.
 """
 
 import signal
@@ -34,7 +34,7 @@ CASES = [
     mishaps.permissions_removed, mishaps.clock_steps, mishaps.stopped, mishaps.locked_doors, mishaps.distant_member,
 ]
 
-# They need a quiet machine, much time, or programs that a bare one lacks.
+# Cases that need a quiet machine, much time, or programs that are not installed by default.
 LONG = [
     heavy.flood_beside_honest, heavy.slow_disk, large_trees.slow_tree_to_a_member, large_trees.replies_beside_a_tree,
     many.children_and_watches, many.sessions_that_expire, many.come_back_at_once,
@@ -45,11 +45,11 @@ CASE_SECONDS, CASE_SECONDS_LONG = 120, 1200  # Bounds against hanging.
 
 
 class TooLong(Exception):
-    """A case has not come to its end."""
+    """A case has run into its time limit."""
 
 
 def too_long(*_):
-    raise TooLong("the case has not come to its end")
+    raise TooLong("the case has run into its time limit")
 
 
 def roles_of(case, long):
@@ -57,7 +57,7 @@ def roles_of(case, long):
 
 
 def play(command, only=(), roles=(), long=False):
-    """Plays the cases; gives the names of the cases that failed."""
+    """Runs the cases; returns the names of those that failed."""
     failed = []
     signal.signal(signal.SIGALRM, too_long)
     for case in CASES:
@@ -71,7 +71,7 @@ def play(command, only=(), roles=(), long=False):
             try:
                 signal.alarm(CASE_SECONDS_LONG if long else CASE_SECONDS)
                 case(Trial(command, role, long))
-            except Exception as error:  # The others say something too.
+            except Exception as error:  # The other cases still run.
                 at = traceback.extract_tb(error.__traceback__)[-1]
                 print(f"    FAIL {role or ''} {type(error).__name__}: {error} ({at.filename.rpartition('/')[2]}:{at.lineno})", flush=True)
                 failed.append(f"{case.__name__}{f' at {role}' if role else ''}")

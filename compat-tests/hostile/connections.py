@@ -1,4 +1,4 @@
-"""Connections without a session or a hello, at every port, and what they cost."""
+"""Connections without a session or a FOLLOWERINFO, at every port, and what they cost the server."""
 
 import collections
 import pathlib
@@ -17,16 +17,16 @@ from target import ALONE, FOLLOWER, LEADER, MIB, OBSERVER, at, ends, lives, pour
 
 
 def learner_ports(trial, target, master):
-    """Ports at which a server in that role takes learners. Java's followers have their port for observers alone."""
+    """Ports at which a server in that role listens for learners. A Java follower listens at observerMasterPort only."""
     if trial.role == LEADER:
-        return {"its port for learners": target.server.quorum_port}
-    ports = {"its port for observers": master}
-    return ports if trial.is_java else {**ports, "its port for learners": target.server.quorum_port}
+        return {"learner port": target.server.quorum_port}
+    ports = {"observerMasterPort": master}
+    return ports if trial.is_java else {**ports, "learner port": target.server.quorum_port}
 
 
 @at(LEADER, FOLLOWER)
 def before_the_hello(trial):
-    """Four connections claim 900 MB and send; others send a byte a second. Closed after little, and after little time."""
+    """Four connections announce 900 MB and send it; another sends a byte a second. The server closes them after some MB, or s."""
     master = free_port()
     with trial.target([f"observerMasterPort={master}"]) as target:
         server = target.server
@@ -38,9 +38,9 @@ def before_the_hello(trial):
             taken, closed = pour(peers, bytes(MIB), 24 * MIB)
             grown = target.memory() - before
             trial.say(f"{name}: {taken // MIB} MiB sent, memory grew by {grown // MIB} MiB, {len(closed)} of 4 closed")
-            assert grown < 16 * MIB and len(closed) == 4, "bytes are kept of connections without a hello"
+            assert grown < 16 * MIB and len(closed) == 4, "bytes of connections without a FOLLOWERINFO are kept"
         if trial.role != LEADER and not trial.long:
-            return  # The same code, and 10 s.
+            return  # The rest takes 10 s and tests the same code as for a leader.
         slow = quorum_port(server, port)
         began = time.monotonic()
         for byte in hello(OBSERVER_INFO, 77):
@@ -51,13 +51,13 @@ def before_the_hello(trial):
             if ends(slow, 1):
                 break
         took = time.monotonic() - began
-        trial.say(f"a hello of a byte a second: closed after {took:.0f} s")
-        assert took < 30, "a hello may take as long as it likes"
+        trial.say(f"an OBSERVERINFO of a byte a second: closed after {took:.0f} s")
+        assert took < 30, "there is no time limit for an OBSERVERINFO"
 
 
 @at(LEADER, FOLLOWER)
 def after_the_hello(trial):
-    """120 connections say hello as observers, and each keeps a packet of 2 MB unfinished."""
+    """120 connections send OBSERVERINFO and then an unfinished packet of 2 MB: memory stays bounded."""
     master = free_port()
     with trial.target([f"observerMasterPort={master}"]) as target:
         server, before = target.server, target.memory()
@@ -67,7 +67,7 @@ def after_the_hello(trial):
         taken, closed = pour(peers, bytes(MIB), 1_900_000)
         grown = target.memory() - before
         trial.say(f"{taken // MIB} MiB sent, memory grew by {grown // MIB} MiB, {len(closed)} of 120 closed")
-        assert grown < 128 * MIB, "packets that never end are kept without a bound"
+        assert grown < 128 * MIB, "unfinished packets take memory without a bound"
         c = Client([server.address])
         assert c.make("/served")[0] == 0
         c.close()
@@ -75,7 +75,7 @@ def after_the_hello(trial):
 
 @at(ALONE, long=(LEADER, FOLLOWER, OBSERVER))
 def connects_at_once(trial):
-    """800 connects come while the server does not accept: none has to try again seconds later."""
+    """800 connects while the server does not accept: the listen backlog holds them, and none has to retry seconds later."""
     with trial.target(["maxClientCnxns=0"]) as target:
         server = target.server
         server.process.send_signal(signal.SIGSTOP)
@@ -94,15 +94,15 @@ def connects_at_once(trial):
             waiting = [peer for peer in waiting if peer.fileno() not in ready]
         server.process.send_signal(signal.SIGCONT)
         maximum = int(pathlib.Path("/proc/sys/net/core/somaxconn").read_text())
-        trial.say(f"{800 - len(waiting)} of 800 are connected while the server stands still (system's maximum: {maximum})")
-        assert 800 - len(waiting) >= min(800, maximum), "the system drops connects that could wait"
+        trial.say(f"{800 - len(waiting)} of 800 are connected while the server is stopped (somaxconn: {maximum})")
+        assert 800 - len(waiting) >= min(800, maximum), "the listen backlog is too small"
         for peer in peers:
             peer.close()
 
 
 def descriptors(trial):
-    """Connections take all descriptors that they get; the log goes on to its next files."""
-    limit = 400 if trial.is_java else 64  # A JVM has more files of its own.
+    """Connections take all file descriptors that they get; the transaction log still rolls to new files."""
+    limit = 400 if trial.is_java else 64  # A JVM itself opens more files.
     settings = ["maxClientCnxns=0", "snapCount=20", "preAllocSize=64"]
     with trial.alone(settings, ["prlimit", f"--nofile={limit}:{limit}"]) as server:
         honest = Client([server.address])
@@ -119,8 +119,8 @@ def descriptors(trial):
         lives(server.process)
         logs = len(list((server.folder / "data/version-2").glob("log.*")))
         told = [line for line in server.log.read_text(errors="replace").splitlines() if "open files" in line and "WARN" in line]
-        trial.say(f"{logs} files of the log; told {len(told)} times: {told[-1][28:] if told else ''}")
-        assert logs > 3, "no file of the log was begun meanwhile"
+        trial.say(f"{logs} log files; {len(told)} warnings: {told[-1][28:] if told else ''}")
+        assert logs > 3, "no new log file was begun meanwhile"
         assert told or trial.is_java, "the log does not say which limit to raise"
         for peer in peers:
             peer.close()
@@ -128,7 +128,7 @@ def descriptors(trial):
 
 
 def descriptors_of_a_member(trial):
-    """Strangers take all that they get at every port of every member; the ensemble writes on, and a lost follower comes back."""
+    """Strangers take all file descriptors at every port of every member; writes go on, and a killed follower rejoins."""
     limit = 400 if trial.is_java else 80
     members = trial.members("ooo", ["maxClientCnxns=0", "snapCount=20", "preAllocSize=64"])
     for member in members.ensemble.members:
@@ -162,7 +162,7 @@ REASON = re.compile(r"\d+|'[^']*'|\"[^\"]*\"|0x[0-9a-f]+")
 
 
 def lines_by_second(log, offset):
-    """How often each kind of line stands in the log per second, numbers left out."""
+    """How many lines of each kind the log has for each second; lines that differ in numbers only are of one kind."""
     found = collections.Counter()
     for line in log.read_text(errors="replace")[offset:].splitlines():
         stamp, _, rest = line.strip().partition(" ")
@@ -175,7 +175,7 @@ def quiet(trial, log, offset, what):
     counts = lines_by_second(log, offset)
     (_, reason), most = max(counts.items(), key=lambda item: item[1], default=((None, "nothing"), 0))
     trial.say(f"{what}: {sum(counts.values())} lines, at most {most} a second of {reason!r}")
-    # The log's seconds and those between two lines are not the same.
+    # Two lines a second apart may both fall into one second of the clock.
     assert most <= 2, f"{what}: {most} lines a second: {reason}"
 
 
@@ -184,21 +184,21 @@ def size(log):
 
 
 def log_floods(trial):
-    """Strangers at every port, a member with another one's number, clients above their number: a line a second and reason."""
+    """Strangers at every port, a server with a member's id, clients above maxClientCnxns: at most a log line a second for each reason."""
     with trial.members("ooo", ["maxClientCnxns=3"]) as ensemble:
         leader = ensemble.leader()
         ports = {"client": leader.port, "quorum": leader.quorum_port, "election": leader.election_port}
         kept = [Client([leader.address]) for _ in range(2)]
         attacks = [
             ("refused clients", "client", b""),
-            ("requests of clients that mean nothing", "client", struct.pack(">i", 900_000_000)),
-            ("nonsense at the quorum port", "quorum", b"nonsense" * 4),
-            ("an unknown observer that comes again", "quorum", hello(OBSERVER_INFO, 900)),
-            ("a follower that comes again", "quorum", hello(FOLLOWER_INFO, 1 if leader.number != 1 else 2)),
+            ("requests of clients that can't be decoded", "client", struct.pack(">i", 900_000_000)),
+            ("nonsense at the learner port", "quorum", b"nonsense" * 4),
+            ("an unknown observer that reconnects", "quorum", hello(OBSERVER_INFO, 900)),
+            ("a follower that reconnects", "quorum", hello(FOLLOWER_INFO, 1 if leader.number != 1 else 2)),
             ("nonsense at the election port", "election", b"nonsense" * 4),
             ("a server with the same myid", "election", election_hello(leader.number)),
-            ("a server that is unknown and comes again", "election", election_hello(900)),
-            ("a member's number from elsewhere", "election", election_hello(1 if leader.number != 1 else 2)),
+            ("an unknown server that reconnects", "election", election_hello(900)),
+            ("a member's id from another address", "election", election_hello(1 if leader.number != 1 else 2)),
             ("nothing at the election port", "election", b""),
         ]
         failed = []

@@ -1,4 +1,4 @@
-"""A stranger drives epochs: as an absent voter with a later acceptedEpoch, at every port of the members that are there."""
+"""A stranger pretends to be an absent voter with a later acceptedEpoch, at the members' learner and election ports."""
 
 import shutil
 import socket
@@ -14,7 +14,7 @@ from voter import LOOKING
 
 LAST = 0x7fff_fffe
 LEAPS = {"1": 1, "1,024": 1024, "2^20": 1 << 20, "the last epoch": None}
-ELECTIONS_MAX, EPOCHS_MAX = 12, 10_000  # For all leaps together: eight an hour on the word of others, and what these cost.
+ELECTIONS_MAX, EPOCHS_MAX = 12, 10_000  # For all leaps together: eight an hour that other servers may cause, and the elections that follow from these.
 INIT_LIMIT = 4  # 2 s: a stranger may try again soon.
 
 
@@ -24,7 +24,7 @@ def epoch_of(member):
 
 
 def at_learner_ports(members, number, leap, over):
-    """Waits at each member's port for learners, again and again, with a promise so far ahead."""
+    """Connects to each member's learner port repeatedly, with an acceptedEpoch that is `leap` ahead."""
 
     def wait_at(member):
         while not over.wait(0.05):
@@ -44,7 +44,7 @@ def at_learner_ports(members, number, leap, over):
 
 
 def at_election_ports(members, number, leap, over):
-    """Looks for a leader at each member's election port, with a later round and data of a far epoch."""
+    """Sends LOOKING notifications to each member's election port, with a later round and a zxid that is `leap` epochs ahead."""
     def vote_at(member):
         while not over.wait(0.3):
             try:
@@ -62,7 +62,7 @@ def at_election_ports(members, number, leap, over):
 
 @at(LEADER)
 def far_promises(trial):
-    """As an absent voter that is promised to later epochs, at the ports for learners: few elections, and epochs don't run."""
+    """A stranger at the learner ports, as an absent voter with a later acceptedEpoch, causes few elections and uses up few epochs."""
     with trial.target([f"initLimit={INIT_LIMIT}", "maxClientCnxns=0"]) as target:
         target.is_calm = False
         ensemble, away = target.ensemble, target.ensemble.voters[-1]
@@ -80,13 +80,13 @@ def far_promises(trial):
                 over.set()
                 for thread in threads:
                     thread.join(15)
-                ensemble.wait(f"after promises of {name} ahead: the members")
+                ensemble.wait(f"after an acceptedEpoch {name} ahead: the members")
                 after = elections(members)
                 looked = max(after[number] - before[number] for number in before)
                 total += looked
                 trial.say(f"{name} ahead: {looked} elections, epoch {epoch} to {max(map(epoch_of, members))}")
         ran = max(map(epoch_of, members)) - first
-        trial.say(f"{total} elections, {ran} epochs; cut {beside.lost} times, {beside.words()}")
+        trial.say(f"{total} elections, {ran} epochs; {beside.lost} connections lost, {beside.words()}")
         for member in members:
             lives(member.process)
         assert ran <= EPOCHS_MAX, f"a stranger uses up {ran} epochs"
@@ -97,7 +97,7 @@ def far_promises(trial):
 
 @at(LEADER)
 def far_votes(trial):
-    """The same at the election ports, with votes of data from later epochs: members that have a leader keep it."""
+    """A stranger at the election ports, with votes that name later epochs: members that have a leader keep it."""
     with trial.target(["maxClientCnxns=0"]) as target:
         target.is_calm = False
         ensemble, away = target.ensemble, target.ensemble.voters[-1]
@@ -115,7 +115,7 @@ def far_votes(trial):
                 for thread in threads:
                     thread.join(15)
         trial.say(f"elections before {before}, after {elections(members)}; {beside.words()}")
-        assert elections(members) == before, "votes of a stranger end a leader"
+        assert elections(members) == before, "a stranger's votes caused an election"
         target.server = until("a leader", ensemble.leader)
         ensemble.start(away)
 
@@ -126,7 +126,7 @@ def write_epochs(member, epoch):
 
 
 def last_epoch(trial):
-    """Members whose epoch files say the last epoch start, elect no leader, and come back as docs/operations.md says."""
+    """Members whose epoch files name the last possible epoch start and elect no leader; docs/operations.md says how to recover."""
     with trial.members() as ensemble:
         client = Client([ensemble.leader().address])
         for number in range(50):
@@ -143,13 +143,13 @@ def last_epoch(trial):
         ended = [member for member in ensemble.members if member.process.poll() is not None]
         modes = [member for member in ensemble.members if member not in ended and member.mode()]
         told = [member for member in ensemble.members if "no epoch can follow" in member.log.read_text(errors="replace")]
-        trial.say(f"at the last epoch: {len(ended)} of 3 ended, {len(modes)} serve, {len(told)} name the reason")
+        trial.say(f"at the last epoch: {len(ended)} of 3 exited, {len(modes)} serve, {len(told)} log the reason")
         if trial.is_java:
             for member in ended:
                 member.process = None
         assert not ended or trial.is_java, f"{ended} don't start at the last epoch"
-        assert not modes or trial.is_java, f"{modes} serve, and no epoch is left"
-        assert told or trial.is_java, "no member says why there is no leader"
+        assert not modes or trial.is_java, f"{modes} serve although no epoch is left"
+        assert told or trial.is_java, "no member logs why there is no leader"
         if trial.is_java:
             ensemble.kill()
         else:
@@ -159,12 +159,12 @@ def last_epoch(trial):
         for member in others:
             shutil.rmtree(member.folder / "data/version-2")
         ensemble.start(newest, others[0])
-        assert ensemble.leader() is newest, "the member with the data leads"
+        assert ensemble.leader() is newest, "the member with the data must lead"
         ensemble.start()
         client = Client([others[1].address])
         client.sync()
         missing = [number for number in range(50) if not client.exists(f"/kept-{number}")]
-        assert not missing, f"{len(missing)} znodes are lost on the way out"
+        assert not missing, f"{len(missing)} znodes are lost by the recovery"
         assert client.make("/after")[0] == 0
         client.close()
-        trial.say(f"after the way out: {newest} leads in epoch {newest.zxid() >> 32}, nothing is lost")
+        trial.say(f"after the recovery: {newest} leads in epoch {newest.zxid() >> 32}, no znode is lost")

@@ -1,4 +1,4 @@
-"""Heavy honest load: a slow learner, a slow disk, one client that floods; the ensemble slows and does not break."""
+"""Heavy legitimate load: a slow learner, a slow disk, a client that floods; the ensemble slows down and stays up."""
 
 import pathlib
 import shutil
@@ -25,11 +25,11 @@ def told(figures):
 
 @at(FOLLOWER, long=(OBSERVER,))
 def slow_learner(trial):
-    """16 clients write 1 MB values while one member hears its leader at 2 MB/s: no election, and the member stays."""
+    """16 clients write 1 MB values while one member receives at 2 MB/s: no election, and the member stays."""
     made = throttle.made(3 if trial.role == OBSERVER else 1, SLOW_BYTES)
     with trial.members("oo+o" if trial.role == OBSERVER else "ooo", made=made) as ensemble:
         leader, slow = ensemble.leader(), ensemble.members[2 if trial.role == OBSERVER else 0]
-        if leader is slow:  # Another one leads then.
+        if leader is slow:  # Restart it, so that another member leads.
             ensemble.stop(slow)
             ensemble.wait()
             ensemble.start(slow)
@@ -37,7 +37,7 @@ def slow_learner(trial):
         before, mode = elections(ensemble.members), slow.mode()
         assert mode == trial.role, f"the slow member is {mode}"
         with Beside(leader.address, pause=0.1) as beside, Writers([leader.address], 16, MB, window=2, patience=110) as writers:
-            began, enough = time.monotonic(), trial.of(350, 4000)  # More MB than were ever kept for a member.
+            began, enough = time.monotonic(), trial.of(350, 4000)  # More MB than may be queued for a member.
             while writers.answered < enough and time.monotonic() < began + trial.of(20, 240):
                 time.sleep(0.1)
             writers.stop()
@@ -45,22 +45,22 @@ def slow_learner(trial):
             seconds = deadline - began
             while any(writer.client.received < writer.client.sent for writer in writers.all) and not writers.failed():
                 if time.monotonic() > deadline + trial.of(40, 300):
-                    raise AssertionError(f"{sum(w.client.sent - w.client.received for w in writers.all)} writes are not answered")
+                    raise AssertionError(f"{sum(w.client.sent - w.client.received for w in writers.all)} writes are unanswered")
                 time.sleep(0.3)
             drained = time.monotonic() - deadline
         after, highest = elections(ensemble.members), peaks(ensemble)
         trial.say(f"{taken} MB written in {seconds:.0f} s, answers until {drained:.1f} s later; elections {before} to {after};"
                   f" memory {told(highest)}; {beside.words()}")
         others = [number for number in before if number != slow.number]
-        assert all(before[number] == after[number] for number in others), "members looked for a leader"
-        assert after[slow.number] == before[slow.number] or trial.is_java, "the slow member was thrown out"
+        assert all(before[number] == after[number] for number in others), "there was an election"
+        assert after[slow.number] == before[slow.number] or trial.is_java, "the slow member was disconnected"
         if not trial.is_java:
-            assert max(highest.values()) < 1000 * MIB, "what a slow member has not taken is kept without a bound"
+            assert max(highest.values()) < 1000 * MIB, "the queue for a slow member has no bound"
 
 
 @at(ALONE, FOLLOWER, long=(LEADER, OBSERVER))
 def flood_beside_honest(trial):
-    """One client floods with pipelined writes, another one writes now and then: how long that one waits."""
+    """One client floods the server with pipelined writes: another client's occasional writes don't wait for all of them."""
     with trial.target() as target:
         with Beside(target.address, pause=trial.of(0.1, 1)) as beside:
             time.sleep(trial.of(1, 10))
@@ -69,14 +69,14 @@ def flood_beside_honest(trial):
                 since = time.monotonic()
                 with Writers([target.address], 1, size, window) as writers:
                     time.sleep(trial.of(4, 60))
-                trial.say(f"{window} writes of {size:,} bytes under way, {writers.words()}: {beside.words(since)} ({ms(alone)} alone)")
-                # In one queue with the flood it would wait for all of it.
+                trial.say(f"{window} outstanding writes of {size:,} bytes, {writers.words()}: {beside.words(since)} ({ms(alone)} alone)")
+                # In one queue with the flood its write would wait for the whole window.
                 queue = window / max(1, writers.answered / writers.seconds)
-                assert beside.longest(since) < max(5, queue / 2), f"one client starves another: all that waits takes {queue:.1f} s"
+                assert beside.longest(since) < max(5, queue / 2), f"one client starves another: the whole window takes {queue:.1f} s"
 
 
 def slowed():
-    """The launcher that makes flushes slow, compiled here; None where it can't be made."""
+    """Compiles `slow_flush.c`, which starts a server with slow flushes; None where that is not possible."""
     folder = pathlib.Path(tempfile.mkdtemp(prefix="oxkeeper-slow-"))
     program, source = folder / "slow_flush", pathlib.Path(__file__).with_name("slow_flush.c")
     try:
@@ -95,10 +95,10 @@ def delayed(member):
 
 
 def slow_disk(trial):
-    """Flushes of a follower, then of the leader, take 200 ms more, under load: no election, memory bounded, all answered."""
+    """Flushes of a follower, then of the leader, take 200 ms longer, under load: no election, memory bounded, all writes answered."""
     program = slowed()
     if not program:
-        return trial.say("left out: no gcc, or no seccomp")
+        return trial.say("skipped: no gcc, or no seccomp")
     members = trial.members()
     for member in members.ensemble.members:
         member.slow = member.folder / "slow"
@@ -119,7 +119,7 @@ def slow_disk(trial):
             assert all(count >= 3 for count in counts.values()), f"flushes are not slow: {counts}"
             for member in slow:
                 member.slow.unlink()
-            assert elections(ensemble.members) == before, f"members looked for a leader while {name} was slow"
+            assert elections(ensemble.members) == before, f"an election while {name} was slow"
         highest = peaks(ensemble)
         trial.say(f"memory at most {told(highest)}")
         assert all(highest[name] - start[name] < 400 * MIB for name in start) or trial.is_java, "memory grows with a slow disk"

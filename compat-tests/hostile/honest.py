@@ -1,4 +1,4 @@
-"""Clients that mean no harm: one that writes now and then and measures it, and loads of ordinary writes."""
+"""Well-behaved clients: one with occasional writes that measures their latency, and loads of ordinary writes."""
 
 import statistics
 import struct
@@ -11,9 +11,9 @@ from wire import Expired, Lost, buffer
 
 
 class Beside(threading.Thread):
-    """An honest client that sets a znode and reads it, again and again; a context. `took` has (when, seconds).
+    """A context manager: an honest client that sets a znode and reads it, in a loop. `took` has (when, seconds) of each round.
 
-    `may_lose`: the connection may be cut, as when its server ends; the client then takes the next address.
+    `may_lose`: the connection may end, as when its server is killed; the client then connects to the next address.
     """
 
     def __init__(self, addresses, pause=0.02, may_lose=False, timeout_ms=60_000):
@@ -30,7 +30,7 @@ class Beside(threading.Thread):
             asked, number = time.monotonic(), number + 1
             try:
                 error = self.client.set(self.path, b"%d" % number)
-                assert error == 0, f"the honest client's set is answered {error}"
+                assert error == 0, f"the honest client's set failed with {error}"
                 self.acknowledged = number
                 assert self.client.get(self.path)[0] == 0
             except Lost as error:
@@ -38,7 +38,7 @@ class Beside(threading.Thread):
                 if self.may_lose:
                     try:
                         self.client.connect()
-                    except Exception as again:  # Told by the main thread.
+                    except Exception as again:  # Reported by the main thread.
                         self.error = again
                         return
                 else:
@@ -61,7 +61,7 @@ class Beside(threading.Thread):
         self.join(90)
         if error is None:
             self.check()
-            assert not self.is_alive(), "the honest client waits for an answer"
+            assert not self.is_alive(), "the honest client's request is not answered"
             self.client.socket.close()
 
     def check(self):
@@ -72,7 +72,7 @@ class Beside(threading.Thread):
         return max((seconds for asked, seconds in self.took if asked + seconds >= since), default=0.0)
 
     def words(self, since=0.0):
-        """A set and a get together: median, 99 %, longest."""
+        """The time of a set and a get together: median, 99 %, longest."""
         times = sorted(seconds for asked, seconds in self.took if asked >= since)
         if len(times) < 2:
             return f"honest: {len(times)} answers, longest {ms(self.longest(since))}"
@@ -81,7 +81,7 @@ class Beside(threading.Thread):
 
 
 class Writer(threading.Thread):
-    """Keeps `window` writes of `size` bytes under way until it is stopped, or the connection ends."""
+    """Keeps `window` writes of `size` bytes outstanding until it is stopped, or the connection ends."""
 
     def __init__(self, address, size=1000, window=16, timeout_ms=60_000, patience=60):
         super().__init__(daemon=True)
@@ -106,10 +106,10 @@ class Writer(threading.Thread):
                     time.sleep(0.001)
                     continue
                 error, _ = self.client.receive()
-                assert error == 0, f"setData is answered {error}"
+                assert error == 0, f"setData failed with {error}"
                 self.longest, asked = max(self.longest, time.monotonic() - asked), time.monotonic()
                 self.room.release()
-        except Exception as error:  # Told by the main thread.
+        except Exception as error:  # Reported by the main thread.
             self.error = self.error or error
             self.over.set()
 
@@ -124,7 +124,7 @@ class Writer(threading.Thread):
 
 
 class Writers:
-    """Some of them as a context; all that was asked is answered at its end."""
+    """A context manager with some `Writer`s; it waits at its end until all of their writes are answered."""
 
     def __init__(self, addresses, count, size=1000, window=16, patience=60, may_fail=False):
         self.all = [Writer(addresses[n % len(addresses)], size, window, patience=patience) for n in range(count)]

@@ -1,4 +1,4 @@
-"""Identities and access lists that are small to send and large to keep."""
+"""Authentication ids and ACLs that are small to send and take much memory in the server."""
 
 import struct
 
@@ -8,7 +8,7 @@ from wire import Lost, buffer
 
 
 def show(client, size, name):
-    """Shows an identity of so many bytes under scheme digest; whether it was taken."""
+    """Sends addAuth with a digest id of `size` bytes; returns whether it was accepted."""
     client.auth("digest", name + "x" * (size - len(name)) + ":p")
     try:
         reply = client.read()
@@ -19,7 +19,7 @@ def show(client, size, name):
 
 @at(ALONE, FOLLOWER, long=(LEADER, OBSERVER))
 def identities(trial):
-    """How many bytes of identities a connection may show: one, then many."""
+    """How many bytes of authentication ids a connection may add: in one addAuth, then in many."""
     with trial.target() as target:
         server, sizes = target.server, {}
         for size in (1000, 60_000, 70_000, 1_000_000):
@@ -30,22 +30,22 @@ def identities(trial):
         before = memory(server.process)
         while shown < 100 * MIB and show(client, 30_000, f"{shown}-"):
             shown += 30_000
-        trial.say(f"taken alone: {sizes}; {shown:,} bytes in all, memory grew by {(memory(server.process) - before) // MIB} MiB")
+        trial.say(f"accepted alone: {sizes}; {shown:,} bytes in all, memory grew by {(memory(server.process) - before) // MIB} MiB")
         lives(server.process)
-        assert sizes[60_000], "an identity of 60,000 bytes is refused"
-        assert shown < MIB, "a connection may show any number of bytes"
+        assert sizes[60_000], "an id of 60,000 bytes is refused"
+        assert shown < MIB, "a connection may add ids without a bound"
 
 
 def list_of_auth(count):
-    """Entries that each stand for all identities of the client; each with permissions of its own, or they would be one."""
+    """An ACL of `auth` entries, each of which expands to all ids of the client; with different permissions, as equal entries are merged."""
     entry = lambda number: struct.pack(">i", 31 + (number << 5)) + buffer(b"auth") + buffer(b"")  # noqa: E731
     return struct.pack(">i", count) + b"".join(entry(number) for number in range(count))
 
 
 @at(ALONE, FOLLOWER, long=(LEADER, OBSERVER))
 def expanded_lists(trial):
-    """2 MB of upload ask for a list of 40 GB: one large identity, one create with 40,000 `auth` entries."""
-    # A bound of the system's: what is asked for is not to hurt the machine.
+    """2 MB of requests expand to an ACL of 40 GB: one large id, one create with 40,000 `auth` entries."""
+    # A limit on the server's address space, to protect the machine.
     bound = [] if trial.is_java else ["prlimit", f"--as={6 << 30}"]
     for size in (1_000_000, 60_000):
         with trial.target(before=bound) as target:
@@ -53,7 +53,7 @@ def expanded_lists(trial):
             client = Client([server.address])
             before = memory(server.process, "VmHWM")
             if not show(client, size, "u"):
-                trial.say(f"an identity of {size:,} bytes is refused")
+                trial.say(f"an id of {size:,} bytes is refused")
                 continue
             client.socket.settimeout(120)
             try:
@@ -61,9 +61,9 @@ def expanded_lists(trial):
             except Lost as lost:
                 error = str(lost)
             peak = memory(server.process, "VmHWM") - before
-            trial.say(f"identity of {size:,} bytes: answered {error}, memory at most {peak // MIB} MiB more")
+            trial.say(f"id of {size:,} bytes: answered {error}, memory at most {peak // MIB} MiB more")
             lives(server.process)
-            assert peak < 256 * MIB, "a list is built before its bytes are counted"
+            assert peak < 256 * MIB, "an ACL is expanded before its size is checked"
             honest = Client([server.address])
             assert honest.make("/honest")[0] == 0
             honest.close()
@@ -71,14 +71,14 @@ def expanded_lists(trial):
 
 @at(FOLLOWER, long=(OBSERVER, LEADER))
 def forwarded_identities(trial):
-    """A client with a large identity asks 2,000 tiny writes at once: the member stays in its ensemble."""
+    """A client with a large id pipelines 2,000 tiny writes, each forwarded with that id: the follower stays in its ensemble."""
     with trial.target() as target:
         follower, ensemble = target.server, target.ensemble
         honest = Client([follower.address])
         assert honest.make("/tiny")[0] == 0
         client = Client([follower.address])
         if not show(client, 1_000_000, "u"):
-            trial.say("an identity of 1,000,000 bytes is refused")
+            trial.say("an id of 1,000,000 bytes is refused")
             client = Client([follower.address])
             assert show(client, 60_000, "u")
         client.socket.settimeout(60)
@@ -92,10 +92,10 @@ def forwarded_identities(trial):
                 client.read()
         except Lost as lost:
             left = 2000 - number
-            trial.say(f"{left} of 2,000 writes not answered: {lost}")
+            trial.say(f"{left} of 2,000 writes unanswered: {lost}")
         peak = max(memory(member.process, "VmHWM") for member in ensemble.members)
         trial.say(f"memory at most {peak // MIB} MiB")
-        assert left == 0, "the client was cut"
+        assert left == 0, "the client was disconnected"
         assert honest.set("/tiny", b"y") == 0, "the follower has left its leader"
         if not trial.is_java:
-            assert peak < 512 * MIB, "requests are forwarded without a bound"
+            assert peak < 512 * MIB, "forwarded requests take memory without a bound"

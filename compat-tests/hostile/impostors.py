@@ -1,4 +1,4 @@
-"""Strangers that say they are members: acknowledgements of what was never proposed, syncs by the million, forged identities."""
+"""Strangers that pretend to be members: ACKs of zxids that were never proposed, millions of syncs, forged authentication ids."""
 
 import struct
 import time
@@ -17,7 +17,7 @@ UNREAD_MAX, LEFT_MAX = 160 * MIB, 64 * MIB
 
 
 def absent(ensemble):
-    """Stops the voter with the largest number that does not lead, or the leader if that is it; gives it."""
+    """Stops the voter with the largest id, and returns it."""
     member = ensemble.voters[-1]
     ensemble.stop(member)
     ensemble.wait(f"{member} stopped: the others")
@@ -25,18 +25,18 @@ def absent(ensemble):
 
 
 def far_zxids(last):
-    """Acknowledgements of what this leader has not proposed, none of which Java or we can have meant."""
+    """Zxids that this leader has not proposed, and which neither a Java server nor ours would acknowledge by mistake."""
     epoch = last >> 32
     return [last + (1 << 20), epoch << 32 | 0x7fff_ffff, epoch << 32 | 0xffff_ffff, epoch + 1 << 32 | 1,
             0x7fff_fffe_ffff_ffff, 0x7fff_ffff_ffff_ffff, -1, -(1 << 63)]
 
 
 def acknowledge(member, number, last, kind, zxids, port=None, patience=0.3):
-    """Two connections for each zxid; how many were synchronised, and how many of those closed for their ACK."""
+    """Opens two connections for each zxid; returns how many were synchronised, and how many of those were closed after the ACK."""
     synchronised = closed = 0
     for zxid in zxids:
-        for known in (last, 0):  # A DIFF, or all that there is.
-            time.sleep(0.05)  # The end of the last connection is known then.
+        for known in (last, 0):  # An empty DIFF, or all transactions.
+            time.sleep(0.05)  # Until the server has noticed the end of the previous connection.
             learner = None
             try:
                 learner = Learner(member, number, kind, accepted=last >> 32, port=port)
@@ -54,7 +54,7 @@ def acknowledge(member, number, last, kind, zxids, port=None, patience=0.3):
 
 @at(LEADER, FOLLOWER)
 def false_acknowledgements(trial):
-    """ACKs of zxids that were never proposed: under the server's own number, an absent voter's, an unknown observer's."""
+    """ACKs of zxids that were never proposed: with the server's own id, an absent voter's, an unknown observer's."""
     master = free_port()
     with trial.target([f"observerMasterPort={master}", "maxClientCnxns=0"]) as target:
         target.is_calm = False  # A voter is stopped.
@@ -65,31 +65,33 @@ def false_acknowledgements(trial):
         target.server, port = server, None if trial.role == LEADER else master
         before, last = elections(ensemble.members), leader.zxid()
         if trial.role == LEADER:
-            synchronised, closed = acknowledge(server, away.number, last, FOLLOWER_INFO, [last + 1], patience=1 if trial.is_java else 5)  # No write is under way.
-            trial.say(f"the next zxid, as an absent voter: {synchronised} of 2 connections synchronised, {closed} closed for their ACK")
+            # No write is outstanding.
+            patience = 1 if trial.is_java else 5
+            synchronised, closed = acknowledge(server, away.number, last, FOLLOWER_INFO, [last + 1], patience=patience)
+            trial.say(f"the next zxid, as an absent voter: {synchronised} of 2 connections synchronised, {closed} closed after their ACK")
             assert synchronised == closed or trial.is_java, "a connection goes on after an ACK of the next zxid"
         with Beside(server.address) as beside:
-            for name, number, kind in (("its own number", server.number, FOLLOWER_INFO), ("an absent voter", away.number, FOLLOWER_INFO),
+            for name, number, kind in (("its own id", server.number, FOLLOWER_INFO), ("an absent voter", away.number, FOLLOWER_INFO),
                                        ("an unknown observer", 900, OBSERVER_INFO)):
                 if trial.role == FOLLOWER:
-                    kind = OBSERVER_INFO  # Other learners a follower does not take.
+                    kind = OBSERVER_INFO  # A follower accepts observers only.
                 last = leader.zxid()
                 zxids = far_zxids(last)
                 is_judged = name == "an absent voter" and trial.role == LEADER and not trial.is_java
                 synchronised, closed = acknowledge(server, number, last, kind, zxids, port, 5 if is_judged else 0.3)
                 lives(server.process)
-                trial.say(f"as {name}: {synchronised} of {2 * len(zxids)} connections synchronised, {closed} closed for their ACK")
+                trial.say(f"as {name}: {synchronised} of {2 * len(zxids)} connections synchronised, {closed} closed after their ACK")
                 if is_judged:
-                    assert synchronised, "the attack does not come so far"
-                    assert closed == synchronised, "a connection goes on after an ACK of what was not proposed"
+                    assert synchronised, "no connection was synchronised, so the attack tested nothing"
+                    assert closed == synchronised, "a connection goes on after an ACK of a zxid that was not proposed"
         trial.say(beside.words())
-        assert elections(ensemble.members) == before, f"members looked for a leader: {before}, {elections(ensemble.members)} now"
+        assert elections(ensemble.members) == before, f"there were elections: {before}, {elections(ensemble.members)} now"
         ensemble.start(away)
 
 
 @at(LEADER)
 def unread_syncs(trial):
-    """A fake voter asks for millions of syncs and reads no answer: memory, and an honest client beside."""
+    """A fake voter forwards millions of syncs and reads no answer: memory stays bounded, an honest client is served."""
     with trial.target() as target:
         target.is_calm = False
         ensemble = target.ensemble
@@ -109,7 +111,7 @@ def unread_syncs(trial):
                     taken, sent_at = taken + learner.socket.send(piece[taken % len(one):]), time.monotonic()
                 except TimeoutError:
                     if time.monotonic() > sent_at + 6:
-                        break  # It is not read any more.
+                        break  # The leader does not read this connection any more.
                 except OSError:
                     is_closed = True
                     break
@@ -121,20 +123,20 @@ def unread_syncs(trial):
             deadline = time.monotonic() + 10
             while (left := memory(leader.process) - before) > LEFT_MAX // 2 and time.monotonic() < deadline:
                 time.sleep(0.2)
-        trial.say(f"{taken // len(one):,} syncs taken in {seconds:.1f} s{', then closed' if is_closed else ''}; memory at most {mib(peak)} more,"
+        trial.say(f"{taken // len(one):,} syncs read in {seconds:.1f} s{', then closed' if is_closed else ''}; memory at most {mib(peak)} more,"
                   f" {mib(left)} after the connection's end; {beside.words()}")
         lives(leader.process)
-        assert elections(ensemble.members) == counts, "members looked for a leader"
+        assert elections(ensemble.members) == counts, "there was an election"
         if not trial.is_java:
-            assert peak < UNREAD_MAX, "answers that are not read are kept without a bound"
-            assert left < LEFT_MAX, "memory is not given back"
-            assert beside.longest() < 5, "one learner's syncs stop everybody's writes"
+            assert peak < UNREAD_MAX, "unread answers take memory without a bound"
+            assert left < LEFT_MAX, "memory is not freed"
+            assert beside.longest() < 5, "one learner's syncs block other clients' writes"
         ensemble.start(away)
 
 
 @at(LEADER)
 def forged_super(trial):
-    """A learner forwards a write in the name of `super`: whoever reaches the learners' port may write all, in Java as here."""
+    """A learner forwards a write with the id `super`: a stranger that reaches the learner port can write every znode, as in Java."""
     with trial.target() as target:
         target.is_calm = False
         ensemble = target.ensemble
@@ -143,7 +145,7 @@ def forged_super(trial):
         assert struct.unpack_from(">iqi", owner.read())[2] == 0
         assert owner.make("/guarded", b"0", lists=acl((31, "auth", "")))[0] == 0
         stranger = Client([target.address])
-        assert stranger.set("/guarded", b"1") == NO_AUTH, "the access list does not guard"
+        assert stranger.set("/guarded", b"1") == NO_AUTH, "the ACL does not protect the znode"
         away = absent(ensemble)
         leader = until("a leader", ensemble.leader)
         target.server = leader
@@ -152,7 +154,7 @@ def forged_super(trial):
         owner.read()
         body = lambda data: buffer(b"/guarded") + buffer(data) + struct.pack(">i", -1)  # noqa: E731
         told = []
-        for name, identities in (("no identity", []), ("super", [("super", "")]), ("x509 and super", [("x509", "CN=a"), ("super", "")])):
+        for name, identities in (("no id", []), ("super", [("super", "")]), ("x509 and super", [("x509", "CN=a"), ("super", "")])):
             learner = Learner(leader, away.number, accepted=leader.zxid() >> 32).synchronise(leader.zxid())
             data = name.encode()
             learner.send(request(SESSION, 0, CREATE_SESSION, struct.pack(">i", 30_000)))
@@ -164,6 +166,6 @@ def forged_super(trial):
             learner.send(request(SESSION, 2, GET_ACL, buffer(b"/guarded"), identities))  # No learner forwards a read.
             learner.close()
             lives(leader.process)
-        trial.say(f"taken: {told}")
-        assert dict(told) == {"no identity": False, "super": True, "x509 and super": True}, "not as Java's leader"
+        trial.say(f"accepted: {told}")
+        assert dict(told) == {"no id": False, "super": True, "x509 and super": True}, "unlike Java's leader"
         ensemble.start(away)

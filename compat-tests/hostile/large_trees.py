@@ -1,4 +1,4 @@
-"""Trees that are sent to learners: that a slow one does not stop the leader's snapshots, and what clients feel meanwhile."""
+"""SNAP to learners: a slow learner does not stop the leader's snapshots, and clients are served meanwhile."""
 
 import random
 import struct
@@ -26,7 +26,7 @@ def fill(client, count, data, name="held", window=8):
 
 
 def churn(client, path, seconds, count_max):
-    """Small writes in batches, for so long or so many; gives how many."""
+    """Small writes in batches, for some seconds or up to a number; returns how many were made."""
     body, number, deadline = buffer(path) + buffer(b"x") + struct.pack(">i", -1), 0, time.monotonic() + seconds
     while time.monotonic() < deadline and number < count_max:
         for _ in range(200):
@@ -39,7 +39,7 @@ def churn(client, path, seconds, count_max):
 
 @at(OBSERVER, long=(FOLLOWER,))
 def slow_tree_to_a_member(trial):
-    """A member that lost its disk reads its tree slowly, through a proxy: the leader's snapshots go on, and the member gets there."""
+    """A member without data receives SNAP slowly, through a proxy: the leader's own snapshots go on, and the member joins."""
     number = 3 if trial.role == OBSERVER else 1
     made, settings = throttle.made(number, SLOW_BYTES), ["initLimit=120", "snapCount=2000", "zookeeper.forceSnapshotSync=true"]
     with trial.members("oo+o" if trial.role == OBSERVER else "ooo", settings, made) as ensemble:
@@ -55,21 +55,21 @@ def slow_tree_to_a_member(trial):
         time.sleep(1)
         grown_from, began, seconds = memory(leader.process), time.monotonic(), trial.of(10, 120)
         count = churn(client, b"/held-0", seconds, trial.of(20_000, 400_000))
-        # One that became due as the writes ended is being written.
+        # The last snapshot that became due is still being written.
         time.sleep(1)
         written, grown = len(snapshots(leader.folder)) - known, memory(leader.process) - grown_from
         is_there = bool(slow.mode())
-        trial.say(f"{written} snapshots in {count:,} transactions while the tree is sent ({'done' if is_there else 'under way'}),"
+        trial.say(f"{written} snapshots in {count:,} transactions while the tree is sent ({'done' if is_there else 'not done yet'}),"
                   f" memory grew by {mib(grown)}")
-        assert not is_there or trial.is_java, "the attack ended too early"
-        assert written >= min(3, count // 4000), "a slow member switches the leader's snapshots off"
-        until(f"{slow} has its tree", lambda: slow.mode() == trial.role, trial.of(60, 600))
+        assert not is_there or trial.is_java, "SNAP ended too early"
+        assert written >= min(3, count // 4000), "a slow member stops the leader's snapshots"
+        until(f"SNAP to {slow}", lambda: slow.mode() == trial.role, trial.of(60, 600))
         trial.say(f"the member serves after {time.monotonic() - began:.0f} s")
-        assert elections([leader]) == before, "the leader has looked for a leader"
+        assert elections([leader]) == before, "there was an election"
 
 
 def replies_beside_a_tree(trial):
-    """Longest small set while 1 MB znodes are set, and the same while the tree is sent to a learner (see large_snapshot, too)."""
+    """Longest small set beside sets of 1 MB, without and with a SNAP to a learner at the same time (see also large_snapshot)."""
     count, seconds, data = trial.of(150, 2000), trial.of(4, 30), random.randbytes(MB)
     with trial.members("oo+o", ["snapCount=1000000"]) as ensemble:
         observer = ensemble.members[2]
@@ -84,11 +84,11 @@ def replies_beside_a_tree(trial):
             observer.forget()
             since = time.monotonic()
             observer.launch()
-            until("the observer has the tree", lambda: observer.mode() == "observer", trial.of(60, 600))
+            until("SNAP to the observer", lambda: observer.mode() == "observer", trial.of(60, 600))
             sent, sent_words, took = beside.longest(since), beside.words(since), time.monotonic() - since
         grown = memory(leader.process, "VmHWM") - before
-        trial.say(f"{count} znodes of 1 MB, sets of 1 MB under way. Without a learner: {alone_words}")
+        trial.say(f"{count} znodes of 1 MB, sets of 1 MB outstanding. Without a learner: {alone_words}")
         trial.say(f"while the tree is sent ({took:.1f} s): {sent_words}; longest {ms(sent)}, {ms(alone)} without; memory {mib(grown)} more")
-        assert sent < alone + 3, "sending a tree stops clients"
+        assert sent < alone + 3, "SNAP blocks clients"
         if not trial.is_java:
-            assert grown < 200 * MIB, "a tree for a learner costs a copy"
+            assert grown < 200 * MIB, "SNAP copies the tree"

@@ -1,4 +1,4 @@
-"""Great numbers: children of one znode, watches, sessions, clients that come back at once; an honest client beside."""
+"""Large numbers: children of one znode, watches, sessions, clients that reconnect at once; beside an honest client."""
 
 import asyncio
 import collections
@@ -53,7 +53,7 @@ class Frames(threading.Thread):
 
 
 def send_all(client, requests, frames, seconds, batch=500, window=5000):
-    """Sends (kind, body) pairs, a window of them ahead of the replies."""
+    """Sends (kind, body) pairs, at most `window` of them unanswered."""
     first, sent, deadline = frames.replies, 0, time.monotonic() + seconds
     pieces = []
 
@@ -75,7 +75,7 @@ def send_all(client, requests, frames, seconds, batch=500, window=5000):
 
 
 def multis(parts, size=200):
-    """MULTI requests of so many parts each."""
+    """Groups `parts` into multi requests of `size` operations each."""
     group = []
     for part in parts:
         group.append(part)
@@ -88,7 +88,7 @@ def multis(parts, size=200):
 
 @at(ALONE, long=(LEADER, FOLLOWER, OBSERVER))
 def children_and_watches(trial):
-    """Children of one znode by the hundred thousand (--long: million) and as many watches, which then all fire."""
+    """A znode with 100,000 children (--long: a million) and as many watches, which then all fire."""
     count, patience = trial.of(100_000, 1_000_000), trial.of(60, 600)
     with trial.target([f"maxSessionTimeout={TIMEOUT_MS * 10}"]) as target:
         maker, watcher = Client([target.address], TIMEOUT_MS * 10), Client([target.address], TIMEOUT_MS * 10)
@@ -111,18 +111,18 @@ def children_and_watches(trial):
             marks.append(time.monotonic())
             send_all(maker, multis(struct.pack(">ibi", DELETE, 0, -1) + path + struct.pack(">i", -1) for path in paths), made,
                      patience, batch=1, window=8)
-            seen.wait_for("events", count + 1, patience)  # And the watch on the children.
+            seen.wait_for("events", count + 1, patience)  # One more for the watch on the children.
             marks.append(time.monotonic())
             words = [beside.words(mark) for mark in marks[:1]]
             took = [f"{what} {after - before:.1f} s" for what, before, after in zip(
-                ("created", "watched", "listed five times", "deleted and all events come"), marks, marks[1:])]
+                ("created", "watched", "listed five times", "deleted and all events received"), marks, marks[1:])]
         trial.say(f"{count:,}: {', '.join(took)}; memory {mib(grown)} more, {mib(target.memory() - start)} at the end; {words[0]}")
         assert not made.errors and not seen.errors, f"errors: {made.errors}, {seen.errors}"
-        assert beside.longest() < trial.of(4, 30), "children and watches of others stop an honest client"
+        assert beside.longest() < trial.of(4, 30), "other clients' children and watches block an honest client"
 
 
 def abandoned_sessions(target, count, timeout_ms):
-    """Opens so many sessions whose connections are closed at once, as of clients that are killed. Gives how many were made."""
+    """Opens `count` sessions and closes their connections at once, as killed clients do; returns how many were created."""
     head = buffer(struct.pack(">iqiq", 0, 0, timeout_ms, 0) + buffer(bytes(16)) + b"\0")
     made, group = 0, 400
     for first in range(0, count, group):
@@ -133,7 +133,7 @@ def abandoned_sessions(target, count, timeout_ms):
             peers.append(peer)
         for peer in peers:
             made += len(peer.recv(64)) == 41
-            peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # No TIME_WAIT by the thousand.
+            peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # Avoids thousands of sockets in TIME_WAIT.
             peer.close()
     return made
 
@@ -146,7 +146,7 @@ def sessions_known(server):
 
 @at(FOLLOWER, long=(ALONE, LEADER, OBSERVER))
 def sessions_that_expire(trial):
-    """Sessions by the ten thousand whose clients are gone: they expire within seconds, beside an honest client."""
+    """20,000 sessions (--long: 200,000) whose clients are gone expire within seconds, beside an honest client."""
     count, timeout_ms = trial.of(20_000, 200_000), trial.of(SESSION_MS, TIMEOUT_MS)
     settings = ["maxClientCnxns=0", "clientPortListenBacklog=1000", f"maxSessionTimeout={TIMEOUT_MS}"]
     with trial.target(settings) as target:
@@ -161,11 +161,11 @@ def sessions_that_expire(trial):
         trial.say(f"{made:,} sessions opened in {opened:.1f} s, {known:,} known, memory {mib(grown)} more; all gone {gone:.1f} s later;"
                   f" opening: {words}; expiring: {expiring}")
         assert made == count, f"{count - made} sessions were refused"
-        assert beside.longest() < trial.of(4, 30), "sessions of others stop an honest client"
+        assert beside.longest() < trial.of(4, 30), "expiring sessions block an honest client"
 
 
 class Returning:
-    """A client that has its session back as soon as it can; `seconds` from the leader's end."""
+    """A client that resumes its session as soon as it can; `seconds` counts from the kill of the leader."""
 
     def __init__(self, addresses, first):
         self.addresses, self.at = addresses, first
@@ -188,7 +188,7 @@ class Returning:
         return reader, writer
 
     async def patiently(self):
-        """The first connection, on a machine that may be busy."""
+        """The first connection, with retries, as the machine may be busy."""
         while True:
             try:
                 return await self.connect()
@@ -199,7 +199,7 @@ class Returning:
         reader, writer = await self.patiently()
         connected()
         if await reader.read(1):
-            raise Failed("a byte that was not asked for")
+            raise Failed("a byte that was not requested")
         writer.close()
         while True:
             self.at += 1
@@ -213,7 +213,7 @@ class Returning:
 
 
 def come_back_at_once(trial):
-    """The leader is killed, and a thousand clients (--long: 10,000) come back at once: until all of them have their sessions."""
+    """The leader is killed, and 1,000 clients (--long: 10,000) reconnect at once: the time until all have resumed their sessions."""
     count = trial.of(1000, 10_000)
     with trial.members("ooo", ["maxClientCnxns=0", "initLimit=20", "syncLimit=10"]) as ensemble:
         leader = until("a leader", ensemble.leader)
@@ -228,7 +228,7 @@ def come_back_at_once(trial):
             assert len(ready) == count, f"{len(ready)} of {count} clients have a session"
             since.append(time.monotonic())
             leader.end(signal.SIGKILL)
-            # Java's followers keep the connections of their clients until they look for a leader; ours too.
+            # A follower keeps its clients' connections until it is LOOKING, in Java as here.
             _, pending = await asyncio.wait(tasks, timeout=trial.of(45, 120))
             for task in tasks:
                 task.cancel()
@@ -239,8 +239,8 @@ def come_back_at_once(trial):
         times = sorted(client.seconds for client in clients if client.seconds is not None)
         refused = sum(client.refused for client in clients)
         half, most = (times[len(times) // 2], times[-1]) if times else (0, 0)
-        trial.say(f"{len(times)} of {count} sessions again: half within {half:.2f} s, all within {most:.2f} s, {refused} tries in vain")
+        trial.say(f"{len(times)} of {count} sessions resumed: half within {half:.2f} s, all within {most:.2f} s, {refused} failed connects")
         assert not failed, f"{len(failed)} clients failed: {failed[0]!r}"
         assert not pending and len(times) == count, f"{pending} clients have no session"
-        assert most < trial.of(20, 60), "clients wait for their sessions"
+        assert most < trial.of(20, 60), f"a client waited {most:.0f} s for its session"
         ensemble.start(leader)

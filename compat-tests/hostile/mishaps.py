@@ -1,4 +1,4 @@
-"""What happens to servers: permissions that are removed, clocks that step, processes that stand still, a distant member, locked doors."""
+"""Accidents: removed permissions, clocks that step, stopped processes, a member with a long round trip, required authentication."""
 
 import glob
 import os
@@ -23,10 +23,10 @@ REQUIRE_AUTH, NO_AUTH = -124, -102
 
 @at(ALONE, FOLLOWER, long=(LEADER, OBSERVER))
 def permissions_removed(trial):
-    """The data folder's permissions go while a server runs: it goes on or ends with the reason; nothing acknowledged is lost."""
+    """The data folder loses its permissions: the server goes on or exits with the reason; no acknowledged write is lost."""
     if os.geteuid() != 0:
-        return trial.say("left out: not root")
-    # Still the owner, but permissions count for it, as for any other user.
+        return trial.say("skipped: not root")
+    # The server is still the owner, but without the capability to ignore permissions.
     before = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
     with trial.target(["snapCount=100", "preAllocSize=64"], before) as target:
         target.is_calm = False
@@ -43,7 +43,7 @@ def permissions_removed(trial):
                 assert client.set("/kept", b"%d" % (acknowledged + 1)) == 0
                 acknowledged += 1
             except (Lost, OSError):
-                time.sleep(0.5)  # For its process to be over.
+                time.sleep(0.5)  # Gives the process time to exit.
                 if process.poll() is not None and trial.role == ALONE:
                     break
                 try:
@@ -53,11 +53,11 @@ def permissions_removed(trial):
         time.sleep(0.5)
         code = process.poll()
         said = [line for line in server.log.read_text(errors="replace").splitlines() if "ermission denied" in line]
-        told = f"ended with {code}" if code is not None else "runs on"
+        told = f"exited with {code}" if code is not None else "goes on"
         trial.say(f"{acknowledged:,} writes acknowledged, the server {told}; log: {said[0].strip()[:160] if said else 'no reason'}")
         client.socket.close()
         data.chmod(mode)
-        assert code != 0 or trial.is_java, "it ends as if all were well"
+        assert code != 0 or trial.is_java, "it exits with status 0"
         assert said, "the log does not say that permissions are missing"
         if code is not None:
             if trial.role == ALONE:
@@ -70,22 +70,22 @@ def permissions_removed(trial):
         client = Client([server.address])
         client.sync()
         kept = int(client.get("/kept")[1])
-        assert kept >= acknowledged, f"write {acknowledged} was acknowledged, and {kept} is there"
+        assert kept >= acknowledged, f"write {acknowledged} was acknowledged, but the znode has write {kept}"
         client.close()
 
 
 def clock_steps(trial):
-    """The clock of one member after the other steps by an hour, forth and back: no election, no session ends, writes go on."""
+    """Each member's clock in turn steps by an hour, forward and back: no election, no session expires, writes go on."""
     found = glob.glob("/usr/lib/*/faketime/libfaketimeMT.so.1")
     if not found:
-        return trial.say("left out: no libfaketime (Debian's package faketime)")
+        return trial.say("skipped: no libfaketime (Debian's package faketime)")
     if trial.is_java:
-        return trial.say("left out: Java's members don't find each other under libfaketime")
+        return trial.say("skipped: Java's members can't connect to each other under libfaketime")
     members = trial.members("oo+o")
     for member in members.ensemble.members:
         member.clock = member.folder / "clock"
         member.clock.write_text("+0\n")
-        # The monotonic clock goes on, as when an operator sets the time.
+        # The monotonic clock is not changed, as when an operator sets the time.
         member.before = ["env", f"LD_PRELOAD={found[0]}", f"FAKETIME_TIMESTAMP_FILE={member.clock}", "FAKETIME_NO_CACHE=1",
                          "DONT_FAKE_MONOTONIC=1", "FAKETIME_DONT_FAKE_MONOTONIC=1"]
     with members as ensemble:
@@ -112,12 +112,12 @@ def clock_steps(trial):
         trial.say(f"ctimes were off by {sorted(seen)} hours; elections {before} to {elections(ensemble.members)}, {len(expired)} of"
                   f" {len(owners)} sessions expired; {beside.words()}")
         assert seen == {-1, 0, 1}, "the clocks did not step"
-        assert not expired, "a step of the clock ends sessions"
-        assert elections(ensemble.members) == before, "members looked for a leader"
+        assert not expired, "a step of the clock expires sessions"
+        assert elections(ensemble.members) == before, "there was an election"
 
 
 def stopped(trial):
-    """SIGSTOP of each role for longer than syncLimit: the others serve on, the stopped one joins again, nothing is lost."""
+    """SIGSTOP of each role for longer than syncLimit: the others serve, the stopped member rejoins, no acknowledged write is lost."""
     seconds = trial.of(12, 60)
     with trial.members("ooo+o", ["syncLimit=10"]) as ensemble, trial.alone(["maxSessionTimeout=600000"]) as alone:
         leader = until("a leader", ensemble.leader)
@@ -142,26 +142,26 @@ def stopped(trial):
                     member.thaw()
                 alone.process.send_signal(signal.SIGCONT)
                 again = time.monotonic()
-                ensemble.wait(f"after the stop of the {name}: all")
+                ensemble.wait(f"after SIGCONT of the {name}: all")
                 back, path, acknowledged = time.monotonic() - again, beside.path, beside.acknowledged
                 for member in members:
                     client = Client([member.address])
                     client.sync()
                     kept = int(client.get(path)[1])
-                    assert kept >= acknowledged, f"{member} has {kept}, and {acknowledged} was acknowledged before the sync"
+                    assert kept >= acknowledged, f"{member} has write {kept}, but {acknowledged} was acknowledged before the sync"
                     client.close()
                 lost = beside.lost
-            trial.say(f"{name} for {seconds} s: clients of others wait {ms(beside.longest(since))} at most, cut {lost} times;"
-                      f" all serve {back:.1f} s after its end")
+            trial.say(f"{name} for {seconds} s: other members' clients wait {ms(beside.longest(since))} at most, {lost} connections lost;"
+                      f" all serve {back:.1f} s after SIGCONT")
             lives(alone.process)
-            # A leader that is lost without a word is missed after syncLimit (5 s), and an election follows.
-            assert beside.longest(since) < (15 if name == "leader" else 5), f"a stopped {name} stops others"
-        assert honest.exists("/alone"), "the standalone server is not there after its stop"
+            # Followers notice a silent leader after syncLimit (5 s), and an election follows.
+            assert beside.longest(since) < (15 if name == "leader" else 5), f"a stopped {name} blocks other members' clients"
+        assert honest.exists("/alone"), "the standalone server does not answer after SIGCONT"
 
 
 @at(ALONE, FOLLOWER, long=(LEADER, OBSERVER))
 def locked_doors(trial):
-    """enforce.auth: without an identity nothing is answered. reconfig with skipACL: taken of anybody, and of none without it."""
+    """enforce.auth refuses clients without authentication. With skipACL any client may reconfigure, without it not."""
     settings = ["enforce.auth.enabled=true", "enforce.auth.schemes=digest"]
     with trial.target(settings) as target:
         stranger = Client([target.address])
@@ -175,8 +175,8 @@ def locked_doors(trial):
         taken = client.make("/known")[0]
         made = client.exists("/stranger")
         client.close()
-    trial.say(f"enforce.auth: without an identity {error}, with one {taken}")
-    assert error == REQUIRE_AUTH and taken == 0 and not made, "not as Java"
+    trial.say(f"enforce.auth: without authentication {error}, with it {taken}")
+    assert error == REQUIRE_AUTH and taken == 0 and not made, "unlike Java"
     if trial.role == ALONE:
         return
     told = {}
@@ -189,13 +189,13 @@ def locked_doors(trial):
             told[f"{skips}: members"] = config.count("server.") or None
             target.is_calm = skips == "no"
             client.socket.close()
-    trial.say(f"reconfig by anybody, with skipACL and without: {told}")
-    assert told["yes"] == 0 and told["no"] == NO_AUTH, "not as Java"
+    trial.say(f"reconfig by any client, with skipACL and without: {told}")
+    assert told["yes"] == 0 and told["no"] == NO_AUTH, "unlike Java"
 
 
 def distant_member(trial):
-    """A member 100 ms and 5 % loss away, in a network of its own, under load: no election, and it keeps up."""
-    # In a process of its own: it leaves the machine's network for good.
+    """A member behind 100 ms of round trip and 5 % packet loss, under load: no election, and it keeps up."""
+    # In a process of its own, which moves to another network namespace for good.
     sys.stdout.flush()
     child = os.fork()
     if child == 0:
@@ -209,12 +209,12 @@ def distant_member(trial):
             sys.stdout.flush()
             os._exit(code)
     _, status = os.waitpid(child, 0)
-    assert status == 0, "see above"
+    assert status == 0, "the reason is above"
 
 
 def distant_member_inside(trial):
     if why := network.leave_machine():
-        trial.say(f"left out: {why}")
+        trial.say(f"skipped: {why}")
         return 0
     wires = network.Namespaces()
     wires.private = True
@@ -224,17 +224,17 @@ def distant_member_inside(trial):
         leader = until("a leader", cluster.leader)
         follower = next(member for member in cluster.members if member is not leader)
         before = elections(cluster.members)
-        for name, far in (("all near", None), ("a follower far away", follower), ("the leader far away", leader)):
+        for name, far in (("no delay", None), ("a distant follower", follower), ("a distant leader", leader)):
             if far:
                 rest = [member.number for member in cluster.members if member is not far]
-                wires.set([far.number], rest, loss=0.05, delay_ms=50)  # Each way, so 100 ms there and back.
+                wires.set([far.number], rest, loss=0.05, delay_ms=50)  # In each direction, so the round trip is 100 ms.
             near = [member.address for member in cluster.members if member is not far]
             with Beside(near[0], pause=0.05) as beside, Writers(near, 4, 1000, window=8) as writers:
                 time.sleep(trial.of(4, 120))
             trial.say(f"{name}: {writers.words()}; {beside.words()}; elections {before} to {elections(cluster.members)}")
-            assert elections(cluster.members) == before, f"members looked for a leader with {name}"
+            assert elections(cluster.members) == before, f"there was an election with {name}"
             wires.heal()
-        until("all members are alike", lambda: len({member.zxid() for member in cluster.members}) == 1)
+        until("all members have the same zxid", lambda: len({member.zxid() for member in cluster.members}) == 1)
         return 0
     finally:
         cluster.end_all()

@@ -1,7 +1,7 @@
-/* slow_flush FILE COMMAND...: runs a command whose flushes take 200 ms more while FILE is there.
+/* slow_flush FILE COMMAND...: runs a command whose fsync and fdatasync take 200 ms longer while FILE exists.
  *
- * By seccomp's notifications, which see system calls themselves: oxkeeper flushes without libc, so LD_PRELOAD is too late.
- * Each flush that was delayed adds a byte to FILE.count.
+ * Uses seccomp notifications, which see the system calls themselves: oxkeeper flushes without libc, so LD_PRELOAD can't.
+ * Each delayed flush adds a byte to FILE.count.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -68,7 +68,7 @@ int main(int argc, char **argv) {
     char data = 0, space[CMSG_SPACE(sizeof(int))] = {0};
     struct iovec part = {&data, 1};
     struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = space, .msg_controllen = sizeof space};
-    if (fork() == 0) { /* It keeps no end but its own: without a listener it is over. */
+    if (fork() == 0) { /* The supervisor; it closes the other end, so that recvmsg ends if no listener is sent. */
         close(pair[0]);
         if (recvmsg(pair[1], &message, 0) != 1 || !CMSG_FIRSTHDR(&message)) _exit(2);
         memcpy(&listener, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof listener);

@@ -1,4 +1,4 @@
-"""Snapshots and trees for learners: that they are written under all circumstances, and what is felt of them."""
+"""Snapshots under load and beside SNAP to learners: they are always written, and what they cost clients and memory."""
 
 import random
 import socket
@@ -13,7 +13,7 @@ from wire import buffer
 
 
 def snapshots(folder):
-    """Whole snapshots that stand in a data directory, by name."""
+    """The names of the complete snapshots in a data directory."""
     return {path.name for path in (folder / "data/version-2").glob("snapshot.*") if "tmp" not in path.name}
 
 
@@ -22,11 +22,11 @@ def set_large(client, number, data):
 
 
 def large_snapshot(trial):
-    """600 znodes of a megabyte, set again while a snapshot is written: memory, and the longest of small sets."""
+    """600 znodes of a megabyte are set while a snapshot is written: memory, and the longest small set of another client."""
     count, data = 600, random.randbytes(1_000_000)
-    # A snapshot is due after 1301 to 2600 transactions: not before the memory is looked at for the first time.
+    # A snapshot is due after 1301 to 2600 transactions: not before memory is measured for the first time.
     alone = trial.alone(["snapCount=2600"])
-    # Freed znodes go back to the system. glibc keeps them otherwise, and sets alone, without a snapshot, make 240 MiB of holes.
+    # Makes glibc return freed znodes to the system. Otherwise sets alone, without a snapshot, leave 240 MiB of holes in its heap.
     alone.server.environment["MALLOC_MMAP_THRESHOLD_"] = str(256 * KIB)
     with alone as server:
         client, honest = Client([server.address]), Client([server.address])
@@ -35,7 +35,7 @@ def large_snapshot(trial):
             client.send_make(f"/large-{number}", data)
             if client.sent - client.received == 8:
                 assert client.receive()[0] == 0
-        for number in range(count):  # Memory that sets of large znodes cost by themselves.
+        for number in range(count):  # So that memory which sets of large znodes take by themselves is in `before`.
             set_large(client, number, data)
             if client.sent - client.received == 4:
                 assert client.receive()[0] == 0
@@ -53,7 +53,7 @@ def large_snapshot(trial):
         writer = threading.Thread(target=write_on)
         writer.start()
         named = None
-        # Java's snapshot has its name from the start, and is written for some seconds then.
+        # Java's snapshot has its final name from the start, and is then written for some seconds.
         while time.monotonic() < (began + 60 if named is None else named + 4 * (trial.is_java)):
             if named is None and snapshots(server.folder) != known:
                 named = time.monotonic()
@@ -71,18 +71,18 @@ def large_snapshot(trial):
         trial.say(f"longest small set: {waits}; memory {before // MIB} MiB, {(peak - before) // MIB} MiB more at most")
         assert snapshots(server.folder) != known, "no snapshot was written"
         if not trial.is_java:
-            assert peak - before <= 160 * MIB, "a snapshot costs a copy of the tree"
+            assert peak - before <= 160 * MIB, "a snapshot copies the tree"
 
 
 def snapshots_under_fake_observers(trial):
-    """Four strangers ask the leader for its tree as observers and don't read: the leader's snapshots go on.
+    """Four strangers connect to the leader as observers and don't read SNAP: the leader's own snapshots go on.
 
-    The second acknowledges the tree nevertheless: its connection is closed, or it would be alive for as long as it likes.
+    The second sends an ACK of NEWLEADER nevertheless: its connection must be closed, or it would count as alive without an end.
     """
     with trial.members("ooo", ["snapCount=2000", "zookeeper.forceSnapshotSync=true"]) as ensemble:
         leader = ensemble.leader()
         client = Client([leader.address], 60_000)
-        for first in range(0, 20_000, 200):  # More than sockets hold, and more than one piece.
+        for first in range(0, 20_000, 200):  # A tree larger than socket buffers, in more than one piece.
             for number in range(first, first + 200):
                 client.send_make(f"/held-{number}", bytes(1000))
             for _ in range(200):
@@ -94,7 +94,7 @@ def snapshots_under_fake_observers(trial):
             peer.settimeout(10)
             peer.connect((leader.host, leader.quorum_port))
             peer.sendall(hello(OBSERVER_INFO, 1000 + number))
-            assert len(peer.recv(24, socket.MSG_WAITALL)) == 24, "no epoch is told"  # LEADERINFO.
+            assert len(peer.recv(24, socket.MSG_WAITALL)) == 24, "no LEADERINFO"
             peer.sendall(packet_head(ACK_EPOCH, 4) + struct.pack(">ii", 0, -1))
             peers.append(peer)
         time.sleep(0.5)
@@ -111,10 +111,10 @@ def snapshots_under_fake_observers(trial):
         written = len(snapshots(leader.folder)) - known
         grown = memory(leader.process) - before
         is_closed = ends(peers[1], 2)
-        trial.say(f"the early acknowledgement is {'refused' if is_closed else 'taken'}")
+        trial.say(f"the early ACK is {'refused' if is_closed else 'accepted'}")
         trial.say(f"{written} snapshots in {number:,} transactions, memory grew by {grown // MIB} MiB")
-        assert written >= min(3, number // 4000), "strangers switch the leader's snapshots off"
-        assert is_closed or trial.is_java, "a tree is acknowledged that was not sent"
+        assert written >= min(3, number // 4000), "strangers stop the leader's snapshots"
+        assert is_closed or trial.is_java, "an ACK of a SNAP that was not sent is accepted"
         lives(leader.process)
         for peer in peers:
             peer.close()

@@ -1,6 +1,6 @@
 """Strangers that speak the protocols between servers: packets of learners, notifications of elections.
 
-`Learner` connects to a port for learners. The server id and the epoch it gives need not be its own.
+`Learner` connects to a learner port, with any server id and any acceptedEpoch.
 """
 
 import socket
@@ -12,7 +12,7 @@ from wire import buffer
 
 REQUEST, ACK, PING, NEW_LEADER, FOLLOWER_INFO, UP_TO_DATE, SNAP, OBSERVER_INFO, LEADER_INFO, ACK_EPOCH = (
     1, 3, 5, 10, 11, 12, 15, 16, 17, 18)
-SIGNATURE = buffer(b"BenWasHere")  # After a tree.
+SIGNATURE = buffer(b"BenWasHere")  # The end of a SNAP.
 CREATE_SESSION = -10
 PATIENCE = 5  # Seconds.
 
@@ -22,7 +22,7 @@ def packet_head(kind, data_len, zxid=0):
 
 
 def packet(kind, zxid=0, data=None, identities=None):
-    """A whole packet. `identities`: pairs of scheme and id."""
+    """A whole packet. `identities`: authentication ids, as pairs of scheme and id."""
     body = packet_head(kind, -1 if data is None else len(data), zxid) + (data or b"")
     if identities is None:
         return body + struct.pack(">i", -1)
@@ -31,7 +31,7 @@ def packet(kind, zxid=0, data=None, identities=None):
 
 
 def hello(kind, server_id, accepted=0):
-    """FOLLOWERINFO or OBSERVERINFO as a whole, without identities."""
+    """A whole FOLLOWERINFO or OBSERVERINFO, without authentication ids."""
     return packet(kind, accepted << 32, struct.pack(">qiq", server_id, 0x10000, 0))
 
 
@@ -80,7 +80,7 @@ class Learner:
         return taken
 
     def receive(self):
-        """Kind, zxid and data of the next packet; a tree after it is skipped."""
+        """Type, zxid and data of the next packet; the tree after SNAP is skipped."""
         kind, zxid, length = struct.unpack(">iqi", self.take(16))
         data = self.take(max(length, 0))
         (count,) = struct.unpack(">i", self.take(4))
@@ -101,13 +101,13 @@ class Learner:
         return found
 
     def promise(self, last=0):
-        """Hears the leader's epoch and answers that its log ends at `last`."""
+        """Receives LEADERINFO and answers with ACKEPOCH, with `last` as the last zxid."""
         _, zxid, _ = self.until(LEADER_INFO)
         self.epoch = zxid >> 32
         self.send(packet(ACK_EPOCH, last, struct.pack(">i", -1)))
 
     def synchronise(self, last=0):
-        """All of it, until the leader says UPTODATE."""
+        """The whole synchronisation, through UPTODATE."""
         self.promise(last)
         self.until(NEW_LEADER)
         self.send(packet(ACK, self.epoch << 32))
@@ -116,7 +116,7 @@ class Learner:
         return self
 
     def is_closed(self, seconds):
-        """Whether the server closes the connection within that time; pings are answered meanwhile."""
+        """Whether the server closes the connection within that time; answers PING meanwhile."""
         deadline = time.monotonic() + seconds
         try:
             while (left := deadline - time.monotonic()) > 0:
@@ -139,7 +139,7 @@ def election_hello(number, address=b"127.0.0.1:9999"):
 
 
 def vote(state, leader, zxid, round_, epoch):
-    """A whole notification of elections, in the form of release 3.4."""
+    """A whole election notification, in the format of release 3.4."""
     said = NOTIFICATION.pack(state, leader, zxid, round_, epoch, FORM)
     return struct.pack(">i", len(said)) + said
 

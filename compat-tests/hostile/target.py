@@ -1,4 +1,4 @@
-"""What a case attacks: one server in a role, alone or in an ensemble, with the figures that a case looks at."""
+"""The server that a case attacks: in one role, standalone or in an ensemble, with the figures that a case checks."""
 
 import dataclasses
 import itertools
@@ -17,7 +17,7 @@ ALONE, LEADER, FOLLOWER, OBSERVER = ROLES = ("alone", "leader", "follower", "obs
 
 
 def at(*quick, long=()):
-    """Decorates a case with the roles that it is played against; `long`: further roles for --long."""
+    """Decorates a case with the roles that it runs against; `long`: further roles for --long."""
 
     def decorate(case):
         case.roles, case.long_roles = quick, (*quick, *long)
@@ -28,7 +28,7 @@ def at(*quick, long=()):
 
 @dataclasses.dataclass
 class Trial:
-    """One case against one server in one role. `role` is None for a case that makes its own ensemble."""
+    """One case against one server in one role. `role` is None for a case that starts its own servers."""
 
     command: str
     role: str | None = None
@@ -55,7 +55,7 @@ class Trial:
 
 
 def memory(process, field="VmRSS"):
-    """Bytes; 0 once the process has ended."""
+    """The memory of a process in bytes; 0 once it has ended."""
     try:
         status = pathlib.Path(f"/proc/{process.pid}/status").read_text()
     except FileNotFoundError:
@@ -65,17 +65,17 @@ def memory(process, field="VmRSS"):
 
 
 def lives(process):
-    assert process.poll() is None, f"the server ended with {process.returncode}"
+    assert process.poll() is None, f"the server exited with {process.returncode}"
 
 
 def elections(members):
-    """How often each running member has looked for a leader since it started."""
+    """How often each running member has been LOOKING since it started."""
     figures = {member.number: member.figures() for member in members if member.process}
     return {number: int(found.get("zk_looking_count", -1)) for number, found in figures.items()}
 
 
 def pour(peers, piece, bytes_max, seconds=60):
-    """Sends to each as much as it takes, `bytes_max` at most; gives how many bytes were taken in all, and which were closed."""
+    """Sends to each peer as much as it accepts, up to `bytes_max`; returns the bytes sent in all, and the connections that were closed."""
     left, closed, taken = {peer: bytes_max for peer in peers}, set(), 0
     for peer in peers:
         peer.setblocking(False)
@@ -83,7 +83,7 @@ def pour(peers, piece, bytes_max, seconds=60):
     while left and time.monotonic() < deadline:
         _, ready, _ = select.select([], list(left), [], 2)
         if not ready:
-            break  # The connection is not read any more.
+            break  # The server reads none of the connections any more.
         for peer in ready:
             try:
                 sent = peer.send(piece[:left[peer]])
@@ -125,7 +125,7 @@ class Members:
         try:
             try:
                 self.ensemble.start()
-            except Failed:  # A busy machine takes its time to start three JVMs.
+            except Failed:  # A second wait: a busy machine may need long to start three JVMs.
                 self.ensemble.wait()
         except BaseException:
             print(self.ensemble.tails())
@@ -145,7 +145,7 @@ class Alone:
     """A standalone server that a case attacks, removed at its end."""
 
     def __init__(self, command, settings=(), before=()):
-        flags = [line for line in settings if line.startswith("zookeeper.")]  # By -D alone.
+        flags = [line for line in settings if line.startswith("zookeeper.")]  # Settings that exist only as -D properties.
         self.server = Server(command, [line for line in settings if line not in flags], [f"-D{line}" for line in flags])
         self.server.command = [*before, *self.server.command]
         self.server.host, self.server.number = "127.0.0.1", 0
@@ -164,7 +164,7 @@ class Alone:
 class Target:
     """A server in the role that the trial names; `server` has address, host, process, folder and log.
 
-    `ensemble` is None for a standalone server. At the end the server must live, and members must not have looked for a leader.
+    `ensemble` is None for a standalone server. At the end the server must be alive, and no member may have been LOOKING meanwhile.
     """
 
     def __init__(self, trial, settings=(), before=(), environment=None):
@@ -176,7 +176,7 @@ class Target:
             self.place = trial.members("oo+o" if trial.role == OBSERVER else "ooo", settings)
             for member in self.place.ensemble.members:
                 member.before = list(before)
-        self.is_calm = True  # A case that ends members or makes them elect says False.
+        self.is_calm = True  # A case that stops members or causes elections sets it to False.
 
     def __enter__(self):
         kept = {name: os.environ.get(name) for name in self.environment or {}}
@@ -207,9 +207,9 @@ class Target:
     def check(self):
         lives(self.server.process)
         if self.ensemble and self.is_calm:
-            assert self.ensemble.serves(), "a member has left"
+            assert self.ensemble.serves(), "a member does not serve"
             after = elections(self.ensemble.members)
-            assert after == self.elections, f"members looked for a leader {after} times, {self.elections} before"
+            assert after == self.elections, f"elections by member: {after}, before the case {self.elections}"
 
     def __exit__(self, kind, error, trace):
         if error is None:

@@ -1,6 +1,6 @@
-"""A process between members that passes connections on, so many bytes a second in all from each target: `[[listen, target, bytes], ...]`.
+"""A proxy process that limits how many bytes a second come from each target: `[[listen, target, bytes], ...]`.
 
-Answers go back as fast as they come. `Throttled` is an ensemble in which one member's connections to leaders pass here.
+Bytes to the target are not limited. `Throttled` is an ensemble in which one member's learner connections go through this proxy.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ async def listen(port, target, a_second):
     rate = Rate(a_second)
 
     async def passed_on(reader, writer):
-        # What the sender believes to be on its way is not kept here; less than some segments of the loopback (64 KB) stalls.
+        # A small buffer, so that bytes wait at the sender and not here; with less than some segments of the loopback (64 KB) TCP stalls.
         out = socket.socket()
         out.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 256 * 1024)
         out.setblocking(False)
@@ -63,7 +63,7 @@ async def main(ways):
 
 
 def made(number, a_second):
-    """A class of ensembles in which member `number` hears every leader so slowly."""
+    """A class of ensembles in which member `number` receives from every leader at `a_second` bytes a second."""
     from members import Ensemble, free_port
 
     class Throttled(Ensemble):

@@ -1,4 +1,4 @@
-//! Random scripts, turn by turn: one server writes, stops or is killed, and the other goes on from its files.
+//! Random scripts in turns: one server runs them, stops or is killed, and the other server starts from its files.
 
 use super::Args;
 use common::choices::Limits;
@@ -12,18 +12,18 @@ use std::io;
 use std::path::Path;
 
 const DURABLE: &str = "forceSync=yes\n";
-/// Snapshots come often, so that a start reads one that was taken while writes went on, and the log behind it.
+/// Frequent snapshots, so that a start reads one that was taken while writes were applied, and the log after it.
 const SNAPSHOTS: &str = "snapCount=400\n";
 const SCRIPT_OPS: usize = 150;
 
-/// What a server holds.
+/// A server's last zxid, node count and tree.
 pub struct State {
     zxid: String,
     nodes: String,
     dump: Dump,
 }
 
-/// Clients whose sessions outlive the server they began on.
+/// Clients whose sessions outlive the server that created them.
 struct Survivors {
     side: Side,
     sessions: Vec<(usize, &'static str)>,
@@ -32,11 +32,11 @@ struct Survivors {
 // rows: D-48 D-67 D-68 P-16
 pub fn take_turns(args: &Args, turns: &[Kind], gently: bool) -> io::Result<Vec<String>> {
     let home = tempfile::tempdir()?;
-    // What makes Java itself predict a wrong digest would hide what this looks for.
+    // Requests for which Java itself predicts a wrong digest would hide the mismatches that this test looks for.
     let limits =
         Limits { stage: args.stage, sound_digests: true, delete_container: false, only: &[] };
-    // Java's replay of multi over a snapshot taken amid writes leaves cversions behind (G-05), and so alarms about
-    // itself now and then (G-21). With multi there are only the snapshots of each start.
+    // When Java replays a multi over a fuzzy snapshot, cversions stay too low (G-05), and so it sometimes reports digest
+    // mismatches of its own (G-21). With multi there are only the snapshots of each start.
     let settings = [DURABLE, if args.stage == 1 { SNAPSHOTS } else { "" }].concat();
     let mut generator = Generator::new(args.seed, limits);
     let (mut findings, mut number) = (Vec::new(), 0);
@@ -73,7 +73,7 @@ pub fn take_turns(args: &Args, turns: &[Kind], gently: bool) -> io::Result<Vec<S
             tear_newest_log(&home.path().join("data/version-2"))?;
         }
     }
-    // What the last one wrote is read by nobody else, so the first looks once more.
+    // No server has read yet what the last one wrote, so the other one starts once more.
     let server = Server::start(turns[1].clone(), home.path(), &settings)?;
     if let Some((state, survivors)) = left {
         let mut found = Vec::new();
@@ -114,7 +114,7 @@ fn tear_newest_log(dir: &Path) -> io::Result<()> {
     fs::write(newest, bytes)
 }
 
-/// Opens sessions with ephemerals and leaves them without closing.
+/// Opens sessions with ephemerals and doesn't close them.
 fn survivors(server: &Server, turn: usize) -> Survivors {
     let acl = "acl=[31 \"world\" \"anyone\"]";
     let script = format!(
@@ -129,7 +129,7 @@ fn survivors(server: &Server, turn: usize) -> Survivors {
     Survivors { side, sessions: vec![(0, "c0#1"), (1, "c1#1")] }
 }
 
-/// Takes the sessions up again on the next server: they and their ephemerals must be there.
+/// Resumes the sessions on the next server: they and their ephemerals must exist.
 fn resume(server: &Server, mut survivors: Survivors, found: &mut Vec<String>) {
     survivors.side.move_to(server.addr);
     for (slot, session) in survivors.sessions {
@@ -139,7 +139,7 @@ fn resume(server: &Server, mut survivors: Survivors, found: &mut Vec<String>) {
         let outcomes = run(&mut survivors.side, &script.parse().expect("a script written here"));
         let (back, closed) = (&outcomes[0][slot], &outcomes[1][slot]);
         if !back.iter().any(|line| line.contains(&format!("session={session} "))) {
-            found.push(format!("session {session} was not taken up: {back:?}"));
+            found.push(format!("session {session} was not resumed: {back:?}"));
         }
         if !closed.iter().any(|line| line.starts_with("close ") && line.contains("err=0")) {
             found.push(format!("session {session} was not closed: {closed:?}"));
@@ -148,7 +148,7 @@ fn resume(server: &Server, mut survivors: Survivors, found: &mut Vec<String>) {
 }
 
 pub fn state(server: &Server) -> io::Result<State> {
-    // The dump's own session takes two zxids, so they are read behind it.
+    // The dump's own session takes two zxids, so the zxid is read after it.
     let dump = dump(server)?;
     let (zxid, nodes) = (server.figure("srvr", "Zxid"), server.figure("srvr", "Node count"));
     Ok(State { zxid, nodes, dump })
@@ -169,12 +169,12 @@ pub fn compare(server: &Server, before: &State, found: &mut Vec<String>) -> io::
     Ok(())
 }
 
-/// What two servers that started on the same files do not share.
+/// Reports differences between two servers that started from copies of the same files.
 pub fn compare_twins(a: &Server, b: &Server, found: &mut Vec<String>) -> io::Result<()> {
     let (a, b) = (state(a)?, state(b)?);
     if (&a.zxid, &a.nodes) != (&b.zxid, &b.nodes) {
         found.push(format!(
-            "zxid {} beside {}, nodes {} beside {}",
+            "zxid {} on one, {} on the other; nodes {} and {}",
             a.zxid, b.zxid, a.nodes, b.nodes
         ));
     }
@@ -182,7 +182,7 @@ pub fn compare_twins(a: &Server, b: &Server, found: &mut Vec<String>) -> io::Res
     Ok(())
 }
 
-/// Every server recomputes the digest of each txn it reads and compares it with the one in the file.
+/// Reports digest mismatches: every server recomputes the digest of each transaction it reads and compares it with the log's.
 pub fn judge_digests(server: &Server, found: &mut Vec<String>) {
     let count = server.figure("mntr", "zk_digest_mismatches_count");
     if count != "0" {

@@ -1,4 +1,4 @@
-//! Many mixed transactions, SIGKILL, and the other server on what is left.
+//! Many mixed transactions, SIGKILL, and a start of the other server on the files.
 
 use super::Args;
 use super::alternation::{compare, compare_twins, judge_digests, name, state};
@@ -12,34 +12,34 @@ use std::time::{Duration, Instant};
 const SETTINGS: &str = "forceSync=yes\nextendedTypesEnabled=true\n";
 /// How long a server may take to write the snapshot of its start.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// Writes on their way when the server is killed.
+/// Outstanding writes when the server is killed.
 const STORM: usize = 1500;
 
-/// Who writes first, and how.
+/// Which server writes first, and its settings.
 pub struct Plan {
     what: &'static str,
     java_first: bool,
-    /// Packing of the first server's snapshots, and of the second's.
+    /// `snapshot.compression.method` of the first server, and of the second.
     packing: [&'static str; 2],
-    /// Snapshots are taken amid the writes.
+    /// Snapshots are taken while writes are applied.
     snapshots: bool,
 }
 
 pub const PLANS: &[Plan] = &[
     Plan {
-        what: "one log, nothing but a log",
+        what: "one log without snapshots",
         java_first: true,
         packing: ["", "snappy"],
         snapshots: false,
     },
     Plan {
-        what: "snapshots that Java takes amid the writes",
+        what: "snapshots that Java takes during the writes",
         java_first: true,
         packing: ["gz", "gz"],
         snapshots: true,
     },
     Plan {
-        what: "snapshots that oxkeeper takes amid the writes",
+        what: "snapshots that oxkeeper takes during the writes",
         java_first: false,
         packing: ["snappy", ""],
         snapshots: true,
@@ -49,7 +49,7 @@ pub const PLANS: &[Plan] = &[
 /// Runs a plan; returns what differs.
 ///
 /// # Errors
-/// When a server can't be started or goes away.
+/// When a server can't be started or closes a connection.
 // rows: D-03 D-29 D-62 D-63 D-64 D-68 C-149
 pub fn run(args: &Args, plan: &Plan) -> io::Result<Vec<String>> {
     let kinds = match plan.java_first {
@@ -61,7 +61,7 @@ pub fn run(args: &Args, plan: &Plan) -> io::Result<Vec<String>> {
     println!("{}: {} -> {}, {} txns", plan.what, name(&first), name(&second), args.bulk);
     let mut found = Vec::new();
 
-    // Killed when all is answered: the other one must have what the first one served.
+    // Killed when all writes are answered: the other server must have the state that the first one served.
     let server = Server::start(first.clone(), home.path(), &settings(args, plan, 0))?;
     let mut load = Load::open(server.addr, args.seed, mix(&first, plan))?;
     let begun = Instant::now();
@@ -78,7 +78,7 @@ pub fn run(args: &Args, plan: &Plan) -> io::Result<Vec<String>> {
     judge_digests(&server, &mut found);
     compare_start(&second, home.path(), &expected, &mut found)?;
 
-    // Killed in the middle: both must make the same of it, and find all that was answered.
+    // Killed with writes outstanding: both must restore the same state from the files, with every answered write.
     let mut load = Load::open(server.addr, args.seed + 1, mix(&second, plan))?;
     load.run(args.bulk / 5)?;
     load.storm(STORM);
@@ -86,7 +86,7 @@ pub fn run(args: &Args, plan: &Plan) -> io::Result<Vec<String>> {
     let expected = files::restore(home.path())?;
     note_mismatches(&expected, &mut found);
     if expected.zxid < load.last_zxid {
-        found.push(format!("{:#x} was answered, {:#x} is left", load.last_zxid, expected.zxid));
+        found.push(format!("{:#x} was answered, {:#x} is last", load.last_zxid, expected.zxid));
     }
     files::copy(home.path(), copy.path())?;
     let server = Server::start(first.clone(), home.path(), &settings(args, plan, 0))?;
@@ -116,7 +116,7 @@ fn note_mismatches(restored: &Restored, found: &mut Vec<String>) {
     }
 }
 
-/// The snapshot that a server takes at its start holds what is expected, and says so.
+/// Checks that the snapshot which a server takes at its start has the expected state and digest.
 fn compare_start(
     server: &Kind,
     home: &Path,

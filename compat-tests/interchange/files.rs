@@ -1,4 +1,4 @@
-//! Data directories without a server: copied, and restored in this process.
+//! Copies data directories, and restores them in this process without a server.
 
 use oxkeeper::model::Zxid;
 use oxkeeper::server::Restorer;
@@ -10,21 +10,21 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-/// What a directory holds.
+/// The state restored from a data directory.
 #[derive(Debug, Eq, PartialEq)]
 pub struct Restored {
     pub zxid: i64,
     pub digest: i64,
     pub nodes: usize,
     pub sessions: usize,
-    /// Txns whose logged digest is not the one found after them.
+    /// Transactions whose logged digest differs from the tree's digest after them.
     pub mismatches: u64,
     pub txns: u64,
-    /// What a snapshot says of its digest.
+    /// The digest stored in the snapshot.
     pub sealed_digest: Option<i64>,
 }
 
-/// Copies a server's home: configuration, and the files of `data/version-2`.
+/// Copies the files of `data/version-2` in a server's home.
 ///
 /// # Errors
 /// Those of the file system.
@@ -44,7 +44,7 @@ fn copy_some(from: &Path, to: &Path, wanted: impl Fn(&str) -> bool) -> io::Resul
     Ok(())
 }
 
-/// Restores a copy of `home`, because recovery may mend what it finds.
+/// Restores a copy of `home`, because recovery may change the files.
 ///
 /// # Errors
 /// A refusal to start, or those of the file system.
@@ -54,7 +54,7 @@ pub fn restore(home: &Path) -> io::Result<Restored> {
     restore_here(scratch.path())
 }
 
-/// What the snapshot that is named by `zxid` holds alone; `None`: there is no such file yet.
+/// The state in the snapshot of `zxid` alone, without the log; `None`: there is no such file yet.
 ///
 /// # Errors
 /// As [`restore`].

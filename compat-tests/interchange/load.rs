@@ -1,4 +1,4 @@
-//! A fast client: transactions of every type, many on their way at a time, most with success.
+//! A fast client: writes of every type, many outstanding at a time, most of them successful.
 
 use common::rng::Choose;
 use jute::data::{Acl, Id};
@@ -16,16 +16,15 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(60);
 const WINDOW: usize = 200;
 const FOLDERS: usize = 40;
-/// Znodes that operations go to; older ones are left alone.
+/// How many znodes operations choose from; older ones are not used again.
 const KNOWN_MAX: usize = 400;
 
-/// What is among the transactions.
+/// Which optional requests are among the writes.
 #[derive(Clone, Copy)]
 pub struct Mix {
-    /// create inside of multi. Java's replay over a snapshot of its own, taken amid such, ends elsewhere than the
-    /// server did (G-05).
+    /// create in a multi. When Java replays them over its own fuzzy snapshot, the state differs from the live server's (G-05).
     pub creates_in_multi: bool,
-    /// deleteContainer from a client, which only Java takes (P-41).
+    /// deleteContainer from a client, which only Java accepts (P-41).
     pub delete_container: bool,
 }
 
@@ -36,7 +35,7 @@ pub struct Load {
     rng: Rng,
     xid: i32,
     on_the_way: usize,
-    /// Paths lately created, or at least tried.
+    /// Paths of recent creates, successful or not.
     known: Vec<String>,
     next_name: u64,
     out: Vec<u8>,
@@ -54,7 +53,7 @@ impl Encode for Nothing {
 
 impl Load {
     /// # Errors
-    /// When the server goes away.
+    /// When the server closes the connection.
     pub fn open(addr: SocketAddr, seed: u64, mix: Mix) -> io::Result<Self> {
         let mut wire = Wire::open(addr, PATIENCE).map_err(io::Error::other)?;
         wire.handshake(&hello(), PATIENCE).map_err(io::Error::other)?;
@@ -66,7 +65,7 @@ impl Load {
             xid: 0,
             on_the_way: 0,
             known: vec!["/bulk".into()],
-            // Names of an earlier run are not met again.
+            // Names differ from those of an earlier run.
             next_name: seed << 32,
             out: Vec::new(),
             last_zxid: 0,
@@ -79,10 +78,10 @@ impl Load {
         Ok(load)
     }
 
-    /// Sends `count` writes and takes every answer.
+    /// Sends `count` writes and receives every answer.
     ///
     /// # Errors
-    /// When the server goes away.
+    /// When the server closes the connection.
     pub fn run(&mut self, count: usize) -> io::Result<()> {
         for at in 0..count {
             self.one();
@@ -94,14 +93,14 @@ impl Load {
         self.drain(0)
     }
 
-    /// Sends `count` writes and takes no answer.
+    /// Sends `count` writes and receives no answer.
     pub fn storm(&mut self, count: usize) {
         (0..count).for_each(|_| self.one());
-        // The server may end before all is sent.
+        // The server may be killed before all writes are sent.
         let _gone = self.wire.send(&std::mem::take(&mut self.out));
     }
 
-    /// Takes answers until so many are still to come.
+    /// Receives answers until only `left` are outstanding.
     fn drain(&mut self, left: usize) -> io::Result<()> {
         if left < self.on_the_way || 16 << 10 < self.out.len() {
             self.wire.send(&self.out).map_err(io::Error::other)?;
@@ -169,7 +168,7 @@ impl Load {
                 self.send(kind, &DeleteRequest { path: Some(path.as_str().into()), version });
             }
             82..86 => {
-                // Refused: it is there, or its parent is not.
+                // Refused: the node exists, or its parent does not.
                 let path = if self.rng.chance(50) {
                     "/bulk".to_owned()
                 } else {
@@ -187,7 +186,7 @@ impl Load {
         self.send(kind, &CreateRequest { path, data, acl, flags });
     }
 
-    /// Parts that may go together; `refused`: with one behind them that spoils all.
+    /// A multi; `refused`: its last operation fails, and so the whole multi.
     fn multi(&mut self, refused: bool) {
         let (fresh, known, data) = (self.fresh(), self.known(), self.data());
         let (path, data) = (Some(fresh.as_str().into()), data.as_deref());
@@ -208,7 +207,7 @@ impl Load {
         self.send(op::MULTI, &parts);
     }
 
-    /// A session that leaves an ephemeral, and then says goodbye or does not.
+    /// Opens a session that creates an ephemeral, and closes it in half of the cases.
     fn another_session(&mut self) -> io::Result<()> {
         self.drain(0)?;
         let another = || -> Result<Wire, ClientError> {

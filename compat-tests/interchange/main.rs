@@ -1,12 +1,12 @@
-//! One data directory under two servers in turn: what one wrote, the other must find.
+//! Two servers use one data directory in turn: each must restore what the other wrote.
 //!
 //!     cargo test --test interchange -- --ops 3000 --bulk 100000 --seed 7
 //!
-//! * turns: random scripts. Java writes, stops, and the other server starts on its files, is compared, writes more, stops;
+//! * turns: random scripts. Java runs some and stops; the other server starts from its files, is compared, runs more and stops;
 //!   then Java again. The same with the other server first, and all of it once with SIGTERM and once with SIGKILL.
-//! * bulk: many mixed txns through one pipelined client, SIGKILL in the middle, packed snapshots and Java's fuzzy ones;
-//!   both servers start on copies of what is left, and must agree on every znode and on the digest.
-//! * sessions: whose client does not come back expires its timeout after the start, and its ephemerals go with it.
+//! * bulk: many mixed transactions through one pipelined client, SIGKILL in the middle, compressed snapshots and Java's fuzzy ones;
+//!   both servers start from copies of the files, and must agree on every znode and on the digest.
+//! * sessions: a session whose client does not reconnect expires one timeout after the start, and its ephemerals are deleted.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -27,27 +27,27 @@ use std::process::ExitCode;
 
 pub struct Args {
     ops: usize,
-    /// Txns of each bulk run.
+    /// Transactions of each bulk run.
     bulk: usize,
     seed: u64,
     stage: u8,
     other: Kind,
-    /// Tear the end off the log between turns: every turn must notice.
+    /// Overwrite the end of the log between turns: every turn must report it.
     tear: bool,
-    /// Only the part of this name.
+    /// Run only the part of this name.
     part: Option<String>,
 }
 
 const USAGE: &str = "\
 interchange: two servers take turns on one data directory
   --ops N         operations per turn, default 3000
-  --bulk N        txns per bulk run, default 6000, or 100000 with OXKEEPER_LONG set
-  --seed N        of the scripts, default 1
+  --bulk N        transactions per bulk run, default 6000, or 100000 with OXKEEPER_LONG set
+  --seed N        seed of the scripts, default 1
   --part NAME     turns, bulk or sessions; default all of them
   --stage 1|2     2: everything a client can send; default 1
   --against java  both are Java
   --ox PATH       the other server's binary; default the one cargo has built
-  --tear          lose the last txn between turns, which must be noticed (the run then fails)";
+  --tear          lose the last transaction between turns; the run must report it and fail";
 
 fn main() -> ExitCode {
     let args = match parse(std::env::args().skip(1)) {
@@ -71,7 +71,7 @@ fn main() -> ExitCode {
         }
     };
     let wanted = |part: &str| args.part.as_deref().is_none_or(|only| only == part);
-    // Between two of a kind there is only one direction.
+    // With Java on both ends there is only one direction.
     let mut directions = vec![[Kind::Java, args.other.clone(), Kind::Java]];
     if args.other != Kind::Java {
         directions.push([args.other.clone(), Kind::Java, args.other.clone()]);

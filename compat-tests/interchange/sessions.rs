@@ -1,4 +1,4 @@
-//! Sessions outlive the server they began on, and expire their timeout after the next one's start.
+//! Sessions outlive the server that created them, and expire one timeout after the next server's start.
 
 use super::alternation::name;
 use common::server::{Kind, Server};
@@ -14,7 +14,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const TICK_MS: u64 = 500;
 const SETTINGS: &str =
     "tickTime=500\nminSessionTimeout=1000\nmaxSessionTimeout=60000\nforceSync=yes\n";
-/// Above this an ephemeral has been forgotten. Not a measure of either server: the machine may be busy.
+/// How long after its timeout a session must have expired. Not an expectation: the machine may be busy.
 const LATE: Duration = Duration::from_secs(20);
 
 struct Client {
@@ -77,10 +77,10 @@ impl Client {
     }
 }
 
-/// Returns what is not as it must be.
+/// Lets sessions of `first` expire on `second`; returns what is wrong.
 ///
 /// # Errors
-/// When a server can't be started or goes away.
+/// When a server can't be started or closes a connection.
 // rows: D-67 P-20
 pub fn expire(first: &Kind, second: &Kind) -> io::Result<Vec<String>> {
     println!("sessions of {} expire on {}", name(first), name(second));
@@ -103,7 +103,7 @@ pub fn expire(first: &Kind, second: &Kind) -> io::Result<Vec<String>> {
     let mut watcher = Client::open(server.addr, 30_000, None).map_err(io::Error::other)?;
     let mut found = Vec::new();
     if watcher.exists("/e3").map_err(io::Error::other)? {
-        found.push("the ephemeral of a closed session is there".to_owned());
+        found.push("the ephemeral of a closed session exists".to_owned());
     }
     for at in [0, 1] {
         let (path, timeout) = (format!("/e{at}"), Duration::from_millis(timeouts_ms[at] as u64));
@@ -125,7 +125,7 @@ pub fn expire(first: &Kind, second: &Kind) -> io::Result<Vec<String>> {
         }
     }
     if !watcher.exists("/e2").map_err(io::Error::other)? {
-        found.push("the ephemeral of a session that came back is gone".to_owned());
+        found.push("the ephemeral of a session that was resumed is gone".to_owned());
     }
     Ok(found)
 }

@@ -1,4 +1,4 @@
-"""Members with a network between them that can be told to fail, and with disks that can be full."""
+"""An ensemble whose network can be made to fail, and whose disks can be full."""
 
 import subprocess
 
@@ -7,11 +7,11 @@ from members import Ensemble
 DISK_MIB = 256
 SETTINGS = [
     "initLimit=20",
-    "syncLimit=5",  # 2.5 s: how long a leader may believe that it has a quorum.
+    "syncLimit=5",  # 2.5 s: how long a leader may wrongly assume that it has a quorum.
     "snapCount=3000",
-    "preAllocSize=512",  # KB: a full disk is to be met soon.
+    "preAllocSize=512",  # KB: small, so that the log soon needs space on a full disk.
 ]
-# A file that may not grow is an error of the write, and not the end of the process.
+# Ignores SIGXFSZ: a write above the file size limit then fails with an error and does not kill the process.
 NO_SIGNAL = ["sh", "-c", 'trap "" XFSZ; exec "$@"', "sh"]
 
 
@@ -34,7 +34,7 @@ class Cluster(Ensemble):
         return self.network.line(viewer, other)
 
     def end_all(self):
-        """Ends members and network. What is on disks of memory is copied beside them, for who keeps the folder."""
+        """Ends members and network. Data on tmpfs is first copied to the member's folder, in case that is kept."""
         self.kill()
         self.network.close()
         for member in self.members:

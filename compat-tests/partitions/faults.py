@@ -1,7 +1,7 @@
-"""What is done to an ensemble while its clients work. `Site.mend` is called when it returns.
+"""The faults that an ensemble suffers while its clients work. `Site.mend` is called when the function of a fault returns.
 
-A fault is a function of a `Site`. It says what it does in its first line, and tells the site which members were severed:
-they may have led on for a while without knowing that others had elected another leader.
+A fault is a function of a `Site`. Its docstring's first line says what it does. It tells the site which members it `sever`s: such a
+member may go on as a leader for a while although the others have elected another one.
 """
 
 import os
@@ -12,12 +12,12 @@ import time
 from members import Failed, until
 from workers import TIMEOUT_MS
 
-END_SECONDS = 30  # For a member whose disk is full to end.
+END_SECONDS = 30  # Until a member whose disk is full must have exited.
 BALLAST = "ballast"
 
 
 class Site:
-    """The ensemble, its network, and chance; what a fault may use."""
+    """What a fault may use: the ensemble, its network, a random number generator, and the clients."""
 
     def __init__(self, cluster, rng, work, hold=1.0):
         self.cluster, self.network, self.rng, self.work = cluster, cluster.network, rng, work
@@ -33,7 +33,7 @@ class Site:
         self.severed += [(member, time.monotonic()) for member in members]
 
     def mend(self):
-        """Heals what can be: a network, and members that are stopped or gone."""
+        """Ends the fault: heals the network, continues stopped members and restarts killed ones."""
         self.network.heal()
         for member in self.cluster.members:
             if member.process:
@@ -52,12 +52,12 @@ class Site:
 
 
 def nothing(site):
-    """no fault: what the clients find of a whole ensemble"""
+    """no fault: a healthy ensemble"""
     site.hold(3)
 
 
 def minority(site):
-    """a minority of followers is cut off from all other members; clients still reach it"""
+    """a minority of followers is partitioned from all other members; clients still reach it"""
     few = site.others[:len(site.others) // 2]
     site.sever(*(member.number for member in few))
     site.network.cut([member.number for member in few], site.rest(*few))
@@ -65,35 +65,35 @@ def minority(site):
 
 
 def leader(site):
-    """the leader is cut off from all other members; clients still reach it"""
+    """the leader is partitioned from all other members; clients still reach it"""
     site.sever(site.leader.number)
     site.network.cut([site.leader.number], site.rest(site.leader))
     site.hold(6)
 
 
 def leader_alone(site):
-    """the leader is cut off from all members and all clients"""
+    """the leader is partitioned from all members and all clients"""
     site.sever(site.leader.number)
     site.network.cut([site.leader.number], [0, *site.rest(site.leader)])
     site.hold(6)
 
 
 def deaf_leader(site):
-    """nothing reaches the leader from other members, but they hear it"""
+    """the leader receives nothing from other members, but they receive its packets"""
     site.sever(site.leader.number)
     site.network.cut(site.rest(site.leader), [site.leader.number], both=False)
     site.hold(6)
 
 
 def mute_leader(site):
-    """nothing of the leader reaches other members, but it hears them"""
+    """other members receive nothing from the leader, but it receives their packets"""
     site.sever(site.leader.number)
     site.network.cut([site.leader.number], site.rest(site.leader), both=False)
     site.hold(6)
 
 
 def mute_follower(site):
-    """nothing of one follower reaches other members, but it hears them"""
+    """other members receive nothing from one follower, but it receives their packets"""
     one = site.rng.choice(site.others)
     site.sever(one.number)
     site.network.cut([one.number], site.rest(one), both=False)
@@ -101,7 +101,7 @@ def mute_follower(site):
 
 
 def bridge(site):
-    """two members don't reach each other, one of them the leader; all others reach both"""
+    """the leader and one follower don't reach each other; all others reach both"""
     one = site.rng.choice(site.others)
     site.sever(one.number, site.leader.number)
     site.network.cut([one.number], [site.leader.number])
@@ -109,7 +109,7 @@ def bridge(site):
 
 
 def halves(site):
-    """the ensemble falls into a majority and a minority again and again, another one each time"""
+    """three partitions into a majority and a minority, chosen anew each time"""
     for _ in range(3):
         few = site.rng.sample(site.all, (len(site.all) - 1) // 2)
         site.sever(*few)
@@ -120,19 +120,19 @@ def halves(site):
 
 
 def delay(site):
-    """each way between members takes 120 ms"""
+    """packets between members take 120 ms in each direction"""
     site.network.set(site.all, site.all, delay_ms=120)
     site.hold(5)
 
 
 def loss(site):
-    """one in twelve packets gets lost, between members and on the way to clients"""
+    """one in twelve packets is lost, between members and to clients"""
     site.network.set([0, *site.all], site.all, loss=1 / 12)
     site.hold(5)
 
 
 def flaps(site):
-    """the leader's way to one follower comes and goes, and now and then all connections are reset"""
+    """the link between the leader and one follower flaps, and every other time its connections are reset"""
     one = site.rng.choice(site.others)
     for at in range(8):
         site.sever(one.number, site.leader.number)
@@ -143,7 +143,7 @@ def flaps(site):
 
 
 def kills(site):
-    """SIGKILL of one after the other, of a majority at once, of all at once"""
+    """SIGKILL of the leader, of a follower, of a majority at once, of all at once"""
     site.kill(site.leader)
     site.hold(1.5)
     site.mend()
@@ -162,14 +162,14 @@ def kills(site):
 
 
 def pause(site):
-    """the leader stands still (SIGSTOP) for longer than a session lasts, and then goes on as if nothing had been"""
+    """the leader is stopped (SIGSTOP) for longer than a session timeout, and then continues"""
     site.sever(site.leader.number)
     os.killpg(site.leader.process.pid, signal.SIGSTOP)
     time.sleep(TIMEOUT_MS / 1000 + 1.5)
 
 
 def pause_quorum(site):
-    """a majority without the leader stands still (SIGSTOP) for a while"""
+    """a majority without the leader is stopped (SIGSTOP) for a while"""
     site.sever(site.leader.number)
     for member in site.rng.sample(site.others, len(site.all) // 2 + 1):
         os.killpg(member.process.pid, signal.SIGSTOP)
@@ -177,17 +177,17 @@ def pause_quorum(site):
 
 
 def full_follower(site):
-    """a follower's disk is full: it ends, and comes back when there is space"""
+    """a follower's disk is full: it exits, and rejoins when there is space"""
     fill(site, site.rng.choice(site.others))
 
 
 def full_leader(site):
-    """the leader's disk is full: it ends, and comes back when there is space"""
+    """the leader's disk is full: it exits, and rejoins when there is space"""
     fill(site, site.leader)
 
 
 def fill(site, member):
-    """Takes the space from a member, and looks at how it ends."""
+    """Fills a member's disk, and checks that it exits with the reason in its log."""
     size = member.log.stat().st_size
     if member.mounted:
         with open(member.folder / "data" / BALLAST, "wb", buffering=0) as ballast:
@@ -195,22 +195,22 @@ def fill(site, member):
                 while ballast.write(bytes(65536)):
                     pass
             except OSError:
-                pass  # That was all the space there is.
+                pass  # The disk is full.
     else:
-        # Files may not grow beyond what the log has set aside; the log that is told of it has to stay below.
+        # A file size limit just above the preallocated transaction log; the member's own text log must stay below it.
         logs = [path.stat().st_size for path in (member.folder / "data/version-2").glob("log.*")]
         resource.prlimit(member.process.pid, resource.RLIMIT_FSIZE, (max([size + 65536, *logs]), resource.RLIM_INFINITY))
     try:
         gone = lambda: site.work.stuff() or member.process.poll() is not None or out_of_service(member)  # noqa: E731
-        until(f"{member} ends when its disk is full", gone, END_SECONDS)
+        until(f"exit of {member}, whose disk is full", gone, END_SECONDS)
         code = member.process.poll()
         if code is not None:
             member.process = None
         said = member.log.read_bytes()[size:].decode(errors="replace").splitlines()
         lines = [line for line in said if "No space left" in line or "File too large" in line]
         if code == 0 or not lines or (code is None and member.kind == "o"):
-            raise Failed(f"{member} ended with {code}, and does not say that its disk is full:\n{member.tail()}")
-        ended = "is out of service" if code is None else f"ended with {code}"
+            raise Failed(f"{member} exited with {code}, and its log does not name the full disk:\n{member.tail()}")
+        ended = "does not serve" if code is None else f"exited with {code}"
         site.notes.append(f"{member} {ended}: {lines[0].strip()[:200]}")
         site.hold(2)
         if member.process and member.process.poll() is not None:
@@ -221,11 +221,11 @@ def fill(site, member):
 
 
 def out_of_service(member):
-    """A Java leader does not end: it says again and again that it can't follow, until there is space."""
+    """Whether a Java member no longer serves: it does not exit, but tries to follow a leader until there is space."""
     return member.kind != "o" and not member.mode()
 
 
-# Which network each is tried on: packets get lost in `namespaces` only as such; `proxies` can reset and hold connections.
+# The network for each fault: only `namespaces` can lose single packets; only `proxies` can reset and stall connections.
 QUICK = {
     "proxies": [minority, leader, flaps, kills, full_leader],
     "namespaces": [leader_alone, mute_leader, loss, delay, pause],

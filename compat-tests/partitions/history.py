@@ -1,4 +1,4 @@
-"""What clients did and saw, one record for each call and each event, and how that is kept and shown."""
+"""The history of clients, with a record for each call and each event, and how it is saved and printed."""
 
 import dataclasses
 import json
@@ -14,9 +14,9 @@ EVENTS = {1: "created", 2: "deleted", 3: "changed", 4: "children"}
 class Op:
     """One call, from the moment before it was sent to the moment its reply was read; seconds of a monotonic clock.
 
-    `error` is None when there was no reply: then it may or may not have happened, at any time after `begin`.
+    `error` is None when there was no reply: then the call may or may not have been carried out, at any time after `begin`.
     Kinds: `set`, `make`, `drop` (writes of one znode); `read`; `sync-read` (sync, then read); `fenced-read` (a write
-    elsewhere, then read); `list` (of children); `event`; and `session` (`data`: opened, moved, expired, closed).
+    of another znode, then read); `list` (of children); `event`; and `session` (`data`: opened, moved, expired, closed).
     """
 
     client: str
@@ -25,14 +25,14 @@ class Op:
     begin: float = 0.0
     end: float = math.inf
     error: int | None = None
-    data: str | None = None  # Written or read; for `list` the names, with a blank between.
-    version: int = -1  # A write's condition; what a read found; an event's type.
-    zxid: int = 0  # Of the reply.
-    mzxid: int = 0  # What a read found: the last change of the znode, of the children for `list`.
+    data: str | None = None  # Written or read; for `list` the names, separated by blanks.
+    version: int = -1  # A write's expected version; the version read; an event's type.
+    zxid: int = 0  # In the reply's header.
+    mzxid: int = 0  # As read: the zxid of the znode's last change, for `list` of its children's.
     member: int = 0
-    line: int = 0  # Which connection of the client, counted.
-    watch: str = ""  # Left by this read: `data` or `children`.
-    batch: int = 0  # Calls of one client that were under way together, in their order.
+    line: int = 0  # The number of the client's connection.
+    watch: str = ""  # The watch that this read set: `data` or `children`.
+    batch: int = 0  # The number of the batch: calls of one client that were outstanding together.
 
     @property
     def done(self):
@@ -43,10 +43,10 @@ class Op:
         return self.error is None
 
     def words(self):
-        """What was asked, and what came of it."""
+        """The request and its result, as text."""
         condition = f" if v{self.version}" if self.version >= 0 else ""
         if self.kind in READS:
-            found = f"v{self.version} {self.data!r} (mzxid {self.mzxid:#x})" if self.done else "nothing there"
+            found = f"v{self.version} {self.data!r} (mzxid {self.mzxid:#x})" if self.done else "no node"
             return f"{self.kind} {self.path}: {found}{', watching' * bool(self.watch)}"
         if self.kind in WRITES:
             asked = f"{self.kind} {self.path} {self.data!r}" if self.kind != "drop" else f"drop {self.path}"
@@ -59,7 +59,7 @@ class Op:
 
 
 def shown(ops, origin=None):
-    """A table to read: milliseconds since `origin` or the first, who, where, what."""
+    """A table as text: milliseconds since `origin` or the first call, client and member, request and result."""
     ops = sorted(ops, key=lambda op: (op.begin, op.end))
     origin = ops[0].begin if origin is None and ops else origin
     rows = []
@@ -83,7 +83,7 @@ def load(path):
 
 @dataclasses.dataclass
 class Broken:
-    """A promise that was not kept, with the calls that show it."""
+    """A violated guarantee, with the calls that show it."""
 
     what: str
     ops: list = dataclasses.field(default_factory=list)
@@ -94,12 +94,12 @@ class Broken:
 
 @dataclasses.dataclass
 class Round:
-    """All that was recorded while one fault came and went."""
+    """The history before, during and after one fault."""
 
     ops: list
-    severed: list = dataclasses.field(default_factory=list)  # (member, begin, end): it may not have known of a new leader.
-    strict_sync: bool = True  # Whether `sync` promises more than Java's.
-    strict_reads: bool = False  # Whether every read is to see what was acknowledged before it, wherever it was asked.
-    finals: dict = dataclasses.field(default_factory=dict)  # Path to czxid of the znodes that are there in the end.
-    notes: list = dataclasses.field(default_factory=list)  # What the checks found worth telling.
-    checked: dict = dataclasses.field(default_factory=dict)  # How much each check had to look at.
+    severed: list = dataclasses.field(default_factory=list)  # (member, begin, end): the member may not have known of a new leader.
+    strict_sync: bool = True  # Whether `sync` guarantees more than Java's.
+    strict_reads: bool = False  # Whether every read, at every member, must see all writes acknowledged before it.
+    finals: dict = dataclasses.field(default_factory=dict)  # Path to czxid of the znodes that exist in the end.
+    notes: list = dataclasses.field(default_factory=list)  # Remarks of the checks, for the printed line.
+    checked: dict = dataclasses.field(default_factory=dict)  # How many calls each check examined.

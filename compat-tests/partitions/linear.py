@@ -10,7 +10,7 @@ import math
 from history import BAD_VERSION, EXISTS_ALREADY, NO_NODE, READS
 
 ANY = "any"  # A znode of which nothing is known.
-STEPS_MAX = 300_000  # Then it is undecided, which is no pass.
+STEPS_MAX = 300_000  # Above this the result is undecided, which counts as a failure.
 
 
 class Undecided(Exception):
@@ -18,7 +18,7 @@ class Undecided(Exception):
 
 
 def effect(op, state):
-    """The state behind `op` when it does what was asked, and the error with which it would be refused."""
+    """The state after `op`, and the error of its reply, if it is carried out on `state`."""
     if op.kind == "make":
         return ((0, op.data), 0) if state is None else (state, EXISTS_ALREADY)
     if state is None:
@@ -29,7 +29,7 @@ def effect(op, state):
 
 
 def after(op, state):
-    """The states that `op` can leave behind when its answer is the one recorded: none or one."""
+    """The states after `op` if its answer is the recorded one: none or one."""
     if op.kind in READS:
         seen = (op.version, op.data) if op.done else None
         return [seen] if state in (ANY, seen) else []
@@ -37,14 +37,14 @@ def after(op, state):
         return after_any(op)
     then, error = effect(op, state)
     if op.unsure:
-        return [then] if error == 0 else []  # Refused, it has done nothing: then it is as if it had never happened.
+        return [then] if error == 0 else []  # If it was refused, it had no effect: that is the case where it is never carried out.
     return [then] if error == op.error else []
 
 
 def after_any(op):
-    """From a znode of which nothing is known: what can be said of it afterwards."""
+    """The states after `op` on a znode of unknown state."""
     if op.unsure:
-        return []  # Nothing is known with it either.
+        return []  # The state stays unknown with it, as without it.
     if op.error in (EXISTS_ALREADY, BAD_VERSION):
         return [ANY]
     if op.error == NO_NODE or op.kind == "drop":
@@ -53,11 +53,11 @@ def after_any(op):
 
 
 def explained(ops, start=None):
-    """None when an order explains all of `ops`; otherwise how many of them, in order of begin, could be done at most."""
+    """None if an order explains all of `ops`; otherwise the largest number of them, in order of begin, that can be ordered."""
     known = sorted((op for op in ops if not op.unsure), key=lambda op: op.begin)
     unsure = sorted((op for op in ops if op.unsure), key=lambda op: op.begin)
     best, steps, tried = 0, 0, set()
-    # Done are: the first `low` of the known, those of the bits in `beyond` above these, those of the bits in `maybe`.
+    # Calls done so far: the first `low` of `known`, those after them with a bit in `beyond`, those of `unsure` with a bit in `maybe`.
     stack = [(0, 0, 0, start)]
     while stack:
         place = stack.pop()
@@ -78,7 +78,7 @@ def explained(ops, start=None):
             if not beyond >> (at - low) & 1:
                 next_ones.append(at)
                 horizon = min(horizon, known[at].end)
-        for at, op in enumerate(unsure):  # Pushed first, so tried last: most of them did nothing or are not needed yet.
+        for at, op in enumerate(unsure):  # Pushed first, so tried last: most of them had no effect or are not needed yet.
             if op.begin > horizon:
                 break
             if not maybe >> at & 1:
@@ -98,7 +98,7 @@ def advanced(low, beyond):
 
 
 def until(ops, moment):
-    """What was known at that moment: calls under way had no answer yet. (Then reads and refusals explain nothing.)"""
+    """The history up to a moment, with outstanding calls as unanswered ones; outstanding reads and refused calls are dropped."""
     under_way = [op for op in ops if op.begin <= moment < op.end and (op.unsure or op.done) and op.kind not in READS]
     return [op for op in ops if op.end <= moment] + [dataclasses.replace(op, error=None, end=math.inf) for op in under_way]
 
@@ -111,9 +111,9 @@ def can_not_be(ops, start=None):
 
 
 def smallest(ops):
-    """As few of the calls as still can't be explained. Only what loosens the question is left out: all behind the moment
-    of the failure; all that ended before a moment at which nothing was under way (then the znode may be anything at
-    first); reads and refusals one by one."""
+    """A small set of the calls that still can't be explained. Calls are left out only if that makes an explanation easier: all
+    after the moment of the failure; all that ended before a moment without outstanding calls (the znode's initial state is then
+    unknown); reads and refused calls one by one."""
     moments = sorted(op.end for op in ops if not op.unsure)
     low, high = 0, len(moments) - 1
     while low < high:
@@ -133,7 +133,7 @@ def smallest(ops):
 
 
 def quiet_moments(ops):
-    """Ends of calls behind which every other call either has ended or has not begun."""
+    """The moments, at the end of a call, at which no other call is outstanding."""
     latest = None
     for op in sorted((op for op in ops if not op.unsure), key=lambda op: op.begin):
         if latest is not None and latest < op.begin:

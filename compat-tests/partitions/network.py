@@ -1,7 +1,7 @@
-"""Two networks that lie between nodes and can be told to lose, delay and cut. Node 0 are the clients, others are members.
+"""Two networks that can lose, delay and partition. Node 0 stands for all clients, the other nodes are members.
 
-`Proxies` work everywhere: connections end in a process between the members, each of which is told of the others at its own
-addresses. `Namespaces` need root and /dev/net/tun: each member has a network of its own, and packets themselves get lost.
+`Proxies` work everywhere: connections go through a proxy process, and each member's zoo.cfg names the proxy's addresses for the
+others. `Namespaces` need root and /dev/net/tun: each member has a network namespace, and single packets are lost.
 """
 
 import ctypes
@@ -15,16 +15,16 @@ import sys
 from members import free_port
 
 HERE = pathlib.Path(__file__).parent
-NEW_NAMESPACES = 0x40000000 | 0x00020000  # Of the network, and of mounts.
+NEW_NAMESPACES = 0x40000000 | 0x00020000  # CLONE_NEWNET and CLONE_NEWNS.
 MS_REC_PRIVATE = 0x4000 | (1 << 18)
 MTU = 9000  # Fewer packets for a process that sees each of them.
-CLIENTS = 100  # The last number of node 0's address, as packets.py knows.
+CLIENTS = 100  # The last number of node 0's address; the same as in packets.py.
 
 
 def leave_machine():
-    """Goes into a network and a table of mounts of its own, so that all that is made there ends with this process.
+    """Moves this process to new network and mount namespaces, so that everything set up there ends with the process.
 
-    Gives what keeps it from that, or None.
+    Returns why that is not possible, or None.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     try:
@@ -57,10 +57,10 @@ class Network:
         rules = [[*way, *rule] for way, rule in self.rules.items()]
         self.process.stdin.write(json.dumps(rules) + "\n")
         self.process.stdin.flush()
-        assert self.process.stdout.readline() == "ok\n", "the network has ended"
+        assert self.process.stdout.readline() == "ok\n", "the network's process has ended"
 
     def set(self, sources, targets, loss=0.0, delay_ms=0, reset=False, both=True):
-        """From each of `sources` to each of `targets`, and back if `both`."""
+        """Sets a rule from each of `sources` to each of `targets`, and back if `both`."""
         ways = [(a, b) for a in sources for b in targets if a != b]
         for way in ways + [way[::-1] for way in ways if both]:
             self.rules[way] = (loss, delay_ms, reset)

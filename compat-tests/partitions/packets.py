@@ -1,8 +1,8 @@
-"""A process that is the wire between network namespaces: a TUN device in each, and every IP packet passes here.
+"""A process that connects network namespaces: it has a TUN device in each, and every IP packet goes through it.
 
-Standard input brings one JSON list of rules [from, to, loss, delay in ms, reset] a line, in place of all before; each is
-answered by `ok`; from "network" to 78 is all that goes to 10.78.*. Loss is the part of packets that is dropped; `reset` drops all of them, since there is nobody to refuse.
-Nothing of the kernel's own traffic control is needed, which not every kernel has.
+Each line on standard input is a JSON list of rules [from, to, loss, delay in ms, reset], which replaces the previous list, and is
+answered by `ok`. A rule from "network" to 78 is for all packets to 10.78.*. `loss` is the fraction of packets that is dropped; `reset`
+drops all of them, as there are no connections to reset here. The kernel's traffic control is not needed: not every kernel has it.
 """
 
 import fcntl
@@ -22,7 +22,7 @@ CLIENTS = 100  # Node 0 has this last number in its address, others their own.
 
 
 def opened(name):
-    """A TUN device of this namespace; it may then be given to another one, and is still read here."""
+    """Opens a TUN device in this namespace; it may then be moved to another one, and is still read here."""
     device = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK)
     fcntl.ioctl(device, TUNSETIFF, struct.pack("16sH22x", name.encode(), IFF_TUN | IFF_NO_PI))
     return device
@@ -56,7 +56,7 @@ class Wire:
         try:
             os.write(self.ends[target], packet)
         except OSError:
-            pass  # A full queue, or a device that is down: packets get lost.
+            pass  # A full queue, or a device that is down: the packet is lost.
 
     def run(self):
         poll = select.poll()

@@ -1,10 +1,10 @@
-"""A process that is the network between members: every connection goes through it, each direction under its own rule.
+"""A proxy process between members: every connection goes through it, with a rule for each direction.
 
-Standard input brings one JSON list of rules [from, to, loss, delay in ms, reset] a line, in place of all before; each is
-answered by `ok`. What is lost between two nodes TCP sends again, so:
-  - loss 1: bytes, ends of connections and new connections wait until the rule is gone;
-  - loss below 1: that part of what is read comes 200 ms late, as after a retransmission, and all behind it too;
-  - reset: connections end by RST, and new ones as soon as they are there.
+Each line on standard input is a JSON list of rules [from, to, loss, delay in ms, reset], which replaces the previous list, and is
+answered by `ok`. TCP retransmits lost packets, so a rule means:
+  - loss 1: bytes, ends of connections and new connections wait until the rule is removed;
+  - loss below 1: that fraction of reads is delivered 200 ms late, as after a retransmission, and everything after it too;
+  - reset: connections end by RST, and new ones as soon as they are accepted.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ import sys
 
 AGAIN_SECONDS = 0.2
 PATIENCE_TRIES = 50
-CHUNK_BYTES, CHUNKS_MAX = 65536, 64  # Of one direction under way; then the sender waits.
+CHUNK_BYTES, CHUNKS_MAX = 65536, 64  # How many chunks of one direction may be queued; then the sender waits.
 HELLO_BYTES, HELLO_VERSION = 20, -65536  # Version, server, length of the address that follows.
 
 
@@ -37,13 +37,13 @@ class Net:
         return self.rules.get((source, target), (0, 0, False))
 
     async def opened(self, source, target):
-        """Waits while nothing passes."""
+        """Waits until this direction is not blocked."""
         while self.rule(source, target)[0] >= 1:
             await self.changed.wait()
 
 
 class Link:
-    """One connection: dialed by way[0], accepted by way[1]."""
+    """One connection, from way[0] to way[1]."""
 
     def __init__(self, net, way, near):
         self.net, self.way, self.ends, self.ended = net, way, [near], asyncio.Event()
@@ -74,8 +74,8 @@ class Link:
 
 
 async def dialed(port, patient):
-    """The far end. Who dials a leader that does not listen yet would be refused and try again; here he has been accepted
-    already, and an end instead would send him back to elections, so it is the proxy that tries again."""
+    """Connects to the target. Without a proxy, a learner whose leader does not listen yet is refused and tries again. Here the proxy
+    has accepted its connection already, and closing it would send the learner back to LOOKING, so the proxy retries instead."""
     for _ in range(PATIENCE_TRIES if patient else 0):
         try:
             return await asyncio.open_connection("127.0.0.1", port, limit=CHUNK_BYTES)
@@ -85,7 +85,7 @@ async def dialed(port, patient):
 
 
 async def rewritten(near_in, hello):
-    """An election hello names the address at which the dialer is dialed back: that is told as the other one knows it."""
+    """Replaces the address in an election hello, at which the dialer is dialed back, by the proxy's address for it."""
     head = await near_in.readexactly(HELLO_BYTES)
     version, server, length = struct.unpack(">qqi", head)
     if version != HELLO_VERSION:
@@ -95,7 +95,7 @@ async def rewritten(near_in, hello):
 
 
 async def pump(net, source, target, incoming, out, head=b""):
-    """Bytes of one direction, late or not at all; then the end of the stream."""
+    """Forwards the bytes of one direction, delayed or blocked by its rule; then the end of the stream."""
     under_way = asyncio.Queue(CHUNKS_MAX)
     loop = asyncio.get_running_loop()
 
@@ -127,7 +127,7 @@ async def pump(net, source, target, incoming, out, head=b""):
         if out.can_write_eof():
             out.write_eof()
     except OSError:
-        await net.opened(target, source)  # Nor does the other end hear that this one is gone.
+        await net.opened(target, source)  # While the way back is blocked, the other end must not notice that this one is closed.
         raise
     finally:
         reader.cancel()
@@ -140,7 +140,7 @@ async def serve(net, spec):
         try:
             await link.run(spec["target"], spec["hello"], spec["patient"])
         except (OSError, asyncio.IncompleteReadError):
-            pass  # Nobody listens there, or the dialer has gone.
+            pass  # The target does not listen, or the dialer has closed the connection.
         finally:
             net.links.discard(link)
             link.abort()
@@ -158,7 +158,7 @@ async def main():
     while line := await commands.readline():
         net.set(json.loads(line))
         print("ok", flush=True)
-    os._exit(0)  # What is under way needs no farewell.
+    os._exit(0)  # Without closing the connections.
 
 
 asyncio.run(main())

@@ -1,4 +1,4 @@
-"""A session whose every call is recorded. It leaves a server that is silent, as ZooKeeper's own clients do."""
+"""A session whose calls are all recorded. It moves away from a silent server, as ZooKeeper's own clients do."""
 
 import struct
 import time
@@ -9,7 +9,7 @@ from history import Op
 from members import Failed
 from wire import SET, Expired, Lost, buffer
 
-SILENT_SECONDS = 1.3  # Without an answer: then the next server is asked.
+SILENT_SECONDS = 1.3  # Without an answer for so long, the client connects to the next server.
 DIAL_SECONDS = 0.7
 GIVE_UP_SECONDS = 60  # A bound against hanging, not an expectation.
 SET_WATCHES, SET_WATCHES_XID, EXPIRED_ERROR = 101, -8, -112
@@ -17,7 +17,7 @@ SET_WATCHES, SET_WATCHES_XID, EXPIRED_ERROR = 101, -8, -112
 
 class Recorded(Client):
     """`records` grows by an `Op` for each call, event and change of the session, in the order in which this client saw
-    them. Calls give their record back; one whose reply was lost is `unsure`, and the session has then moved on."""
+    them. Calls return their record; a record without a reply is `unsure`, and the session has then moved to another server."""
 
     def __init__(self, name, cluster, timeout_ms, first=0):
         self.name, self.cluster, self.records = name, cluster, []
@@ -32,7 +32,7 @@ class Recorded(Client):
                                line=self.line))
 
     def connect(self):
-        """At the next server that takes the session, and with the watches that have not told anything yet."""
+        """Connects to the next server that accepts the session, and sets again the watches that have not fired yet."""
         give_up = time.monotonic() + GIVE_UP_SECONDS
         while True:
             self.address = self.addresses[self.at % len(self.addresses)]
@@ -45,11 +45,11 @@ class Recorded(Client):
             except Expired:
                 self.expired = True
                 silent = time.monotonic() - self.heard
-                self.note(f"expired, last heard {silent * 1000:.0f} ms before, of {self.timeout_ms} ms:")
+                self.note(f"expired, last answer {silent * 1000:.0f} ms before, timeout {self.timeout_ms} ms:")
                 raise
             except (OSError, Lost) as error:
                 if give_up < time.monotonic():
-                    raise Failed(f"{self.name}: no server takes session {self.id:#x}: {error}") from None
+                    raise Failed(f"{self.name}: no server accepted session {self.id:#x}: {error}") from None
                 self.at += 1
                 time.sleep(0.03)
 
@@ -73,7 +73,7 @@ class Recorded(Client):
 
     def take_event(self, reply):
         xid, _, _, kind, _, length = struct.unpack_from(">iqiiii", reply)
-        assert xid == ops.EVENT_XID, f"{self.name}: reply {xid} that nobody waits for"
+        assert xid == ops.EVENT_XID, f"{self.name}: reply {xid} without a request"
         path, now = reply[28:28 + length].decode(), time.monotonic()
         self.records.append(Op(self.name, "event", path, now, now, 0, None, kind, member=self.member, line=self.line))
         for what in ("children",) if kind == 4 else ("data", "exists") if kind != 2 else ("data", "exists", "children"):
@@ -92,14 +92,14 @@ class Recorded(Client):
             self.received += 1
             assert xid == self.received, f"{self.name}: reply {xid} instead of {self.received}"
             if error == ops.MOVED:
-                raise Lost("this server has not heard yet that the session is here")
+                raise Lost("this server does not know yet that the session has moved here")
             if error == EXPIRED_ERROR:
-                raise Lost("the session is said to be gone")  # The next connection will tell.
+                raise Lost("SessionExpired")  # The next connect shows whether that is so.
             self.zxid, self.reply_zxid = max(self.zxid, zxid), zxid
             return error, reply[16:]
 
     def run(self, *plans):
-        """Calls that are under way together. Each plan: (Op, bodies to send, how to read the last reply)."""
+        """Pipelined calls. Each plan: (Op, requests to send, function that reads the last reply)."""
         records = [op for op, _, _ in plans]
         for op in records:
             op.client, op.begin, op.member, op.line = self.name, time.monotonic(), self.member, self.line
@@ -142,14 +142,14 @@ class Recorded(Client):
         return Op(self.name, "drop", path, version=version, **more), [(ops.DELETE, body)], None
 
     def plan_read(self, path, kind="read", watch="", **more):
-        """`kind` is one of `READS`; a fence is a write of this client's own znode below /fence."""
+        """`kind` is one of `READS`; a fence is a write of this client's own znode /fence-NAME."""
         def take(op, error, body):
             if error == 0:
                 (length,) = struct.unpack_from(">i", body)
                 stat = ops.STAT.unpack_from(body, 4 + max(length, 0))
                 op.data, op.version, op.mzxid = body[4:4 + max(length, 0)].decode(), stat[4], stat[1]
             if watch:
-                # A read of what is not there leaves no watch.
+                # getData of a missing znode sets no watch.
                 op.watch = watch if error == 0 else ""
                 if op.watch:
                     self.watching[path, "data"] = op.zxid
@@ -159,7 +159,7 @@ class Recorded(Client):
         return Op(self.name, kind, path, **more), [*before, (ops.GET, buffer(path.encode()) + bytes([bool(watch)]))], take
 
     def plan_exists(self, path):
-        """Watched, whether it is there or not."""
+        """exists with a watch, which is set whether the znode exists or not."""
         def take(op, error, body):
             op.watch = "data"
             self.watching[path, "data" if error == 0 else "exists"] = op.zxid
@@ -180,7 +180,7 @@ class Recorded(Client):
         return Op(self.name, "list", path), [(ops.CHILDREN2, buffer(path.encode()) + bytes([bool(watch)]))], take
 
     def end(self):
-        """Closes the session, however often that takes."""
+        """Closes the session, with retries on lost connections."""
         while True:
             try:
                 self.close()
@@ -190,5 +190,5 @@ class Recorded(Client):
                     self.at += 1
                     self.connect()
                 except Expired:
-                    self.records.pop()  # The close before had arrived.
+                    self.records.pop()  # The earlier closeSession was carried out.
                     return self.note("closed")

@@ -1,4 +1,4 @@
-"""That each check finds what it is for, and finds nothing where nothing is."""
+"""Tests that each check finds the violations in its spoiled histories, and none in its good ones."""
 
 import itertools
 import random
@@ -12,11 +12,11 @@ RANDOM_HISTORIES = 1500
 
 
 def selftest():
-    """How many histories were judged; raises at the first that is judged wrongly."""
+    """Returns how many histories were checked; raises at the first wrong result."""
     count = 0
     for name, module in CHECKS.items():
         for number, good in enumerate(module.GOOD):
-            assert not (broken := module.check(good)), f"{name} finds in good history {number}: {broken[0]}"
+            assert not (broken := module.check(good)), f"{name} reports a violation in good history {number}: {broken[0]}"
         for what, spoiled in module.SPOILED:
             assert module.check(spoiled), f"{name} does not find: {what}"
         count += len(module.GOOD) + len(module.SPOILED)
@@ -24,14 +24,14 @@ def selftest():
 
 
 def against_all_orders():
-    """The search agrees with trying every order, on small random histories of which about half are broken."""
+    """The search agrees with trying every order, on small random histories, about half of which can't be explained."""
     rng, verdicts = random.Random(5), []
     for _ in range(RANDOM_HISTORIES):
         ops = [random_op(rng) for _ in range(rng.randint(2, 5))]
         found, wanted = explained(ops) is None, any(fits(order) for order in orders(ops))
         assert found == wanted, f"explained: {found}, by trying all orders: {wanted}: {ops}"
         verdicts.append(found)
-    assert 0.1 < sum(verdicts) / len(verdicts) < 0.9, "the histories are all alike"
+    assert 0.1 < sum(verdicts) / len(verdicts) < 0.9, "nearly all histories have the same result"
     return len(verdicts)
 
 
@@ -47,7 +47,7 @@ def random_op(rng):
 
 
 def orders(ops):
-    """Every order of every choice of those without an answer that keeps to the clock."""
+    """Every order that fits the clock, of the answered calls with any subset of the unanswered ones."""
     known, unsure = [op for op in ops if not op.unsure], [op for op in ops if op.unsure]
     for chosen in itertools.product([False, True], repeat=len(unsure)):
         for order in itertools.permutations(known + [op for op, take in zip(unsure, chosen) if take]):

@@ -1,4 +1,4 @@
-"""Clients at work while a fault comes and goes: each kind leaves the history that one of the checks needs."""
+"""The clients that work before, during and after a fault: each kind records the history that one of the checks needs."""
 
 import random
 import threading
@@ -12,11 +12,11 @@ from wire import Expired
 
 TIMEOUT_MS = 6000
 PAUSE_SECONDS = 0.012  # Between two turns of a client: the members share the machine.
-BATCH = 6  # Calls of one client under way together.
+BATCH = 6  # Pipelined calls of one client.
 
 
 class Worker:
-    """One session that takes turns until told to stop. `root` is the folder of the round."""
+    """One session that takes turns until told to stop. `root` is the parent of the round's znodes."""
 
     def __init__(self, work, number, timeout_ms=TIMEOUT_MS):
         self.work, self.root, self.rng = work, work.root, random.Random(f"{work.seed}-{number}")
@@ -34,17 +34,17 @@ class Worker:
                 self.turns += 1
                 time.sleep(self.rng.uniform(0, 2 * PAUSE_SECONDS))
         except Expired:
-            pass  # It is recorded, and the check of sessions judges it.
+            pass  # It is recorded, and the check of sessions reports it.
         except BaseException:
             self.work.failures.append(f"{self.name}:\n{traceback.format_exc()}")
 
     def value(self):
-        """Unlike every other."""
+        """A value that no other write has."""
         return f"{self.name.split('.')[1]}:{self.turns}"
 
 
 class Register(Worker):
-    """Writes and reads of a few shared znodes: on condition of a version or not, made and deleted again."""
+    """Writes and reads of a few shared znodes: with an expected version or without, created and deleted again."""
 
     def prepare(self):
         assert self.client.make(f"/fence-{self.name}")[0] == 0
@@ -72,7 +72,7 @@ class Register(Worker):
 
 
 class Pipeline(Worker):
-    """Many calls under way at a time: answered in order, done in order, and when a connection ends, up to one of them."""
+    """Pipelined calls: answered in order and carried out in order; when a connection ends, a prefix of them."""
 
     def prepare(self):
         self.path, self.folder = f"{self.root}/own-{self.name}", f"{self.root}/row-{self.name}"
@@ -94,14 +94,14 @@ class Pipeline(Worker):
 
 
 class Queue(Worker):
-    """Sequential znodes of several clients in one folder."""
+    """Sequential znodes of several clients below one parent."""
 
     def turn(self):
         self.client.one(*self.client.plan_make(f"{self.root}/queue/n-", self.value(), ops.SEQUENTIAL))
 
 
 class Holder(Worker):
-    """An ephemeral that must be there as long as its session, whose client reads it at times."""
+    """An ephemeral that must exist as long as its session, whose client reads it now and then."""
 
     def prepare(self):
         self.path = f"{self.root}/held-{self.name}"
@@ -113,7 +113,7 @@ class Holder(Worker):
 
 
 class Watcher(Worker):
-    """Leaves watches, and looks for changes that it was not told of."""
+    """Sets watches and reads, so that the check finds changes without an event."""
 
     def turn(self):
         c, path = self.client, self.rng.choice(self.work.registers)
@@ -126,7 +126,7 @@ class Watcher(Worker):
 
 
 class Reader(Worker):
-    """Only reads: a member that is cut off answers it for as long as it believes that it belongs to the rest."""
+    """Only reads: a partitioned member answers it until it notices that it has lost the leader or the quorum."""
 
     def turn(self):
         self.client.one(*self.client.plan_read(self.rng.choice(self.work.registers)))
@@ -137,7 +137,7 @@ LONG = [*QUICK, Register, Pipeline, Queue, Holder]
 
 
 class Work:
-    """Clients of every kind at all members, in a folder of their own."""
+    """Clients of every kind at all members, with znodes below a path of their own."""
 
     def __init__(self, cluster, name, seed, long=False, readers=0):
         self.cluster, self.root, self.seed = cluster, f"/{name}", seed
@@ -146,12 +146,12 @@ class Work:
         first = Client(cluster.addresses)
         for path in (self.root, f"{self.root}/queue"):
             assert first.make(path)[0] == 0
-        # A session that nobody closes: it is to expire, whatever happens meanwhile.
+        # A session that is never closed: it has to expire in spite of the fault.
         self.ghost, self.ghost_path = Client(cluster.addresses, 2000), f"{self.root}/ghost"
         assert self.ghost.make(self.ghost_path, b"", ops.EPHEMERAL)[0] == 0
         assert first.make(f"{self.root}/stuff")[0] == 0
         first.close()
-        self.furniture = {self.root, f"{self.root}/queue", f"{self.root}/stuff"}  # What no record tells of.
+        self.furniture = {self.root, f"{self.root}/queue", f"{self.root}/stuff"}  # Znodes without a record.
         self.stuffer = Recorded(f"{name}.stuff", cluster, TIMEOUT_MS)
         self.workers = [kind(self, at) for at, kind in enumerate([*(LONG if long else QUICK), *[Reader] * readers])]
         self.threads = [threading.Thread(target=worker.run, daemon=True) for worker in self.workers]
@@ -162,12 +162,12 @@ class Work:
         self.ghost.socket.close()
 
     def stuff(self):
-        """Some writes that make the logs longer."""
+        """Some writes that make the transaction logs grow."""
         for _ in range(16):
             self.stuffer.one(*self.stuffer.plan_set(f"{self.root}/stuff", "x" * 8000))
 
     def progress(self, turns=10, seconds=60):
-        """Waits until every client that has a session took this many turns."""
+        """Waits until every client whose session has not expired took this many more turns."""
         goals = [(worker, worker.turns + turns) for worker in self.workers]
         deadline = time.monotonic() + seconds
         while not self.failures and any(worker.turns < goal and not worker.client.expired for worker, goal in goals):
@@ -177,7 +177,7 @@ class Work:
         assert not self.failures, self.failures[0]
 
     def stop(self):
-        """Ends the work and the sessions; gives all that was recorded."""
+        """Stops the clients and closes their sessions; returns the history."""
         self.over.set()
         for thread in self.threads:
             thread.join(90)
@@ -185,7 +185,7 @@ class Work:
         assert not any(thread.is_alive() for thread in self.threads), "a client waits for ever"
         for worker in self.workers:
             if isinstance(worker, Watcher) and not worker.client.expired:
-                # What has changed up to now must have been told before this is answered.
+                # Events for all changes up to now must come before this answer.
                 worker.client.one(*worker.client.plan_read(self.registers[0], "sync-read"))
         for client in [self.stuffer, *(worker.client for worker in self.workers)]:
             if not client.expired:
@@ -196,6 +196,6 @@ class Work:
         return [op for worker in self.workers for op in worker.client.records]
 
     def abandon(self):
-        """Ends what goes on without waiting for it."""
+        """Stops the clients without waiting for them; returns the history so far."""
         self.over.set()
         return self.records()

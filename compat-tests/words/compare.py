@@ -1,30 +1,30 @@
-"""What each word says, Java against another server: a function for each, which yields its complaints.
+"""Compares the answers to each four-letter word, Java's and another server's: a function for each word, which yields differences.
 
-A function gets what both said after the same work. Lines are compared as they are, after `masked` has put a shape in the
-place of what differs from run to run: ports, session ids, times. Of `mntr` every key must be there, in Java's order; each
-value must be equal, but for the keys in EXCEPT, which say why; of them it is checked that they add up.
+A function gets both answers after the same requests. Lines are compared literally, after `masked` has replaced what differs from
+run to run: ports, session ids, times. Every key of `mntr` must be there, in Java's order, and its value must be equal, except for
+the keys in EXCEPT, which has the reasons; for these it is checked that a server's own figures are consistent.
 """
 
 import re
 
-# Keys of mntr whose values are not compared: a pattern for the whole key, and why. `adds_up` looks at each server's own.
+# Keys of mntr whose values are not compared: a pattern for the whole key, and why. `adds_up` checks them within each server.
 EXCEPT = [
     (r"(min|max|sum|avg|p50|p95|p99|p999)_.*(time|time_ms|latency)|uptime", "a time"),
     (r"..._startup_.*_time|(min|max|sum)_(dbinit|snapshot|fsync)time", "a time"),
-    (r"approximate_data_size", "Java loses sight of the counts that quotas keep, once there are quotas"),
+    (r"approximate_data_size", "Java does not count the statistics of quotas, once there are quotas"),
     (r"open_file_descriptor_count", "another program has other files open"),
-    # Reads and pings take no queue here, and writes that came together share one figure (docs/deviations.md).
-    (r"..._(prep|sync)_processor_queue_size", "a queue is looked at once per batch"),
+    # Reads and pings take no queue here, and writes of one batch share one figure (docs/deviations.md).
+    (r"..._(prep|sync)_processor_queue_size", "a queue is sampled once per batch"),
     (r"cnt_(prep_process_time|proposal_process_time|sync_process_time)", "writes alone"),
     (r"cnt_(prep_processor_queue_time_ms|sync_processor_queue_.*|fsynctime)", "writes alone, per batch"),
-    (r"..._sync_processor_batch_size", "what is flushed together depends on the moment"),
+    (r"..._sync_processor_batch_size", "which records are flushed together depends on timing"),
     (r"cnt_request_throttle_queue_time_ms", "there is no such queue"),
     (r"response_packet_(get_children_)?cache_(hits|misses)", "there is no cache of replies"),
 ]
 PER_FLUSH = "sync_processor_batch_size|sync_processor_queue_flush_time_ms|fsynctime"
-# These depend on how often a server was asked whether it serves yet.
+# These depend on how often this script asked a server whether it serves yet.
 PROBED = ("zk_bytes_received_count", "zk_packets_received", "zk_packets_sent")
-CLOCKS_MS = 50  # Between a reading of a server's clock and of ours.
+CLOCKS_MS = 50  # Tolerance between a server's clock and this script's.
 
 
 class Said:
@@ -34,7 +34,7 @@ class Said:
         self.name, self.text, self.server, self.ages_ms = name, text, server, ages_ms
 
     def masked(self, *more):
-        """Lines with a shape in the place of what differs between two runs; `more`: patterns and what they become."""
+        """Lines with placeholders for what differs between two runs; `more`: further patterns and their placeholders."""
         text = self.text.replace(str(self.server.folder), "FOLDER")
         text = re.sub(r"(Zookeeper version: |zookeeper.version=)3\.9\.5-\S+, built on \d{4}-\d\d-\d\d \d\d:\d\d UTC",
                       r"\1VERSION", text)
@@ -49,7 +49,7 @@ class Said:
 
 
 def same(java, ours, *more, in_order=True):
-    """Java's tables of connections, sessions and watches have no order."""
+    """Compares two answers; `in_order` is false for Java's tables of connections, sessions and watches, which have no order."""
     a, b = java.masked(*more), ours.masked(*more)
     if not in_order:
         a, b = sorted(a), sorted(b)
@@ -59,16 +59,16 @@ def same(java, ours, *more, in_order=True):
 
 # rows: W-10
 def conf(java, ours):
-    """Sizes and all; each server's folder and port are its own."""
+    """Everything is compared, sizes too, except each server's folder and port."""
     for said in (java, ours):
         if f"clientPort={said.server.port}\n" not in said.text:
-            yield f"conf: not the port {said.server.port} in {said.text!r}"
+            yield f"conf: no port {said.server.port} in {said.text!r}"
     yield from same(java, ours, (r"clientPort=\d+", "clientPort=PORT"))
 
 
 # rows: W-11
 def cons(java, ours):
-    # A connection that has answered nothing yet: in Java's fresh objects nulls and zeros, here as after `crst`.
+    # A connection without an answer yet: Java shows null and zeros, this server the values after `crst`.
     fresh = (r"lop=null(,est=TIME,to=\d+),lcxid=0x0,lzxid=0x0,", r"lop=NA\1,lzxid=0xffffffffffffffff,")
     yield from same(java, ours, (r"(,est|,lresp|,llat|,minlat|,avglat|,maxlat)=\d+", r"\1=TIME"), fresh, in_order=False)
     for said in (java, ours):
@@ -86,8 +86,8 @@ def dirs(java, ours):
 
 # rows: W-14
 def dump(java, ours):
-    # Java also lists sets that have become empty until their time comes, and sessions that had ephemerals once. The
-    # times are of two clocks.
+    # Java also lists empty sets until their expiry, and sessions that had ephemerals once. The
+    # times are from two clocks.
     yield from same(
         java, ours,
         (r"SESSION:\n(?!\t)", ""),
@@ -106,7 +106,7 @@ def envi(java, ours):
 
 # rows: W-27
 def digests(java, ours):
-    yield from same(java, ours, (r": -?\d+", ": DIGEST"))  # Of times too.
+    yield from same(java, ours, (r": -?\d+", ": DIGEST"))  # A digest depends on times.
 
 
 LATENCY = r"Latency min/avg/max: (\d+)/(\d+\.\d+(?:E-?\d+)?)/(\d+)"
@@ -123,7 +123,7 @@ def stat(java, ours):
 
 
 def groups(said):
-    """What stands under what, in no order; a heading with nothing under it is left out."""
+    """The headings with the lines below them, sorted; a heading without lines is left out."""
     found = []
     for line in said.masked():
         if line.startswith("\t"):
@@ -135,8 +135,8 @@ def groups(said):
 
 # rows: W-22
 def wchs(java, ours):
-    """Java also counts connections whose watches are all used up, and lists them in `wchc`: the first number is compared
-    with that of those who have any, which `alike` does."""
+    """Java also counts connections whose watches have all fired, and lists them in `wchc`. So the first number is not compared
+    here; `alike` compares it with the number of connections in `wchc`."""
     yield from same(java, ours, (r"^\d+ connections", "N connections"))
 
 
@@ -159,7 +159,7 @@ def short(java, ours):
 
 # rows: M-01 M-06 M-14 M-20 M-31 M-32 M-34 W-25
 def mntr(java, ours, but=lambda key: False, role="standalone"):
-    """Every figure but these. Keys per namespace stand in the order of Java's hash table, so theirs is not compared."""
+    """Compares every figure except those of `but`. Java lists keys per namespace in hash order, so their order is not compared."""
     per_name = lambda key: key.endswith("_per_namespace")  # noqa: E731
     a, b = java.figures(), ours.figures()
     if [key for key in a if not per_name(key)] != [key for key in b if not per_name(key)]:
@@ -173,14 +173,14 @@ def mntr(java, ours, but=lambda key: False, role="standalone"):
         if mine is None or theirs is None or not any(re.fullmatch(f"zk_({keys})", key) for keys, _ in EXCEPT):
             yield f"{key}: Java {theirs}, ours {mine}"
         elif key.startswith("zk_cnt_") and not re.search(PER_FLUSH, key) and int(theirs) < int(mine):
-            yield f"{key}: Java {theirs}, ours {mine}, more than there were"
+            yield f"{key}: Java {theirs}, ours {mine}, more than there were events"
     for said, whose in ((java, "Java"), (ours, "ours")):
         yield from (f"{whose} {complaint}" for complaint in adds_up(said))
     yield from queues_add_up(b, role)
 
 
 def adds_up(said):
-    """What any server's own figures have to do with each other, and with the time it has lived."""
+    """Checks that a server's figures are consistent with each other, and with its age."""
     of = said.figures()
     number = lambda key: float(of[f"zk_{key}"])  # noqa: E731
     for key in of:
@@ -192,50 +192,50 @@ def adds_up(said):
         shown = f"{name}: count {count}, sum {total}, avg {mean}, min {least}, max {most}, quantiles {quantiles}"
         if count == 0:
             if any([total, mean, least, most, *quantiles]):
-                yield f"{shown}: nothing was counted"
+                yield f"{shown}: values although the count is 0"
         elif not (least * count <= total <= most * count and abs(mean - total / count) <= 0.0001
                   and quantiles == sorted(quantiles) and all(least <= one <= most for one in quantiles)):
-            yield f"{shown}: does not add up"
+            yield f"{shown}: inconsistent"
         elif re.search("time|latency", name) and not 0 <= least <= most <= said.ages_ms[1]:
-            yield f"{shown}: no times of a server that is {said.ages_ms} ms old"
+            yield f"{shown}: impossible times for a server that is {said.ages_ms} ms old"
     if not said.ages_ms[0] - CLOCKS_MS <= number("uptime") <= said.ages_ms[1] + CLOCKS_MS:
         yield f"uptime {number('uptime')} of a server that is {said.ages_ms} ms old"
     if not number("num_alive_connections") < number("open_file_descriptor_count") <= number("max_file_descriptor_count"):
-        yield f"{number('open_file_descriptor_count')} files are open"
+        yield f"open_file_descriptor_count is {number('open_file_descriptor_count')}"
 
 
 # rows: M-04
 def queues_add_up(of, role):
-    """What was handed to the log was handed over, waited, written and flushed, once each. A learner judges nothing."""
+    """Every record of the log was proposed, queued, written and flushed, once each. A learner does no prep processing."""
     number = lambda key: int(of[f"zk_{key}"])  # noqa: E731
     records = [number(key) for key in (
         "sum_sync_processor_batch_size", "cnt_proposal_process_time", "cnt_sync_process_time",
         "cnt_sync_processor_queue_time_ms", "cnt_sync_processor_queue_and_flush_time_ms")]
     judges = role in ("standalone", "leader")
     if not judges and records.pop(1):
-        yield "a learner handed proposals over"
+        yield "a learner counted proposals"
     if len(set(records)) != 1:
-        yield f"records of the log: {records}"
+        yield f"different counts of log records: {records}"
     flushes = [number(f"cnt_{name}") for name in PER_FLUSH.split("|")]
     if len(set(flushes)) != 1 or records[0] < flushes[0]:
-        yield f"flushes of the log: {flushes}, of {records[0]} records"
+        yield f"different counts of flushes: {flushes}, for {records[0]} log records"
     judged = [number("cnt_prep_process_time"), number("cnt_prep_processor_queue_time_ms")]
     if not judges and any([*judged, number("prep_processor_request_queued")]):
-        yield f"a learner judged {judged}"
+        yield f"a learner counted prep processing: {judged}"
     elif judges and not records[0] <= judged[0] == judged[1] <= number("prep_processor_request_queued"):
-        yield f"judged {judged}, of them {records[0]} for the log"
+        yield f"prep processing of {judged} requests, {records[0]} log records"
 
 
 def alike(said, is_java):
-    """What one server's words tell of the same thing: latencies, and who watches."""
+    """Checks that one server's words agree with each other about latencies and about connections with watches."""
     of = said["mntr"].figures()
     told = tuple(of[f"zk_{kind}_latency"] for kind in ("min", "avg", "max"))
     for name in ("srvr", "stat"):
         if (found := re.search(LATENCY, said[name].text)) is None or found.groups() != told:
-            yield f"{name}: not mntr's latencies {told}: {said[name].text!r}"
+            yield f"{name}: other latencies than mntr's {told}: {said[name].text!r}"
     watchers = said["wchc"].text.count("0x") if is_java else len(groups(said["wchc"]))
     if not said["wchs"].text.startswith(f"{watchers} connections "):
-        yield f"wchs: not the {watchers} of wchc: {said['wchs'].text!r}"
+        yield f"wchs: other than the {watchers} connections of wchc: {said['wchs'].text!r}"
 
 
 WORDS = {"conf": conf, "cons": cons, "dirs": dirs, "dump": dump, "envi": envi, "gtmk": short, "hash": digests,

@@ -1,4 +1,4 @@
-"""The members of one ensemble: servers 1 to 3 vote, server 4 observes."""
+"""An ensemble of four: servers 1 to 3 are voters, server 4 is an observer."""
 
 import time
 
@@ -8,7 +8,7 @@ PATIENCE = 60  # Seconds; a bound against hanging, not an expectation.
 
 
 class Member(Server):
-    """One of them. `ports`: its two for the others."""
+    """A member. `ports`: its learner port and its election port."""
 
     def __init__(self, command, number, lines, ports):
         limits = ["initLimit=20", "syncLimit=10"]
@@ -22,11 +22,11 @@ class Member(Server):
         return super().start()
 
     def serves(self):
-        """It answers: there may be nobody to elect yet."""
+        """Whether it answers `ruok`: before the other members start there may be no quorum."""
         return self.word("ruok") == "imok"
 
     def mode(self):
-        """Its role, as start scripts find it; `None` while it has none."""
+        """Its role from the answer to `srvr`, as start scripts read it; `None` while it does not serve."""
         lines = self.word("srvr").splitlines()
         return next((line.removeprefix("Mode: ") for line in lines if line.startswith("Mode: ")), None)
 
@@ -43,7 +43,7 @@ class Ensemble:
         self.members = [Member(command, number, lines, ports[number]) for number in ports]
 
     def start(self):
-        """Until all serve. Servers 1 and 2 begin, so that 2 leads."""
+        """Starts all and waits until they serve. Servers 1 and 2 start first, so that 2 leads."""
         for begin in (self.members[:2], self.members[2:]):
             for member in begin:
                 member.start()
@@ -51,7 +51,7 @@ class Ensemble:
         return self
 
     def wait(self, members):
-        """Until they serve. When each was seen to is kept: the server has served for longer than since then."""
+        """Waits until these serve, and notes when each was seen to: the server has served at least since then."""
         deadline = time.monotonic() + PATIENCE
         for member in members:
             while member.mode() is None:

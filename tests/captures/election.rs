@@ -1,4 +1,4 @@
-//! Connections to the election port.
+//! Captures of election connections.
 
 use super::tape::{self, Piece};
 use bytes::BytesMut;
@@ -6,17 +6,17 @@ use oxkeeper::member::election_connection::next_message;
 use oxkeeper::member::election_hello::Hello;
 use oxkeeper::zab::Notification;
 
-/// What one end of a connection sent, and of which no whole message has come yet.
+/// The bytes from one end of a connection that don't form a whole message yet.
 #[derive(Default)]
 struct MessageReader {
     unread: BytesMut,
     is_greeted: bool,
 }
 
-/// Reads a capture and gives what it says, line by line. All that has a form which is still sent is written again.
+/// Decodes a capture to lines of text. Messages in formats that are still sent are encoded again to the same bytes.
 fn told(name: &str) -> Vec<String> {
     let mut readers = [MessageReader::default(), MessageReader::default()];
-    readers[0].is_greeted = true; // Only who dials says who he is.
+    readers[0].is_greeted = true; // Only the dialer sends a hello.
     let mut lines = Vec::new();
     for Piece { is_dialer, bytes } in tape::read("election", name) {
         let reader = &mut readers[usize::from(is_dialer)];
@@ -45,7 +45,7 @@ fn greeting(hello: &Hello, bytes: &[u8]) -> String {
     let places: Vec<String> =
         hello.addresses.iter().map(|(host, port)| format!("{host}:{port}")).collect();
     if bytes.len() == 8 {
-        // Before 3.5. Servers of today send it to nobody, nor do we.
+        // The hello of releases before 3.5. Current servers don't send it, and neither do we.
         assert_eq!(hello.id.0.to_be_bytes(), bytes);
         return format!("HELLO server {} alone", hello.id);
     }
@@ -57,11 +57,11 @@ fn notification(bytes: &[u8]) -> String {
     let read = Notification::decode(bytes).unwrap();
     let again = read.encode();
     match bytes.len() {
-        // Of old; they are read and not sent. What both forms have stands at the same places.
+        // Formats of old releases, which are decoded and never sent. Fields that all formats have are at the same offsets.
         28 => assert_eq!(again[..28], *bytes),
         40 => {
             assert_eq!(again[..36], bytes[..36]);
-            assert_eq!(bytes[36..], 1_i32.to_be_bytes(), "its form, which 3.9 does not look at");
+            assert_eq!(bytes[36..], 1_i32.to_be_bytes(), "the format's version, which 3.9 ignores");
         }
         _ => assert_eq!(again, bytes),
     }
@@ -76,12 +76,12 @@ fn notification(bytes: &[u8]) -> String {
 
 #[track_caller]
 fn has(lines: &[String], what: &str) {
-    assert!(lines.iter().any(|line| line.contains(what)), "no {what:?} any more: {lines:#?}");
+    assert!(lines.iter().any(|line| line.contains(what)), "no {what:?} in the capture: {lines:#?}");
 }
 
 // rows: Q-01 Q-20 Q-24
 #[test]
-fn an_election() {
+fn first_election_has_hello_and_notifications_of_both_servers() {
     for name in ["first-start", "first-start-3.8"] {
         let lines = told(name);
         has(&lines, "> HELLO server 2 at 127.0.7.2:3888");
@@ -94,7 +94,7 @@ fn an_election() {
 
 // rows: Q-01 Q-10
 #[test]
-fn an_observer_asks_who_leads() {
+fn observer_without_a_vote_is_answered_by_the_leader() {
     let lines = told("observer");
     has(&lines, "> HELLO server 3 ");
     has(&lines, "round 1 for server -9223372036854775808 at");
@@ -103,19 +103,19 @@ fn an_observer_asks_who_leads() {
 
 // rows: Q-01 Q-99
 #[test]
-fn notifications_with_a_version_of_the_configuration() {
+fn notification_after_a_reconfiguration_has_the_configurations_version() {
     has(&told("reconfig"), " version=1");
 }
 
 // rows: Q-20
 #[test]
-fn a_hello_with_several_addresses() {
+fn hello_has_all_addresses_of_a_server_with_several() {
     has(&told("several-addresses"), "HELLO server 2 at 127.0.7.2:3888 127.0.8.2:3888");
 }
 
 // rows: Q-02 Q-20
 #[test]
-fn servers_of_old() {
+fn notifications_of_old_releases_have_no_configuration() {
     let lines = told("first-start-3.4.14");
     has(&lines, "> HELLO server 2 alone");
     has(&lines, "form 0 of 40 bytes, configuration none");

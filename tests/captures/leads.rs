@@ -1,8 +1,8 @@
-//! Our leader in the place of Java's: it hears what a captured learner said, is given what the captured leader proposed, and
-//! must say the very bytes the captured leader said. What it says for the sessions of clients (REVALIDATE) is left out.
+//! Our leader in the place of Java's: it receives the captured learner's packets, proposes what the captured leader proposed, and
+//! must send exactly the captured leader's bytes. Packets about client sessions (REVALIDATE) are left out.
 //!
-//! When a leader's own disk is done, when another follower acknowledges and when the leader pings is in no capture of one
-//! connection: it happens when the captured leader says what follows from it, and not before.
+//! A capture of one connection doesn't show when the leader's own flush ends, when another follower acknowledges and when the leader
+//! pings: each happens here when the captured leader sends the packet that follows from it, and not before.
 
 use super::learns::{Before, SETTINGS, settings, view_in};
 use super::tape;
@@ -13,11 +13,11 @@ use oxkeeper::zab::{Action, Input, LearnerConnectionId, LearnerInfo, LogRead, Pa
 use support::disk::Write;
 use support::peer::PeerOnDisk;
 
-/// Captures, each with the number of its leader. Those that are left out ours answers otherwise, on purpose:
-/// * `outstanding`: what is not committed goes in front of NEWLEADER there, and behind it here (ZOOKEEPER-4394);
-/// * `snap-across-epochs`: ours cuts such a learner, and sends what follows;
-/// * `reconfig-left`: of two who have everything Java names the one with the smaller number to lead, ours the other;
-/// * `reconfig-diff`, `observer-of-follower`: an older configuration, and the follower's own leader, are in no capture.
+/// Captures, each with its leader's id. In the captures left out our leader differs on purpose, or data is missing:
+/// * `outstanding`: Java sends uncommitted proposals before NEWLEADER, our leader after it (ZOOKEEPER-4394);
+/// * `snap-across-epochs`: our leader sends TRUNC to such a learner, and then the transactions that it lacks;
+/// * `reconfig-left`: of two followers with the whole history Java names the one with the smaller id as the next leader, we the other;
+/// * `reconfig-diff`, `observer-of-follower`: the older configuration, and the follower's own leader, are in no capture.
 pub const CAPTURES: [(&str, i64); 9] = [
     ("first-start", 2),
     ("first-start-3.8", 2),
@@ -33,13 +33,13 @@ pub const CAPTURES: [(&str, i64); 9] = [
 /// The captured learner's connection, and that of a follower with which the leader is a quorum.
 const CAPTURED: LearnerConnectionId = LearnerConnectionId(1);
 const OTHER: LearnerConnectionId = LearnerConnectionId(2);
-/// A tick is 5 ms; pings come each half of tickTime.
+/// A tick is 5 ms; the leader pings every half tickTime.
 const TICKS_PER_PING: u64 = SETTINGS.tick_time_ms / 2 / 5;
 
 struct Leader {
     name: &'static str,
     server: PeerOnDisk,
-    /// To the captured learner, and not compared yet.
+    /// Bytes to the captured learner that are not compared yet.
     said: BytesMut,
 }
 
@@ -82,7 +82,7 @@ impl Leader {
         self.step(Input::Propose { zxid, payload });
     }
 
-    /// All that was proposed is on this disk and on that of the other follower.
+    /// Flushes every proposal through a zxid, on the leader's disk and on the other follower's.
     fn settle(&mut self, through: Zxid, has_other: bool) {
         while let Some(Write::Append((zxid, _))) = self.server.disk.asked.front().cloned()
             && zxid <= through
@@ -95,7 +95,7 @@ impl Leader {
         }
     }
 
-    /// The captured leader said this; so does ours, or it is brought about.
+    /// Expects the captured leader's next packet; if ours has not sent it yet, does what causes it first.
     fn expect(&mut self, packet: &Packet, bytes: &[u8], has_other: bool) {
         if self.said.is_empty() {
             match packet {
@@ -119,12 +119,12 @@ impl Leader {
         if said != bytes {
             let mut said = BytesMut::from(&[&said[..], &self.said].concat()[..]);
             let said = Packet::decode(&mut said);
-            panic!("{}: we say {said:?}, Java's said {packet:?}", self.name);
+            panic!("{}: we sent {said:?}, Java's leader {packet:?}", self.name);
         }
     }
 }
 
-/// What the captured leader had that its learner lacked when it came.
+/// The transactions that the captured leader had and its learner lacked when it connected.
 fn missed(words: &[Word]) -> Vec<(Zxid, Bytes)> {
     let mut missed = Vec::new();
     for word in words {
@@ -137,7 +137,7 @@ fn missed(words: &[Word]) -> Vec<(Zxid, Bytes)> {
     missed
 }
 
-/// A leader with the history of the captured one, and with a follower when `has_other`.
+/// A leader with the captured leader's history, and with a second follower when `has_other`.
 fn leader(name: &'static str, me: ServerId, words: &[Word], has_other: bool) -> Leader {
     let before = Before::of(words);
     let tree = words.iter().find_map(|word| match word.said {
@@ -150,12 +150,12 @@ fn leader(name: &'static str, me: ServerId, words: &[Word], has_other: bool) -> 
     });
     let earlier = Epoch(before.epoch.0 - 1);
     let missed = missed(words);
-    // Where its history stood when its epoch began: at what the learner has, or at what is older than the epoch.
+    // The end of its history when its epoch began: the learner's last zxid, or the last one of an earlier epoch.
     let has = cut.unwrap_or(before.last);
     let earlier_than = missed.iter().take_while(|(zxid, _)| zxid.epoch() < before.epoch);
     let start = earlier_than.last().map_or(has, |(zxid, _)| *zxid);
     let start = if start.epoch() < before.epoch { start } else { Zxid::ZERO };
-    // A tree is sent to one whose place in the log is not known any more.
+    // SNAP is sent to a learner whose last zxid is not in the log any more.
     let start = if tree.is_some() { Zxid::new(earlier, 9) } else { start };
     let log = match tree {
         Some(_) => LogRead::default(),
@@ -175,7 +175,7 @@ fn leader(name: &'static str, me: ServerId, words: &[Word], has_other: bool) -> 
         leader.hear(OTHER, Packet::FollowerInfo { accepted: earlier, info });
         leader.hear(OTHER, Packet::AckEpoch { current: Some(earlier), last: Some(start) });
         leader.hear(OTHER, Packet::Ack { zxid: Zxid::new(before.epoch, 0) });
-        // What the learner had of this epoch is nothing to this room but its zxids.
+        // Of the transactions of this epoch that the learner has, zab needs the zxids only.
         let had = has.max(tree.unwrap_or_default());
         let had = if had.epoch() == before.epoch { had.counter() } else { 0 };
         for zxid in (1..=had).map(|counter| Zxid::new(before.epoch, counter)) {
@@ -192,7 +192,7 @@ fn leader(name: &'static str, me: ServerId, words: &[Word], has_other: bool) -> 
 
 pub fn replay(name: &'static str, me: i64) {
     let words = words::of(&tape::read("quorum", name));
-    let has_other = !name.starts_with("first-start"); // There the captured learner is all of the quorum.
+    let has_other = !name.starts_with("first-start"); // There the leader and the captured learner are the quorum.
     let mut leader = leader(name, ServerId(me), &words, has_other);
     for Word { is_dialer, said, bytes } in &words {
         match said {
@@ -201,5 +201,5 @@ pub fn replay(name: &'static str, me: i64) {
             Said::Packet(packet) => leader.expect(packet, bytes, has_other),
         }
     }
-    assert!(leader.said.is_empty(), "{name}: more was said than by Java's: {:?}", leader.said);
+    assert!(leader.said.is_empty(), "{name}: more bytes than Java's leader: {:?}", leader.said);
 }

@@ -1,4 +1,4 @@
-//! The tree behind SNAP, and what the transactions of a capture make of one.
+//! The tree after SNAP, and the tree that results from a capture's transactions.
 
 use super::{entry, tape, words};
 use jute::data::{Acl, StatPersisted};
@@ -11,14 +11,14 @@ use oxkeeper::tree::{Options, Tree};
 use oxkeeper::zab::Packet;
 use std::collections::BTreeMap;
 
-/// As the servers of the captures were set up.
+/// The settings of the captured servers.
 pub const OPTIONS: Options =
     Options { seed: 0, digest: true, extended_types: true, emulate_353: false };
 
-/// The list of -1, which stands in no table.
+/// The ACL with number -1, which is not in the ACL table.
 const OPEN: &str = "0x1f:world:anyone";
 
-/// What stands in the stream.
+/// The parts of the stream.
 struct Items<'a> {
     sessions: Vec<(i64, i32)>,
     lists: Vec<(i64, Vector<'a, Acl<'a>>)>,
@@ -52,7 +52,7 @@ fn items(body: &[u8]) -> Items<'_> {
     }
 }
 
-/// The body, read item by item and written again.
+/// The body, decoded item by item and encoded again.
 pub fn again(body: &[u8]) -> Vec<u8> {
     let Items { sessions, lists, nodes } = items(body);
     let mut to = Vec::new();
@@ -76,7 +76,7 @@ pub fn again(body: &[u8]) -> Vec<u8> {
     to
 }
 
-/// The lines of a body: the order of znodes and the numbers of access lists are a server's own.
+/// The lines of a body, sorted and with ACLs written out: a server chooses the order of znodes and the numbers of ACLs itself.
 fn lines(body: &[u8]) -> Vec<String> {
     let Items { sessions, lists, nodes } = items(body);
     let list = |list: &Vector<'_, Acl<'_>>| {
@@ -101,7 +101,7 @@ fn lines(body: &[u8]) -> Vec<String> {
     lines
 }
 
-/// What a body says. Our tree, made of it, says the same.
+/// The text of a body. Our tree, loaded from it, must give the same text.
 pub fn text(body: &[u8]) -> String {
     let lines = lines(body);
     let mut loader = Loader::new(OPTIONS);
@@ -124,15 +124,14 @@ fn written(tree: &mut Tree) -> Vec<u8> {
     body
 }
 
-/// Applies all that is committed in a capture that begins with an empty tree; how many transactions led to another digest
-/// than Java's.
+/// Applies a capture's transactions to an empty tree; returns after how many of them the digest differs from Java's.
 pub fn digest_mismatches(name: &str) -> u64 {
     let mut rebuild = Rebuild::new(OPTIONS);
     let mut compared = 0;
     for word in words::of(&tape::read("quorum", name)) {
         if let words::Said::Packet(Packet::Proposal { entry, .. }) = word.said {
             let entry = Entry::decode(&entry).unwrap();
-            compared += u64::from(entry.digest.is_some()); // One that was refused changes nothing, and has none.
+            compared += u64::from(entry.digest.is_some()); // An error transaction changes nothing, and has no digest.
             rebuild.replay(&entry);
         }
     }

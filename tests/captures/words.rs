@@ -1,4 +1,4 @@
-//! A connection to the quorum port, packet by packet.
+//! A learner connection, packet by packet.
 
 use super::tape::Piece;
 use super::{entry, request, tree};
@@ -9,7 +9,7 @@ use oxkeeper::zab::{LearnerInfo, Packet, SIGNATURE};
 
 pub enum Said {
     Packet(Packet),
-    /// What follows SNAP, without the signature.
+    /// The tree after SNAP, without the signature.
     Tree {
         body: Vec<u8>,
     },
@@ -22,14 +22,14 @@ pub struct Word {
     pub bytes: Vec<u8>,
 }
 
-/// What one end of a connection sent, and of which no whole packet or tree has come yet.
+/// The bytes from one end of a connection that don't form a whole packet or tree yet.
 #[derive(Default)]
 struct PacketReader {
     unread: BytesMut,
     tree: Option<(Loader, Vec<u8>)>,
 }
 
-/// All words of a capture, each read and written again to the same bytes.
+/// All packets and trees of a capture, each decoded and encoded again to the same bytes.
 pub fn of(pieces: &[Piece]) -> Vec<Word> {
     let mut readers = [PacketReader::default(), PacketReader::default()];
     let mut words = Vec::new();
@@ -41,7 +41,7 @@ pub fn of(pieces: &[Piece]) -> Vec<Word> {
         }
     }
     for reader in readers {
-        assert!(reader.unread.is_empty() && reader.tree.is_none(), "a capture ends between words");
+        assert!(reader.unread.is_empty() && reader.tree.is_none(), "the last packet is cut short");
     }
     words
 }
@@ -84,7 +84,7 @@ fn info(info: &LearnerInfo) -> String {
     format!("server {id} protocol {protocol_version:#x} configuration {view_version:#x}")
 }
 
-/// The configuration in one line; it is written again as Java wrote it.
+/// The configuration in one line; our text of it must be Java's.
 pub fn view(bytes: &[u8]) -> String {
     let read = View::from_bytes(bytes).expect("a configuration of Java's");
     let text = std::str::from_utf8(bytes).expect("text");
@@ -144,7 +144,7 @@ pub fn text(said: &Said) -> String {
             let mut data = data.clone();
             let session = data.get_i64();
             assert_eq!(data.len(), 1);
-            format!("{name} {session:#x} {}", if data[0] == 1 { "lives" } else { "is none" })
+            format!("{name} {session:#x} {}", if data[0] == 1 { "valid" } else { "invalid" })
         }
         Packet::Request(asked) => format!("{name} {}", request::text(asked)),
         Packet::SessionMoved { session } => format!("{name} {session}"),

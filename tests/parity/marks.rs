@@ -1,14 +1,14 @@
-//! Finds the marker comments and the test that each stands above.
+//! Finds the `rows:` comments and the test below each.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// More ids than this above one test say that nobody looked at what the test proves.
+/// With more ids than this above one test it is doubtful that the test proves all of them.
 const IDS_MAX: usize = 8;
 const FOLDERS: &[&str] = &["src", "jute", "tests", "compat-tests", "benches"];
 const ENDINGS: &[&str] = &["rs", "py", "java", "txt", "sh", "go", "js", "c"];
 
-/// Suites that only a stage of `scripts/test` runs. Until its line is awake, their marks prove nothing.
+/// Suites that only a stage of `scripts/test` runs. Their marks count only while that stage's line is not commented out.
 const SUITES: &[(&str, &str)] = &[
     ("compat-tests/differential/", "stage differential "),
     ("compat-tests/common/", "stage differential "),
@@ -49,8 +49,10 @@ pub fn in_project(root: &Path) -> Result<Vec<Mark>, String> {
     Ok(run)
 }
 
+/// Whether `scripts/test` runs the test of a mark.
+///
 /// # Errors
-/// A mark under `compat-tests` that belongs to no suite, so that nothing says when it runs.
+/// A mark under `compat-tests` that belongs to no suite in `SUITES`.
 fn is_run(test: &str, script: &str) -> Result<bool, String> {
     match SUITES.iter().find(|(start, _)| test.starts_with(start)) {
         Some((_, stage)) => Ok(script.lines().any(|line| line.starts_with(stage))),
@@ -80,7 +82,7 @@ fn walk(root: &Path, folder: &str, marks: &mut Vec<Mark>) -> Result<(), String> 
     Ok(())
 }
 
-/// What a file is written in: its ending, or for a command without one, what its first line says.
+/// A file's language: its ending, or for a command without one, the interpreter in its first line.
 fn ending<'a>(path: &'a str, text: &str) -> &'a str {
     let name = path.rsplit('/').next().unwrap_or(path);
     let first = text.lines().next().filter(|line| line.starts_with("#!")).unwrap_or("");
@@ -95,8 +97,8 @@ fn ending<'a>(path: &'a str, text: &str) -> &'a str {
 /// The marks of one file.
 ///
 /// # Errors
-/// A marker line without ids; more ids above one test than may be; a mark above an ignored test, or in Rust above
-/// none.
+/// A mark without ids; more than `IDS_MAX` ids above one test; a mark above an ignored test, or in Rust without a test
+/// below it.
 pub fn in_file(path: &str, text: &str) -> Result<Vec<Mark>, String> {
     let mut marks = Vec::new();
     let mut counts: BTreeMap<usize, usize> = BTreeMap::new();
@@ -114,7 +116,7 @@ pub fn in_file(path: &str, text: &str) -> Result<Vec<Mark>, String> {
         let between = found.as_ref().map_or(&[] as &[&str], |(at, _)| &below[..*at]);
         let is_test = |line: &&str| line.trim().starts_with("#[") && line.contains("test");
         if shipped && !between.iter().any(is_test) {
-            return Err(format!("{at}: a mark stands above a test, and the next function is none"));
+            return Err(format!("{at}: a mark stands above a test; the next function is not one"));
         }
         if between.iter().any(|line| line.trim().starts_with("#[ignore")) {
             return Err(format!("{at}: an ignored test proves nothing"));
@@ -122,7 +124,7 @@ pub fn in_file(path: &str, text: &str) -> Result<Vec<Mark>, String> {
         if ending == "rs" && found.is_none() {
             return Err(format!("{at}: no test below"));
         }
-        // Several lines above one test count together, and so do those above one section of a script without names.
+        // Several mark lines above one test count together, and so do those above one section of a script without functions.
         let section =
             || below.iter().position(|line| listed(line).is_none()).unwrap_or(below.len());
         let stands_above = number + 1 + found.as_ref().map_or_else(section, |(at, _)| *at);
@@ -137,7 +139,7 @@ pub fn in_file(path: &str, text: &str) -> Result<Vec<Mark>, String> {
     Ok(marks)
 }
 
-/// What a marker line lists.
+/// The ids of a mark line.
 fn listed(line: &str) -> Option<&str> {
     let line = line.trim();
     line.strip_prefix("// rows:").or_else(|| line.strip_prefix("# rows:"))
@@ -166,7 +168,7 @@ fn name(ending: &str, line: &str) -> Option<String> {
             word(head.rsplit(' ').next()?).filter(|_| head.contains(' '))
         }
         "js" => after("function ").or_else(|| after("test('")),
-        _ => None, // Scripts of a test that have no names inside: the file is the name.
+        _ => None, // Scripts without functions: the file is the test's name.
     }
 }
 
@@ -220,7 +222,7 @@ fn bad_marks_fail() {
 }
 
 #[test]
-fn marks_count_once_their_stage_is_awake() {
+fn marks_count_only_if_their_stage_is_not_commented_out() {
     let kill = "compat-tests/kill/kill.py::loses_nothing";
     assert_eq!(is_run(kill, "# stage kill x\n"), Ok(false));
     assert_eq!(is_run(kill, "stage kill x\n"), Ok(true));

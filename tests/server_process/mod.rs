@@ -1,4 +1,4 @@
-//! The server's own binary in a folder of its own, and a client that speaks to it.
+//! The server's binary in a folder of its own, and a client for it.
 #![allow(dead_code, reason = "each test binary uses another part of it")]
 #![allow(clippy::disallowed_methods, reason = "another process is waited for by the clock")]
 
@@ -17,11 +17,11 @@ use rustix::process::{Pid, Signal, kill_process};
 use support::bodies::open_acl;
 
 pub const OXKEEPER: &str = env!("CARGO_BIN_EXE_oxkeeper");
-/// How long anything may take before the test is given up. Not a measure of the server.
+/// How long anything may take before the test fails: a bound against hanging, not an expectation.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Runs a command with a limit on how large a file may become, without the signal that would kill it: what is beyond
-/// is refused to it, as on a disk that is full.
+/// Runs a command with a limit on file sizes, and ignores the signal that would kill it: writes beyond the limit fail, as on a
+/// full disk.
 pub const FILE_LIMIT: &str = r#"trap '' XFSZ; exec prlimit --fsize="$LIMIT" "$@""#;
 
 pub struct Process {
@@ -34,7 +34,7 @@ pub struct Process {
 impl Process {
     /// Starts a server on `home/data` and returns at once.
     ///
-    /// * `settings`: lines of zoo.cfg, to which the port and, unless they are named, its address and dataDir are added.
+    /// * `settings`: lines of zoo.cfg. The client port is added, and its address and dataDir unless `settings` has them.
     /// * `file_max`: largest file in bytes; 0: no limit.
     pub fn spawn(home: &Path, settings: &str, file_max: u64) -> Self {
         Self::spawn_as(&[], Path::new(OXKEEPER), home, settings, file_max)
@@ -70,7 +70,7 @@ impl Process {
         Self { home: home.to_owned(), addr, log_start, child }
     }
 
-    /// Starts a server that may read its folder and not write to it, whoever runs the test.
+    /// Starts a server that may read its folder but not write to it, also when root runs the test.
     pub fn spawn_without_rights(home: &Path) -> Self {
         let data = home.join("data/version-2");
         let mode = |path: &Path, mode| {
@@ -81,7 +81,7 @@ impl Process {
         if !rustix::process::geteuid().is_root() {
             return Self::spawn(home, "", 0);
         }
-        // The binary may lie where nobody else can go.
+        // The user `nobody` may have no access to the binary's folder.
         let binary = home.join("oxkeeper");
         fs::copy(OXKEEPER, &binary).unwrap();
         let nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
@@ -114,13 +114,13 @@ impl Process {
         client::word(self.addr, word, PATIENCE).unwrap_or_default()
     }
 
-    /// What it has printed since it started.
+    /// What the process has printed since its start.
     pub fn log(&self) -> String {
         let bytes = fs::read(self.home.join("log")).unwrap();
         String::from_utf8_lossy(&bytes[self.log_start as usize..]).into_owned()
     }
 
-    /// Waits for its end; returns the exit code and what it has printed.
+    /// Waits for the process to exit; returns the exit code and what it has printed.
     #[track_caller]
     pub fn end(mut self) -> (i32, String) {
         let begun = Instant::now();
@@ -131,10 +131,10 @@ impl Process {
             assert!(begun.elapsed() < PATIENCE, "still running:\n{}", self.log());
             std::thread::sleep(Duration::from_millis(5));
         };
-        (status.code().expect("no signal ended it"), self.log())
+        (status.code().expect("an exit code and no signal"), self.log())
     }
 
-    /// Kills it without a warning and starts it again, without waiting until it serves.
+    /// SIGKILL and a restart, without waiting until the server serves.
     pub fn kill_and_restart(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
@@ -142,7 +142,7 @@ impl Process {
         self.child = command.arg(self.home.join("zoo.cfg")).stdout(Stdio::null()).spawn().unwrap();
     }
 
-    /// SIGTERM, and its end.
+    /// SIGTERM, then waits for exit status 0.
     #[track_caller]
     pub fn stop(self) {
         kill_process(Pid::from_child(&self.child), Signal::TERM).unwrap();
@@ -154,7 +154,7 @@ impl Process {
         self.try_client(self.addr).unwrap()
     }
 
-    /// * `at`: an address of its port.
+    /// * `at`: the address and port to connect to.
     pub fn try_client(&self, at: SocketAddr) -> Result<Client, ClientError> {
         let mut wire = Wire::open(at, PATIENCE)?;
         let hello = Hello { timeout_ms: 30_000, password: vec![0; 16], ..Hello::default() };
@@ -170,14 +170,14 @@ impl Drop for Process {
     }
 }
 
-/// One session that asks one thing at a time.
+/// One session with one request at a time.
 pub struct Client {
     wire: Wire,
     xid: i32,
 }
 
 impl Client {
-    /// Code and body of the answer.
+    /// Sends a request; returns code and body of the reply.
     pub fn ask(&mut self, kind: i32, body: &impl Encode) -> Result<(i32, Vec<u8>), ClientError> {
         self.xid += 1;
         let mut bytes = Vec::new();
@@ -199,7 +199,7 @@ impl Client {
         Ok(self.ask(op::CREATE, &request)?.0)
     }
 
-    /// Creates `prefix0`, `prefix1` and so on until the server is gone or there are `max`; returns how many were
+    /// Creates `prefix0`, `prefix1` and so on until the server is gone or there are `max`; returns how many creates were
     /// answered.
     pub fn create_many(&mut self, prefix: &str, data: &[u8], max: usize) -> usize {
         for at in 0..max {
@@ -249,12 +249,12 @@ pub fn zxids(dir: &Path, prefix: &str) -> Vec<i64> {
     found
 }
 
-/// Waits for something that another process will do.
+/// Waits until `done` returns true, as another process has done something.
 #[track_caller]
 pub fn eventually(what: &str, mut done: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !done() {
-        assert!(begun.elapsed() < PATIENCE, "never came: {what}");
+        assert!(begun.elapsed() < PATIENCE, "not within a minute: {what}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }

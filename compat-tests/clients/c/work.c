@@ -1,5 +1,5 @@
-/* libzookeeper_mt, told what to do line by line: `work sync` or `work async` says through which half of its API.
- * The driver describes the lines; see `class Worker` in workers.py. */
+/* libzookeeper_mt, driven by commands on stdin: `work sync` or `work async` says through which half of its API.
+ * `class Worker` in workers.py describes the commands. */
 
 #include <pthread.h>
 #include <semaphore.h>
@@ -23,7 +23,7 @@ static void say(const char *format, ...) {
     va_end(rest);
 }
 
-/* Session and node events alike; also the watcher of every read. */
+/* The watcher of the session and of every read. */
 static void on_event(zhandle_t *handle, int type, int state, const char *path, void *context) {
     (void)handle, (void)context;
     if (type != ZOO_SESSION_EVENT) {
@@ -33,7 +33,7 @@ static void on_event(zhandle_t *handle, int type, int state, const char *path, v
     }
 }
 
-/* What a request came to; `done` is posted by the completions of the asynchronous half. */
+/* The result of a request; `done` is posted by the completions of the asynchronous API. */
 struct outcome {
     sem_t done;
     int code;
@@ -131,7 +131,7 @@ static void ask_sync(char **words, struct outcome *out) {
     }
 }
 
-/* Checks the version, changes the data, and makes and deletes a child, all or nothing. */
+/* One multi: checks the version, sets the data, creates a child and deletes it. */
 static void multi(int sync, const char *path, int version, struct outcome *out) {
     char child[256], made[256];
     struct Stat stat;
@@ -149,7 +149,7 @@ static void multi(int sync, const char *path, int version, struct outcome *out) 
     }
 }
 
-/* Returns whether there is more to do. */
+/* Runs one command; returns whether more may follow. */
 static int answer(int sync, char **words, struct outcome *out) {
     const char *kind = words[0];
     if (!strcmp(kind, "connect")) {

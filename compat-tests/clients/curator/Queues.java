@@ -29,7 +29,7 @@ final class Queues {
     private Queues() {
     }
 
-    /** Says `event 1 ITEM` for each item that it gets, and is then done with it, or never. */
+    /** Prints `event 1 ITEM` for each item that it gets, then returns, or hangs for ever with the item locked. */
     private record Consumer(boolean hangs) implements QueueConsumer<String> {
         @Override
         public void consumeMessage(String item) throws Exception {

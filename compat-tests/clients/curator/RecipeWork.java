@@ -8,7 +8,7 @@ import org.apache.zookeeper.CreateMode;
 import org.apache.zookeeper.KeeperException;
 
 /**
- * Curator, told what to do line by line. The driver describes the lines; see `class Worker` in workers.py and recipes.py.
+ * Curator, driven by commands on stdin. `class Worker` in workers.py and recipes.py describe them.
  */
 public final class RecipeWork {
     private static CuratorFramework client;
@@ -27,7 +27,7 @@ public final class RecipeWork {
                 say("error", String.valueOf(e.code().intValue()));
             }
         }
-        System.exit(0); // Curator's threads would stay.
+        System.exit(0); // Curator's threads would keep the process alive.
     }
 
     static synchronized void say(String kind, String text) {
@@ -35,7 +35,7 @@ public final class RecipeWork {
         System.out.flush();
     }
 
-    /** What every client can do, or null for the rest. */
+    /** Runs a command that every client has; returns null for a command of recipes. */
     private static String answer(String[] words) throws Exception {
         switch (words[0]) {
             case "connect":

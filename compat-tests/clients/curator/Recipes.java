@@ -24,9 +24,9 @@ import org.apache.curator.framework.recipes.nodes.PersistentNode;
 import org.apache.curator.framework.recipes.nodes.PersistentTtlNode;
 import org.apache.zookeeper.CreateMode;
 
-/** Curator's recipes, one word each; what is acquired is held until another word or death gives it back. */
+/** Curator's recipes, one command each; what is acquired is held until another command releases it or the process dies. */
 final class Recipes {
-    /** Things that later words need, by word and path. */
+    /** Recipe objects that later commands need, by command and path. */
     private static final Map<String, Object> KEPT = new HashMap<>();
 
     private Recipes() {
@@ -108,7 +108,7 @@ final class Recipes {
                 member.start();
                 KEPT.put("join " + path, member);
                 return "";
-            case "await": // Until the members, sorted, are exactly these.
+            case "await": // Until the members of the group, sorted, are exactly these.
                 GroupMember me = (GroupMember) KEPT.get("join " + path);
                 while (!String.join(",", new TreeSet<>(me.getCurrentMembers().keySet())).equals(words[2])) {
                     Thread.sleep(20);
@@ -135,7 +135,7 @@ final class Recipes {
         leading.await();
     }
 
-    /** Says `event 3 PATH DATA` for what is there, new or changed, and `event 2 PATH` for what goes. */
+    /** Prints `event 3 PATH DATA` for each node that exists, is created or changes, and `event 2 PATH` for each that is deleted. */
     private static void watch(CuratorFramework client, String path, String kind) throws Exception {
         switch (kind) {
             case "children":

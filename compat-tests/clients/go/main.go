@@ -1,4 +1,4 @@
-// The Go client, told what to do line by line. The driver describes the lines; see `class Worker` in workers.py.
+// The Go client, driven by commands on stdin. `class Worker` in workers.py describes them.
 package main
 
 import (
@@ -33,7 +33,7 @@ func say(format string, arguments ...any) {
 	fmt.Printf(format+"\n", arguments...)
 }
 
-// Each read has a channel of its own here, while other clients hold one watch per path and kind: so do we.
+// In this client each read has a watch channel of its own. Other clients hold one watch per path and kind, so this does too.
 func watch(key string, events <-chan zk.Event) {
 	talk.Lock()
 	defer talk.Unlock()

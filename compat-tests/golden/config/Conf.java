@@ -5,7 +5,7 @@ import java.nio.file.Path;
 import org.apache.zookeeper.server.quorum.QuorumPeerConfig;
 
 /**
- * What ZooKeeper makes of each `zoo.cfg`: `java -cp 'JARS/*' Conf.java cases.txt > expected.txt`.
+ * Prints how ZooKeeper parses each `zoo.cfg`: `java -cp 'JARS/*' Conf.java cases.txt > expected.txt`.
  * A case is one line; `%xx` stands for a byte. A case that begins with `N!` has a myid of N.
  */
 public class Conf {
@@ -24,7 +24,7 @@ public class Conf {
         }
         // Only a case with a myid needs a directory that exists.
         line = line.replace("@", dir.toString());
-        // What stands behind `&&` is another file: its name, `:`, its text.
+        // After `&&` comes another file: its name, `:`, its text.
         String[] files = line.split("&&");
         Path file = dir.resolve("zoo.cfg");
         Files.write(file, bytes(files[0]));

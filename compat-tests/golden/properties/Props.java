@@ -6,7 +6,7 @@ import java.nio.file.Path;
 import java.util.Properties;
 import java.util.TreeSet;
 
-/** What Java makes of each properties text: `java Props.java cases.txt > expected.txt`. */
+/** Prints how Java parses each properties text: `java Props.java cases.txt > expected.txt`. */
 public class Props {
     public static void main(String[] args) throws Exception {
         for (String line : Files.readAllLines(Path.of(args[0]), StandardCharsets.US_ASCII)) {

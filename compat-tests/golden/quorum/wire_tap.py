@@ -1,7 +1,7 @@
-"""What goes over the loopback device between members, connection by connection.
+"""Captures the bytes that members exchange over the loopback device, by connection.
 
-Nothing stands between the members, so that they know each other at their own addresses and configurations hold what is
-true for all. It takes root, or CAP_NET_RAW.
+There is no proxy between the members, so they use each other's own addresses, and configurations name addresses that are
+right for every member. Needs root, or CAP_NET_RAW.
 """
 
 import socket
@@ -15,7 +15,7 @@ HEX_LETTERS = 120
 
 
 class Connection:
-    """`pieces`: (whether the dialer said it, bytes), in the order in which they went over the wire."""
+    """`pieces`: (whether the dialer sent it, bytes), in the order in which they were sent."""
 
     def __init__(self, host, port):
         self.host, self.port, self.pieces = host, port, []
@@ -30,7 +30,7 @@ class Connection:
         return b"".join(data for by, data in self.pieces if by == is_dialer)
 
     def text(self):
-        """A letter for who speaks, `>` for the dialer, and what he says in hexadecimal digits; long ones go on below."""
+        """`>` for the dialer or `<` for the other end, then the bytes in hexadecimal; long pieces continue on the next line."""
         lines = []
         for is_dialer, data in self.pieces:
             digits = data.hex()
@@ -67,7 +67,7 @@ class Tap(threading.Thread):
             return
         flags, data = packet[head + 13], packet[head + (packet[head + 12] >> 4) * 4:struct.unpack_from(">H", packet, 2)[0]]
         way, back = (source, from_port, target, to_port), (target, to_port, source, from_port)
-        if flags & 2:  # SYN: the place of the first byte is known from here on.
+        if flags & 2:  # SYN: it has the sequence number of the first byte.
             connection = self.flows[back][0] if flags & 16 else Connection(socket.inet_ntoa(target), to_port)
             if not flags & 16:
                 self.connections.append(connection)
@@ -84,7 +84,7 @@ class Tap(threading.Thread):
             self.flows[way][2] = (number + len(data)) & 0xFFFF_FFFF
 
     def find(self, port, fits, host=None, seconds=30):
-        """The newest connection to a port (of a host) of which `fits` holds, given what its dialer said."""
+        """The newest connection to a port (of a host) for which `fits` holds, given the bytes that its dialer sent."""
         deadline = time.monotonic() + seconds
         while True:
             with self.lock:

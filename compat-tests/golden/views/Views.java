@@ -7,9 +7,9 @@ import java.util.Properties;
 import org.apache.zookeeper.server.quorum.QuorumPeerConfig;
 
 /**
- * What ZooKeeper makes of the text of a view, and how it prints it:
+ * Prints how ZooKeeper parses the text of a configuration and prints it again:
  * `java -cp 'JARS/*' Views.java cases.txt > expected.txt`.
- * A case is one line; `%xx` stands for a byte of UTF-8. One that begins with `M!` may name several addresses.
+ * A case is one line; `%xx` stands for a byte of UTF-8. A case that begins with `M!` may name several addresses.
  */
 public class Views {
     public static void main(String[] args) throws Exception {

@@ -1,2 +1,2 @@
-"""What must hold of a recorded round. Each file has `check(round)`, which gives what is broken, and histories for
-`--self-test`: `GOOD`, in which nothing is, and `SPOILED`, in each of which one thing is that must be found."""
+"""The properties checked on a recorded round. Each file has `check(round)`, which returns violations, and histories for
+`--self-test`: `GOOD` ones without a violation, and `SPOILED` ones with one violation each, which must be found."""

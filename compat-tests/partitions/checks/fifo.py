@@ -1,10 +1,10 @@
-"""The order of a client: what it sends is done in that order, and all writes in an order that fits the clock.
+"""The FIFO order of each client: its requests are carried out in the order sent; and all writes in an order that fits the clock.
 
-  - zxids of a session's writes go up in the order sent, over all its connections;
-  - a call that was under way when a connection ended was done only if all before it were (those that `finals` can show);
-  - it was not done behind what the session was told on its next connection;
-  - a read behind own writes sees the last of them;
-  - a write that begins after another had been acknowledged has the later zxid, whoever wrote them.
+  - zxids of a session's writes grow in the order sent, over all its connections;
+  - a write that was outstanding when a connection ended was applied only if all earlier ones were (those that `finals` can show);
+  - it was not applied after a write that the session sent on its next connection;
+  - a read after a client's own writes sees the last of them;
+  - a write that begins after another one was acknowledged has the higher zxid, also between clients.
 """
 
 from history import READS, Broken, Op, Round
@@ -24,30 +24,30 @@ def check(found):
 
 def sent_order(mine):
     writes = [op for op in mine if op.kind in ("set", "make", "drop") and op.done]
-    return [Broken("later sent, earlier done", [one, other]) for one, other in zip(writes, writes[1:]) if other.zxid <= one.zxid]
+    return [Broken("sent later, applied earlier", [one, other]) for one, other in zip(writes, writes[1:]) if other.zxid <= one.zxid]
 
 
 def whole_beginning(mine, finals):
-    """`finals` is path to czxid."""
+    """Of writes that were outstanding together, a prefix was applied, in order. `finals`: path to czxid."""
     broken, batches = [], {}
     for op in mine:
         if op.batch and op.kind == "make":
             batches.setdefault(op.batch, []).append(op)
-    told = {}  # The first write of each connection; an answer to a read may be as of earlier than what is already decided.
+    told = {}  # The first write of each connection; a read's answer may have a lower zxid than what is committed already.
     for op in mine:
         if op.kind in ("set", "make") and op.done:
             told.setdefault(op.line, op)
     for ops in batches.values():
         there = [op.done or op.path in finals for op in ops]
         if any(not one and other for one, other in zip(there, there[1:])):
-            broken.append(Broken("of calls under way together a later one was done, an earlier one not", ops))
+            broken.append(Broken("of writes outstanding together a later one was applied, an earlier one not", ops))
         places = [finals[op.path] for op in ops if op.path in finals]
         if places != sorted(places):
-            broken.append(Broken("calls under way together were done in another order", ops))
+            broken.append(Broken("writes outstanding together were applied in another order", ops))
         for op in ops:
             later = next((told[line] for line in sorted(told) if line > op.line), None)
             if op.unsure and later and op.path in finals and finals[op.path] > later.zxid:
-                broken.append(Broken(f"done at {finals[op.path]:#x}, behind what its session was told later", [op, later]))
+                broken.append(Broken(f"applied at {finals[op.path]:#x}, after a later write of its session", [op, later]))
     return broken
 
 
@@ -63,7 +63,7 @@ def own_writes(mine):
 
 
 def clock_order(changed):
-    """The largest zxid acknowledged so far, and every write that begins afterwards."""
+    """Compares every write with the highest zxid that was acknowledged before it began."""
     broken, ended, highest = [], sorted(changed, key=lambda op: op.end), None
     at = 0
     for op in sorted(changed, key=lambda op: op.begin):
@@ -71,7 +71,7 @@ def clock_order(changed):
             highest = ended[at] if highest is None or highest.zxid < ended[at].zxid else highest
             at += 1
         if highest is not None and op.zxid <= highest.zxid:
-            broken.append(Broken("a write that began later has the earlier zxid", [highest, op]))
+            broken.append(Broken("a write that began later has the lower zxid", [highest, op]))
     return broken
 
 
@@ -85,11 +85,11 @@ STALE = Op("p", "read", "/own", 0, 1, 0, "0", 1, 5, 4, line=1, batch=1)
 GOOD = [Round([make(1, 0, zxid=5), make(2, 0, None), make(3, 0, None), make(4, 5, zxid=9, line=2, batch=2)],
               finals={"/row/1": 5, "/row/2": 6, "/row/4": 9})]
 SPOILED = [
-    ("done in another order", Round([make(1, 0, zxid=5), make(2, 0, zxid=4)])),
-    ("a gap in what was done", Round([make(1, 0, zxid=5), make(2, 0, None), make(3, 0, None)], finals={"/row/1": 5, "/row/3": 6})),
-    ("swapped while nobody looked", Round([make(1, 0, None), make(2, 0, None)], finals={"/row/1": 6, "/row/2": 5})),
-    ("from an earlier connection, and later",
+    ("applied in another order", Round([make(1, 0, zxid=5), make(2, 0, zxid=4)])),
+    ("a gap in what was applied", Round([make(1, 0, zxid=5), make(2, 0, None), make(3, 0, None)], finals={"/row/1": 5, "/row/3": 6})),
+    ("unanswered writes swapped", Round([make(1, 0, None), make(2, 0, None)], finals={"/row/1": 6, "/row/2": 5})),
+    ("a write of an earlier connection applied later",
      Round([make(1, 0, None), make(2, 5, zxid=8, line=2, batch=2)], finals={"/row/1": 9, "/row/2": 8})),
-    ("its own write is not seen", Round([SET, STALE])),
-    ("zxids against the clock", Round([make(1, 0, zxid=5), make(2, 3, zxid=4, client="q")])),
+    ("a client does not see its own write", Round([SET, STALE])),
+    ("zxids contradict the clock", Round([make(1, 0, zxid=5), make(2, 3, zxid=4, client="q")])),
 ]

@@ -1,6 +1,6 @@
-"""Nothing acknowledged is lost, and nothing is there that nobody asked for.
+"""Durability: no acknowledged write is lost, and no znode exists that no client created.
 
-`finals` is path to czxid of all znodes of the round in the end, the same at every member (`alike` sees to that).
+`finals` is path to czxid of all znodes of the round in the end, the same at every member (`alike` checks that).
 """
 
 from history import Broken, Op, Round
@@ -10,32 +10,32 @@ def check(found):
     dropped = {op.path for op in found.ops if op.kind == "drop" and (op.done or op.unsure)}
     made = [op for op in found.ops if op.kind == "make" and op.done and op.path not in dropped]
     lasting = [op for op in made if "/held-" not in op.path]
-    broken = [Broken("acknowledged, and gone", [op]) for op in lasting if op.path not in found.finals]
-    broken += [Broken(f"made at {op.zxid:#x}, there since {found.finals[op.path]:#x}", [op])
+    broken = [Broken("an acknowledged create is lost", [op]) for op in lasting if op.path not in found.finals]
+    broken += [Broken(f"created at {op.zxid:#x}, has czxid {found.finals[op.path]:#x}", [op])
                for op in lasting if op.path in found.finals and found.finals[op.path] != op.zxid]
     asked = {op.path for op in found.ops if op.kind == "make"}
-    sequences = {}  # Those without an answer, by what their names begin with.
+    sequences = {}  # How many sequential creates without an answer there are, by their prefix.
     for op in found.ops:
         if op.kind == "make" and op.unsure and op.path.endswith("-"):
             sequences[op.path] = sequences.get(op.path, 0) + 1
     strangers = {}
     for path in found.finals:
-        if path not in asked and not path.endswith("/ghost"):  # That one is for the check of sessions.
+        if path not in asked and not path.endswith("/ghost"):  # The check of sessions deals with that one.
             strangers.setdefault(path[:-10], []).append(path)
     for start, paths in strangers.items():
         if len(paths) > sequences.get(start, 0):
-            broken.append(Broken(f"{len(paths)} znodes from {sequences.get(start, 0)} calls without an answer: {sorted(paths)}"))
+            broken.append(Broken(f"{len(paths)} znodes from {sequences.get(start, 0)} unanswered creates: {sorted(paths)}"))
     broken += twice(made)
     found.checked["znodes kept"] = len(lasting)
     return broken
 
 
 def twice(made):
-    """Two calls that were told of the same znode: of a sequence, since nothing here makes others twice."""
+    """Two creates whose answers name the same znode: sequential ones, as no other path is created twice here."""
     seen, broken = {}, []
     for op in made:
         if (other := seen.setdefault((op.path, op.zxid), op)) is not op:
-            broken.append(Broken("one znode for two calls", [other, op]))
+            broken.append(Broken("one znode for two creates", [other, op]))
     return broken
 
 
@@ -47,9 +47,9 @@ GOOD = [Round([make("/q/n-0000000001", 5), make("/q/n-", 0, None), make("/q/held
               finals={"/q/n-0000000001": 5, "/q/n-0000000002": 8, "/q/x": 6})]
 SPOILED = [
     ("lost", Round([make("/q/n-0000000001", 5)], finals={})),
-    ("lost, and made again by somebody", Round([make("/q/x", 5)], finals={"/q/x": 7})),
-    ("done twice", Round([make("/q/n-", 0, None)], finals={"/q/n-0000000001": 5, "/q/n-0000000002": 6})),
-    ("from nowhere", Round([], finals={"/q/n-0000000001": 5})),
-    ("one number for two", Round([make("/q/n-0000000001", 5), make("/q/n-0000000001", 5, client="q")],
-                                 finals={"/q/n-0000000001": 5})),
+    ("lost, and created again", Round([make("/q/x", 5)], finals={"/q/x": 7})),
+    ("applied twice", Round([make("/q/n-", 0, None)], finals={"/q/n-0000000001": 5, "/q/n-0000000002": 6})),
+    ("never created", Round([], finals={"/q/n-0000000001": 5})),
+    ("one znode for two creates", Round([make("/q/n-0000000001", 5), make("/q/n-0000000001", 5, client="q")],
+                                        finals={"/q/n-0000000001": 5})),
 ]

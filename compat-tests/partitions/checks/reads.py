@@ -1,7 +1,7 @@
-"""Plain reads, each session by itself: never back in time, also from one server to the next; and what is read was written.
+"""Plain reads of each session never go back in time, also when it moves between servers; and every value read was written.
 
-A session's answers have zxids that never go down, and it sees a znode's last change at a zxid that never goes down either.
-All sessions that see a znode as of one change see the same data and version.
+The zxids in a session's answers never decrease, nor do the mzxids that it reads of a znode.
+All sessions that read a znode with the same mzxid read the same data and version.
 """
 
 from history import READS, Broken, Op, Round
@@ -11,7 +11,7 @@ def check(found):
     broken, count, by_change = [], 0, {}
     for client in sorted({op.client for op in found.ops}):
         highest, seen = None, {}
-        for op in (op for op in found.ops if op.client == client):  # In the order in which it saw them.
+        for op in (op for op in found.ops if op.client == client):  # In the order in which the client received the answers.
             if op.kind in ("event", "session") or op.unsure:
                 continue
             count += 1
@@ -22,18 +22,18 @@ def check(found):
                 continue
             before = seen.get(op.path)
             if before is not None and op.mzxid < before.mzxid:
-                broken.append(Broken(f"{client} sees {op.path} as it was before", [before, op]))
+                broken.append(Broken(f"{client} reads an older state of {op.path}", [before, op]))
             if op.zxid < op.mzxid:
-                broken.append(Broken(f"{client} sees a change later than what its answer is as of", [op]))
+                broken.append(Broken(f"{client} reads a mzxid above the zxid of the answer", [op]))
             seen[op.path] = op
             other = by_change.setdefault((op.path, op.mzxid), op)
             if (other.data, other.version) != (op.data, op.version):
-                broken.append(Broken(f"{op.path} as of {op.mzxid:#x} is two things", [other, op]))
+                broken.append(Broken(f"{op.path} with mzxid {op.mzxid:#x} has two values", [other, op]))
     return broken + from_nowhere(found) + finish(found, count)
 
 
 def from_nowhere(found):
-    """Values that nobody wrote before they were read, and own writes that were not seen."""
+    """Values that no client wrote before they were read, and values read with a mzxid other than the write's."""
     writes, broken = {}, []
     for op in found.ops:
         if op.kind in ("set", "make") and (op.unsure or op.done):
@@ -43,9 +43,9 @@ def from_nowhere(found):
         if op.kind in READS and op.done and op.path in written and op.data:
             write = writes.get((op.path, op.data))
             if write is None or op.end < write.begin:
-                broken.append(Broken(f"{op.path}: nobody had written {op.data!r}", [op, *([write] if write else [])]))
+                broken.append(Broken(f"{op.path}: {op.data!r} was not written before", [op, *([write] if write else [])]))
             elif write.done and write.zxid != op.mzxid:
-                broken.append(Broken(f"{op.path}: written at {write.zxid:#x}, seen as of {op.mzxid:#x}", [write, op]))
+                broken.append(Broken(f"{op.path}: written at {write.zxid:#x}, read with mzxid {op.mzxid:#x}", [write, op]))
     return broken
 
 
@@ -61,11 +61,11 @@ def read(begin, data, version, zxid, mzxid, client="p", **more):
 WRITE = Op("q", "set", "/x", 0, 1, 0, "1", -1, 5)
 GOOD = [Round([WRITE, read(0, "1", 1, 5, 5), read(2, "1", 1, 9, 5, member=2), read(0.1, "1", 1, 7, 5, "r")])]
 SPOILED = [
-    ("another server is behind what was seen", Round([WRITE, read(0, "1", 1, 9, 5), read(2, "1", 1, 8, 5, member=2)])),
-    ("an older change is seen again", Round([WRITE, read(0, "", 2, 9, 8), read(2, "1", 1, 9, 5)])),
-    ("two sessions see two things", Round([read(0, "", 2, 9, 8), read(0, "", 3, 9, 8, "r")])),
-    ("what nobody wrote", Round([WRITE, read(2, "7", 1, 5, 5)])),
-    ("before it was written", Round([Op("q", "set", "/x", 3, 4, 0, "1", -1, 5), read(1, "1", 1, 5, 5)])),
-    ("data of another change", Round([WRITE, read(2, "1", 1, 9, 8)])),
-    ("newer than the answer", Round([read(2, "", 1, 5, 6)])),
+    ("another server answers with a lower zxid", Round([WRITE, read(0, "1", 1, 9, 5), read(2, "1", 1, 8, 5, member=2)])),
+    ("an older state is read again", Round([WRITE, read(0, "", 2, 9, 8), read(2, "1", 1, 9, 5)])),
+    ("two sessions read two values", Round([read(0, "", 2, 9, 8), read(0, "", 3, 9, 8, "r")])),
+    ("a value that was never written", Round([WRITE, read(2, "7", 1, 5, 5)])),
+    ("a value before it was written", Round([Op("q", "set", "/x", 3, 4, 0, "1", -1, 5), read(1, "1", 1, 5, 5)])),
+    ("data with another write's mzxid", Round([WRITE, read(2, "1", 1, 9, 8)])),
+    ("a mzxid above the answer's zxid", Round([read(2, "", 1, 5, 6)])),
 ]

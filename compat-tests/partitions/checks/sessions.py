@@ -1,7 +1,7 @@
-"""No session is lost whose client kept asking; its ephemerals are there as long as it is, and not longer.
+"""No session expires whose client keeps sending requests; its ephemerals exist exactly as long as the session.
 
-The clients here look for another server as soon as one is silent, and of no fault here is a majority without a way to its
-clients for as long as a session lasts. So every expiry was the servers' doing.
+The clients here connect to another server as soon as one is silent, and no fault here separates a majority from its clients
+for as long as a session timeout. So every expiry is the servers' fault.
 """
 
 from history import READS, Broken, Op, Round
@@ -13,7 +13,7 @@ def check(found):
     for op in found.ops:
         if op.kind == "session" and op.data.startswith("expired"):
             mine = [other for other in found.ops if other.client == op.client]
-            broken.append(Broken("a session was lost", mine[max(0, mine.index(op) - 6):mine.index(op) + 1]))
+            broken.append(Broken("a session expired", mine[max(0, mine.index(op) - 6):mine.index(op) + 1]))
         if op.kind == "session" and op.data.startswith("closed"):
             closed.add(op.client)
     held = {op.path: op for op in found.ops if op.kind == "make" and op.done and "/held-" in op.path}
@@ -24,7 +24,7 @@ def check(found):
         if path in found.finals and op.client in closed:
             broken.append(Broken("an ephemeral outlives its closed session", [op]))
     if ghosts := [path for path in found.finals if path.endswith("/ghost")]:
-        broken.append(Broken(f"of a session that should have expired: {ghosts}"))
+        broken.append(Broken(f"ephemerals of a session that should have expired: {ghosts}"))
     found.checked["sessions"] = sum(op.kind == "session" and op.data.startswith("opened") for op in found.ops)
     return broken
 

@@ -1,8 +1,8 @@
-"""Watches: an event comes before any answer that could show the change, and none is lost while its session lives.
+"""Watches: an event comes before any answer that could show the change, and none is lost while its session exists.
 
-Every answer is as of a zxid. A watch that was left at one, and a change of what it watches at a later one, acknowledged to
-whoever made it: then the event is there before the first answer as of that change. Each watcher's last answer is behind a
-sync, so that nothing can be left out at the end.
+Every answer has a zxid. If a watch was set at one zxid, and an acknowledged change of the watched znode has a higher one, the event
+comes before the first answer with the change's zxid or a higher one. Each watcher's last answer follows a sync, so that the check
+covers all changes.
 """
 
 import bisect
@@ -14,7 +14,7 @@ from history import NO_NODE, Broken, Op, Round
 def check(found):
     changes, broken, watched = changes_of(found), [], 0
     for client in sorted({op.client for op in found.ops if op.watch}):
-        left = {}  # (path, what) to the read that left the watch.
+        left = {}  # (path, what) to the read that set the watch.
         for op in (op for op in found.ops if op.client == client and not op.unsure):
             if op.kind == "session" and op.data.startswith(("expired", "closed")):
                 break
@@ -24,9 +24,9 @@ def check(found):
                 continue
             for (path, what), read in list(left.items()):
                 if read.error == NO_NODE and read.line != op.line:
-                    del left[path, what]  # What came and went while no connection was there, nobody is told of.
+                    del left[path, what]  # There is no event for a znode that was created and deleted while the client was disconnected.
                 elif (change := between(changes.get((path, what), []), read.zxid, op.zxid)) is not None:
-                    broken.append(Broken(f"{client} was not told of {path} before an answer that is later", [read, change, op]))
+                    broken.append(Broken(f"{client} got no event for {path} before an answer with a later zxid", [read, change, op]))
                     del left[path, what]
             if op.watch:
                 left[op.path, op.watch] = op
@@ -36,7 +36,7 @@ def check(found):
 
 
 def changes_of(found):
-    """Acknowledged changes by what watches them, in the order of zxids."""
+    """Acknowledged changes in the order of zxids, by path and kind of watch."""
     changes = {}
     for op in sorted((op for op in found.ops if op.kind in ("set", "make", "drop") and op.done), key=lambda op: op.zxid):
         changes.setdefault((op.path, "data"), []).append(op)
@@ -65,7 +65,7 @@ GOOD = [
     Round([CHILD, read(0, 4, "children"), Op("p", "event", "/x", 4, 4, 0, None, 4), read(5, 9)]),
 ]
 SPOILED = [
-    ("the change before the event", Round([WRITE, read(0, 4, "data"), read(3.5, 5), TOLD])),
+    ("an answer with the change before the event", Round([WRITE, read(0, 4, "data"), read(3.5, 5), TOLD])),
     ("no event at all", Round([WRITE, read(0, 4, "data"), read(9, 7, path="/other")])),
     ("an event of another kind", Round([CHILD, read(0, 4, "children"), TOLD, read(9, 9)])),
     ("one event for two watches", Round([WRITE, read(0, 4, "data"), TOLD, read(4.5, 5, "data"),

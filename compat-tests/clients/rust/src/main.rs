@@ -1,5 +1,4 @@
-//! The crate zookeeper-client, told what to do line by line. The driver describes the lines; see `class Worker` in
-//! `workers.py`.
+//! The crate zookeeper-client, driven by commands on stdin. `class Worker` in `workers.py` describes them.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
@@ -11,7 +10,7 @@ use zookeeper_client::{
     OwnedLockClient, SessionState,
 };
 
-/// What lives from line to line.
+/// The state kept from command to command.
 #[derive(Default)]
 struct Work {
     client: Option<Client>,
@@ -24,7 +23,7 @@ fn say(kind: &str, text: &str) {
     println!("{kind} {text}");
 }
 
-/// ZooKeeper's number, where the scenarios expect one.
+/// ZooKeeper's error number where the scenarios expect one, else the error's text.
 fn code(error: &Error) -> String {
     let number = match error {
         Error::ConnectionLoss => -4,
@@ -77,7 +76,7 @@ async fn connect(address: &str, timeout_ms: &str) -> Result<Client, Error> {
     Ok(client)
 }
 
-/// Checks the version, changes the data, and makes and deletes a child, all or nothing.
+/// One multi: checks the version, sets the data, creates a child and deletes it.
 async fn multi(client: &Client, path: &str, version: &str) -> Result<(), Error> {
     let child = format!("{path}/m");
     let mut writer = client.new_multi_writer();
@@ -139,7 +138,7 @@ async fn answer(work: &mut Work, words: &[&str]) -> Result<String, Error> {
         }
         ["close"] => {
             work.locks.clear();
-            work.client = None; // The last one that goes closes the session.
+            work.client = None; // Dropping the last clone closes the session.
             String::new()
         }
         _ => format!("unknown {words:?}"),

@@ -5,12 +5,14 @@
 //! * size: files, functions and what performs actions stay small enough to read.
 //! * circles: files of one room use each other in one direction; `map` prints rooms, arrows and circles.
 //! * wording: comments, pages, names of tests and log lines keep to plain words.
+//! * messages: docs/messages.md has every WARN and ERROR.
 //! * layout: the map matches the disk, dependencies have reasons, scripts stay thin, nothing is half-built.
 
 mod tidy {
     pub mod arrows;
     pub mod circles;
     pub mod layout;
+    pub mod messages;
     pub mod purity;
     pub mod rooms;
     pub mod size;
@@ -63,8 +65,8 @@ pub const PURE_CRATES: &[&str] = &[
     "thiserror", // Typed errors.
     "sha1",      // Passwords of scheme digest.
     "sha2",      // Likewise.
-    "sha3",      // Likewise.
-    "md5",       // Likewise; the crate is md-5.
+    "sha3",      // The same, for SHA3.
+    "md5",       // The same, for MD5; the crate is md-5.
     "base64",    // The same, as text.
     "tracing",   // Logs are no decision; the subscriber is main's.
     "shuttle",   // Its locks instead of std's, only in tests with the feature of that name.

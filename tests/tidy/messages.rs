@@ -1,0 +1,84 @@
+//! docs/messages.md has each text that the server logs at WARN or ERROR, and no other.
+
+use super::source::{File, project_files, shipped_rust};
+use super::wording::log_calls;
+use crate::{Complaints, none, one};
+use std::collections::BTreeMap;
+
+/// What is no part of a server.
+const OTHERS: &[&str] = &["src/sim/", "src/tools/", "src/bin/"];
+
+/// The format string among a log macro's arguments, as the compiler reads it: the first argument that is a literal.
+///
+/// * `code`: the same bytes with the insides of strings blank.
+fn message(text: &str, code: &str) -> Option<String> {
+    let mut depth = 0;
+    let mut is_begin = true;
+    for (at, c) in code.char_indices() {
+        depth += i32::from("([{".contains(c)) - i32::from(")]}".contains(c));
+        match c {
+            ',' if depth == 0 => is_begin = true,
+            '"' if is_begin => {
+                let len = code[at + 1..].find('"')?;
+                return Some(unescaped(&text[at + 1..=at + len]));
+            }
+            c if !c.is_whitespace() => is_begin = false,
+            _ => {}
+        }
+    }
+    None
+}
+
+fn unescaped(literal: &str) -> String {
+    let (mut text, mut chars) = (String::new(), literal.chars().peekable());
+    while let Some(c) = chars.next() {
+        match (c, chars.peek()) {
+            ('\\', Some('\n')) => while chars.next_if(|c| c.is_whitespace()).is_some() {},
+            ('\\', Some(_)) => text.extend(chars.next()),
+            _ => text.push(c),
+        }
+    }
+    text
+}
+
+/// Each text with a file that logs it.
+fn logged(files: &[File]) -> BTreeMap<String, String> {
+    let mut logged = BTreeMap::new();
+    let is_server = |file: &File| !OTHERS.iter().any(|start| file.path.starts_with(start));
+    for file in shipped_rust(files).into_iter().filter(is_server) {
+        let code = file.shipped();
+        for (start, end) in log_calls(&code, &["warn!(", "error!("]) {
+            let text = message(&file.text[start..end], &code[start..end]);
+            logged.insert(text.unwrap_or_default(), file.path.clone());
+        }
+    }
+    logged
+}
+
+fn check_page(files: &[File]) -> Complaints {
+    let page = files.iter().find(|file| file.path == "docs/messages.md");
+    let rows = page.into_iter().flat_map(|page| page.text.lines());
+    let texts = rows.filter_map(|line| line.strip_prefix("| `")?.split_once("` | "));
+    let texts: Vec<String> = texts.map(|(text, _)| text.replace("\\|", "|")).collect();
+    let logged = logged(files);
+    let lacking = logged.iter().filter(|(text, _)| !texts.contains(text));
+    let lacking = lacking.map(|(text, path)| format!("docs/messages.md lacks {text:?} of {path}"));
+    let stale = texts.iter().filter(|text| !logged.contains_key(*text));
+    lacking.chain(stale.map(|text| format!("docs/messages.md: nothing logs {text:?}"))).collect()
+}
+
+#[test]
+fn page_of_messages_has_every_warning_and_error() {
+    none(check_page(&project_files()));
+}
+
+#[test]
+fn lacking_and_stale_messages_are_found() {
+    let source = |code: &str| File::new("src/net/x.rs", &format!("fn f() {{ {code} }}"));
+    let page = |rows: &str| File::new("docs/messages.md", rows);
+    let warns = "tracing::warn!(target: A, %peer, why = f(1, \"no\"), \"closed: {} \\\n   frames\", 3);";
+    none(check_page(&[source(warns), page("| `closed: {} frames` | WARN | x | y |")]));
+    one(check_page(&[source(warns), page("")]), "lacks \"closed: {} frames\" of src/net/x.rs");
+    one(check_page(&[source(""), page("| `gone` | WARN | x | y |")]), "nothing logs \"gone\"");
+    none(check_page(&[source("tracing::info!(\"serves\");"), page("")]));
+}

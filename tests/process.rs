@@ -299,9 +299,9 @@ fn a_refused_start_names_the_line_and_what_to_do() {
     refused(
         &bad.start(&["none.cfg"], &[]),
         2,
-        &["none.cfg: read file: No such file", "name a file"],
+        &["none.cfg: cannot read file: No such file", "name a file"],
     );
-    refused(&bad.start(&["."], &[]), 2, &[".: read file: Is a directory"]);
+    refused(&bad.start(&["."], &[]), 2, &[".: cannot read file: Is a directory"]);
     refused(&bad.start(&["1", "2", "3", "4", "5"], &[]), 2, &["command line: 5 arguments"]);
     refused(&bad.start(&["x", "d"], &[]), 2, &["command line: clientPort=x is not a number"]);
     let flags = [("SERVER_JVMFLAGS", "-Dzookeeper.sessionRequireClientSASLAuth=true")];
@@ -335,7 +335,7 @@ fn a_refused_start_names_the_line_and_what_to_do() {
     refused(
         &bad.run(member),
         2,
-        &["zoo.cfg:4: the file myid in dataDir is missing; write into it"],
+        &["zoo.cfg:4: the file myid in dataDir is missing; write this server's id"],
     );
     let missing = b"clientPort=0\ndataDir=@/none\ndatadir.autocreate=false";
     refused(&bad.run(missing), 3, &["zoo.cfg:2: dataDir=", "datadir.autocreate"]);

@@ -182,7 +182,7 @@ mod tests {
 KEY                    VALUE                                  FROM                         STATE       EFFECT
 tickTime               0                                      line 2                       wrong       unit of time, ms; sessions expire on its multiples
 dataDir                /data                                  line 3                       works       directory of snapshots; the files are in its version-2
-clientPort             2182                                   line 5                       works       TCP port for clients; 0 takes a free one
+clientPort             2182                                   line 5                       works       TCP port for clients; 0: any free port
 initLimit              10                                     line 6                       no effect   only an ensemble uses this
 sslQuorum              false                                  line 7                       works       same as the default
 secureClientPort       2281                                   line 8                       refused     asks for TLS
@@ -200,8 +200,8 @@ SERVER_JVMFLAGS        -Xmx1g -Dzookeeper.x.pass=(not shown)  environment       
 4 warnings:
   zoo.cfg:4: clientPort is set again in line 5, which counts
   zoo.cfg:6: initLimit=10: no effect; only an ensemble uses this
-  zoo.cfg:10: tickTme=7 is no setting of ZooKeeper's; is it tickTime?
-  -D flag in SERVER_JVMFLAGS: -Dzookeeper.x.pass=(not shown) is no setting of ZooKeeper's
+  zoo.cfg:10: tickTme=7: unknown setting, ignored; is it tickTime?
+  -D flag in SERVER_JVMFLAGS: -Dzookeeper.x.pass=(not shown): unknown setting, ignored
 
 zoo.cfg: the server refuses to start with it
 ";
@@ -224,8 +224,8 @@ zoo.cfg: the server refuses to start with it
         let table = render(&check, false);
         let expected = "\
 2 warnings:
-  zoo.cfg:12: observerMaster.sizeLimit=9: no effect; observers of a follower are brought up to date like any learner: from the commitLogCount last transactions, from the log, or by the tree
-  -D flag in SERVER_JVMFLAGS: -Dzookeeper.x.pass=(not shown) is no setting of ZooKeeper's
+  zoo.cfg:12: observerMaster.sizeLimit=9: no effect; observers of a follower are synchronised like any learner: from the commitLogCount last transactions, from the log, or by SNAP
+  -D flag in SERVER_JVMFLAGS: -Dzookeeper.x.pass=(not shown): unknown setting, ignored
 
 observer 2 of an ensemble:
   server.1=a:2888:3888:participant

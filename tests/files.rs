@@ -324,7 +324,7 @@ fn what_is_off_or_too_much_is_refused() {
     assert_eq!(client.ask(op::CREATE_TTL, &ttl).unwrap().0, -6, "extendedTypesEnabled is not set");
     let _other = server.client();
     assert!(std::panic::catch_unwind(|| server.client()).is_err(), "two are there");
-    assert!(server.log().contains("2 (maxCnxns) are there already"));
+    assert!(server.log().contains("limit reached, maxCnxns=2"));
 }
 
 // rows: C-150 P-87

@@ -312,7 +312,7 @@ fn a_refused_start_names_the_line_and_what_to_do() {
     let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
     let port = taken.local_addr().expect("its address").port();
     let lines = format!("dataDir=@/d\nclientPortAddress=127.0.0.1\nclientPort={port}\n");
-    let where_ = format!("zoo.cfg:3: clientPort={port}: listen on 127.0.0.1:{port}");
+    let where_ = format!("zoo.cfg:3: clientPort={port}: cannot listen on 127.0.0.1:{port}");
     refused(&bad.run(lines.as_bytes()), 1, &[&where_, "stop what listens there"]);
     let nobody = "dataDir=@/d\nclientPort=0\nclientPortAddress=no.such.host.invalid\n";
     refused(&bad.run(nobody.as_bytes()), 2, &["zoo.cfg:3: clientPortAddress=no.such.host.invalid"]);

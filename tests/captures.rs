@@ -1,8 +1,8 @@
-//! What real Java servers said to each other, under `compat-tests/golden/quorum` and `compat-tests/golden/election`: every
-//! frame is read and written again to the same bytes, and beside each capture stands what it says. `quorum/record` there has
-//! Java say it all again; `UPDATE_EXPECT=1 cargo test --test captures` then writes the texts.
+//! Captures of connections between real Java servers, under `compat-tests/golden/quorum` and `compat-tests/golden/election`:
+//! every frame is read and written again to the same bytes, and beside each capture is its text. `quorum/record` there runs
+//! Java servers and captures anew; `UPDATE_EXPECT=1 cargo test --test captures` then writes the texts.
 //!
-//! A capture is one connection from its first byte on, both directions in the order in which they went over the wire.
+//! A capture is one connection from its first byte on, both directions in the order in which the bytes were sent.
 
 mod captures {
     pub mod election;
@@ -21,7 +21,7 @@ use captures::{leads, learns, tape, tree};
 use oxkeeper::zab::Packet;
 use std::collections::BTreeSet;
 
-/// All captures of the quorum port, and that of the port for observers.
+/// All captures of learner connections, `observer-of-follower` at the follower's port for observers.
 const ALL: [&str; 14] = [
     "first-start",
     "first-start-3.8",
@@ -39,8 +39,8 @@ const ALL: [&str; 14] = [
     "reconfig-left",
 ];
 
-/// Reads a capture, compares what it says with the text beside it, and gives the names of its packets: `>` in front of a
-/// learner's, `<` in front of a leader's.
+/// Reads a capture, compares it with the text beside it, and returns the names of its packets: `>` before those of a learner,
+/// `<` before those of a leader.
 #[track_caller]
 fn told(name: &str) -> BTreeSet<String> {
     let words = words::of(&tape::read("quorum", name));
@@ -67,13 +67,13 @@ fn names(words: &[Word]) -> BTreeSet<String> {
 #[track_caller]
 fn has(found: &BTreeSet<String>, wanted: &str) {
     for name in wanted.split(' ') {
-        assert!(found.contains(name), "no {name} any more, only {found:?}");
+        assert!(found.contains(name), "no {name} in the capture, only {found:?}");
     }
 }
 
 // rows: Q-40 Q-41 Q-42 Q-43 Q-44 Q-45 Q-46 Q-83
 #[test]
-fn a_followers_life() {
+fn packets_of_a_follower_are_read_and_written_again() {
     for name in ["first-start", "first-start-3.8"] {
         let found = told(name);
         has(&found, ">REQUEST <PROPOSAL >ACK <COMMIT <PING >PING >REVALIDATE <REVALIDATE <SYNC");
@@ -83,12 +83,12 @@ fn a_followers_life() {
 
 // rows: Q-49 Q-50 Q-51 Q-52 Q-56 Q-57 Q-63
 #[test]
-fn how_an_epoch_is_opened() {
+fn packets_that_open_an_epoch_are_read_and_written_again() {
     for name in ["first-start", "first-start-3.8", "diff", "diff-from-log"] {
         let found = told(name);
         has(&found, ">FOLLOWERINFO <LEADERINFO >ACKEPOCH <DIFF <NEWLEADER >ACK <UPTODATE");
     }
-    // Of one that was there before, and whose promise does not count again.
+    // A learner that has accepted this epoch before: its ACKEPOCH does not count again.
     let is_again = |word: &Word| match &word.said {
         Said::Packet(Packet::AckEpoch { current, .. }) => current.is_none(),
         _ => false,
@@ -99,11 +99,11 @@ fn how_an_epoch_is_opened() {
 
 // rows: Q-52 Q-53 Q-54 Q-71
 #[test]
-fn how_a_learner_is_brought_up_to_date() {
+fn packets_of_a_synchronisation_are_read_and_written_again() {
     has(&told("first-start"), "<DIFF");
     has(&told("diff"), "<DIFF <PROPOSAL <COMMIT");
     has(&told("diff-from-log"), "<DIFF <PROPOSAL <COMMIT");
-    assert!(!has_kind("trunc", "<DIFF"), "nothing stands in front of TRUNC");
+    assert!(!has_kind("trunc", "<DIFF"), "no DIFF comes before TRUNC");
     has(&told("trunc"), "<TRUNC");
     has(&told("snap-across-epochs"), "<SNAP");
     has(&told("snap"), "<SNAP");
@@ -116,7 +116,7 @@ fn has_kind(name: &str, kind: &str) -> bool {
 
 // rows: Q-47 Q-55 Q-92
 #[test]
-fn an_observers_life() {
+fn packets_of_an_observer_are_read_and_written_again() {
     for name in ["observer", "observer-of-follower"] {
         let found = told(name);
         has(&found, ">OBSERVERINFO <LEADERINFO <NEWLEADER <UPTODATE <INFORM >REQUEST <SYNC");
@@ -126,7 +126,7 @@ fn an_observers_life() {
 
 // rows: Q-48 Q-49 Q-58 Q-99 Q-102
 #[test]
-fn what_a_reconfiguration_brings() {
+fn packets_of_a_reconfiguration_are_read_and_written_again() {
     has(&told("reconfig-follower"), "<PROPOSAL <COMMITANDACTIVATE");
     has(&told("reconfig-observer"), "<INFORMANDACTIVATE");
     has(&told("reconfig-diff"), "<PROPOSAL <COMMIT <NEWLEADER");
@@ -134,7 +134,7 @@ fn what_a_reconfiguration_brings() {
 }
 
 #[test]
-fn java_says_all_that_we_know() {
+fn captures_have_every_known_packet() {
     let found: BTreeSet<String> =
         ALL.iter().flat_map(|name| names(&words::of(&tape::read("quorum", name)))).collect();
     let known = "<COMMIT <COMMITANDACTIVATE <DIFF <INFORM <INFORMANDACTIVATE <LEADERINFO <NEWLEADER <PING <PROPOSAL \
@@ -145,7 +145,7 @@ fn java_says_all_that_we_know() {
 
 // rows: Q-42 Q-57 Q-73 Q-75 Q-77
 #[test]
-fn our_learner_answers_as_javas_did() {
+fn learner_sends_the_bytes_that_javas_learner_sent() {
     for name in ALL {
         learns::replay(name);
     }
@@ -153,7 +153,7 @@ fn our_learner_answers_as_javas_did() {
 
 // rows: Q-44 Q-46 Q-65 Q-66 Q-67 Q-68 Q-72 Q-79
 #[test]
-fn our_leader_says_what_javas_did() {
+fn leader_sends_the_bytes_that_javas_leader_sent() {
     for (name, me) in leads::CAPTURES {
         leads::replay(name, me);
     }

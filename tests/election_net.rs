@@ -1,4 +1,4 @@
-//! Election connections over real sockets: who makes them, what is sent over them, and what a bad peer can't do.
+//! Election connections over real sockets: which server dials, what is sent, and what a bad peer can't do.
 
 use bytes::Bytes;
 use oxkeeper::member::election_connections::{Event, ServerAddresses, Settings};
@@ -46,7 +46,7 @@ struct Server {
     port: u16,
 }
 
-/// A server that listens.
+/// Starts a server, and waits until it listens.
 async fn start(me: i64, port: u16, all: &ServerAddresses) -> Server {
     start_with(settings(me, port), port, all).await
 }
@@ -108,7 +108,7 @@ async fn is_closed(stream: &mut TcpStream) -> bool {
 }
 
 #[tokio::test]
-async fn votes_pass_after_an_opening_that_both_ends_speak() {
+async fn votes_are_exchanged_after_an_opening_that_both_ends_have() {
     let [a, b] = ports();
     let all = peers(&[(1, a), (2, b)]);
     let opening = |me, port| Settings { openings: Arc::new(SimOpenings), ..settings(me, port) };
@@ -126,7 +126,7 @@ async fn votes_pass_after_an_opening_that_both_ends_speak() {
 
 // rows: Q-23 Q-24 Q-26
 #[tokio::test]
-async fn either_side_may_begin_and_the_larger_id_makes_the_connection() {
+async fn either_server_may_send_first_and_the_larger_id_makes_the_connection() {
     for first in [1, 2] {
         let [a, b] = ports();
         let all = peers(&[(1, a), (2, b)]);
@@ -137,7 +137,7 @@ async fn either_side_may_begin_and_the_larger_id_makes_the_connection() {
         assert_eq!(begins.next().await, up(3 - first));
         other.send(first, "an answer");
         assert_eq!(begins.heard().await, (3 - first, b"an answer".to_vec()));
-        // A new process at the other end: it is told again what was sent last.
+        // A new process at the other end: the last message is sent to it again.
         let port = other.port;
         let all = if first == 1 { peers(&[(1, a)]) } else { peers(&[(2, b)]) };
         let (id, other) = if first == 1 { (2, two) } else { (1, one) };
@@ -149,7 +149,7 @@ async fn either_side_may_begin_and_the_larger_id_makes_the_connection() {
 }
 
 #[tokio::test]
-async fn links_come_and_go() {
+async fn ends_and_new_connections_are_reported_to_both_servers() {
     let [a, b] = ports();
     let all = peers(&[(1, a), (2, b)]);
     let (one, two) = (start(1, a, &all).await, start(2, b, &all).await);
@@ -157,7 +157,7 @@ async fn links_come_and_go() {
     assert_eq!((one.next().await, two.next().await), (up(2), up(1)));
     two.net.close().await;
     assert_eq!(one.next().await, down(2));
-    // Nobody is there: dialing changes nothing, and does not end the one that dials.
+    // No server is there: a failed dial changes nothing.
     one.net.dial(ServerId(2));
     let two = start(2, b, &all).await;
     one.net.dial(ServerId(2));
@@ -170,9 +170,9 @@ async fn links_come_and_go() {
 }
 
 #[tokio::test]
-async fn zk_2930_who_does_not_answer_holds_nobody_up() {
+async fn zk_2930_server_that_does_not_answer_delays_no_vote_to_others() {
     let [a, b] = ports();
-    // Connections to it are made and nobody takes them; the queue of calls is full.
+    // A listener that accepts no connection, and whose queue is full.
     let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
     socket.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
     socket.listen(0).unwrap();
@@ -186,15 +186,15 @@ async fn zk_2930_who_does_not_answer_holds_nobody_up() {
         }
         let heard = timeout(Duration::from_millis(400), two.heard());
         assert_eq!(
-            heard.await.expect("long before the silent ones are given up").0,
+            heard.await.expect("long before the silent servers are given up").0,
             1,
             "round {round}"
         );
     }
-    timeout(LONG, one.net.close()).await.expect("nothing waits for the silent one");
+    timeout(LONG, one.net.close()).await.expect("nothing waits for the silent server");
 }
 
-/// A place that answers nothing: what calls there waits in a queue that is full.
+/// A listener that does not answer, because its queue is full; the connections that fill it; and its port.
 async fn silent_place() -> (tokio::net::TcpListener, Vec<TcpStream>, u16) {
     let socket = tokio::net::TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.3:0".parse().unwrap()).unwrap();
@@ -209,7 +209,7 @@ async fn silent_place() -> (tokio::net::TcpListener, Vec<TcpStream>, u16) {
 
 // rows: Q-30 C-59 C-60
 #[tokio::test]
-async fn a_server_with_several_addresses_is_found_at_the_one_that_lives() {
+async fn server_with_several_addresses_is_reached_at_the_one_that_answers() {
     let [a, b] = ports();
     let (_queue, _callers, dead) = silent_place().await;
     let places = |port| vec![("127.0.0.3".to_owned(), dead), ("127.0.0.2".to_owned(), port)];
@@ -223,7 +223,7 @@ async fn a_server_with_several_addresses_is_found_at_the_one_that_lives() {
         };
         ElectionNet::start(several, all.clone())
     };
-    // Nobody is there: the address that is silent is not waited for, or the next call would come twenty seconds later.
+    // No server is there: the silent address is given up early, or the next dial would come twenty seconds later.
     let (one, heard_by_one) = started(1, a);
     one.send(ServerId(2), Bytes::from_static(b"a vote"));
     sleep(Duration::from_millis(500)).await;
@@ -233,7 +233,7 @@ async fn a_server_with_several_addresses_is_found_at_the_one_that_lives() {
         one.dial_all();
         match timeout(Duration::from_millis(200), heard_by_two.take()).await {
             Ok(Event::Heard { from, message }) => break (from.0, message.to_vec()),
-            Ok(_) | Err(_) => assert!(began.elapsed() < LONG / 2, "it is not found"),
+            Ok(_) | Err(_) => assert!(began.elapsed() < LONG / 2, "it is not reached"),
         }
     };
     assert_eq!(message, (1, b"a vote".to_vec()));
@@ -243,7 +243,7 @@ async fn a_server_with_several_addresses_is_found_at_the_one_that_lives() {
 
 // rows: C-28 Q-30
 #[tokio::test]
-async fn a_port_at_every_address_is_had_once() {
+async fn port_on_all_addresses_is_bound_once() {
     let [port] = ports();
     let every = Settings {
         addresses: vec![("127.0.0.2".to_owned(), port), ("127.0.0.3".to_owned(), port)],
@@ -264,7 +264,7 @@ async fn a_port_at_every_address_is_had_once() {
 
 // rows: Q-20 Q-21
 #[tokio::test]
-async fn a_caller_of_another_kind_is_understood() {
+async fn hellos_of_newer_and_older_servers_are_understood() {
     let [port] = ports();
     let server = start(3, port, &peers(&[])).await;
     // Larger id, several addresses, and the first message with the hello.
@@ -277,7 +277,7 @@ async fn a_caller_of_another_kind_is_understood() {
     assert_eq!(server.heard().await, (9, b"vote".to_vec()));
     server.send(9, "answer");
     assert_eq!(read_exactly(&mut newer, 10).await, frame("answer"));
-    // Before 3.5: nothing but the id.
+    // The hello of a server before 3.5: the id alone.
     let mut older = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
     older.write_all(&[&8_i64.to_be_bytes()[..], &frame("old")].concat()).await.unwrap();
     assert_eq!(server.heard().await, (8, b"old".to_vec()));
@@ -286,12 +286,12 @@ async fn a_caller_of_another_kind_is_understood() {
     again.write_all(&[&9_i64.to_be_bytes()[..], &frame("again")].concat()).await.unwrap();
     assert!(is_closed(&mut newer).await);
     assert_eq!((server.next().await, server.heard().await), (up(9), (9, b"again".to_vec())));
-    assert_eq!(read_exactly(&mut again, 10).await, frame("answer"), "told again");
+    assert_eq!(read_exactly(&mut again, 10).await, frame("answer"), "sent again");
 }
 
 // rows: Q-23
 #[tokio::test]
-async fn a_smaller_caller_is_dialed_where_it_says_it_is() {
+async fn peer_with_a_smaller_id_is_dialed_at_the_address_in_its_hello() {
     let [port] = ports();
     let server = start(3, port, &peers(&[])).await;
     let smaller = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -308,7 +308,7 @@ async fn a_smaller_caller_is_dialed_where_it_says_it_is() {
 
 // rows: C-162
 #[tokio::test]
-async fn bad_callers_are_closed_and_others_served() {
+async fn peers_that_send_nonsense_are_closed_and_others_are_served() {
     let [port] = ports();
     let server = start(3, port, &peers(&[])).await;
     let too_long = (512 * 1024 + 1_i32).to_be_bytes();
@@ -324,12 +324,12 @@ async fn bad_callers_are_closed_and_others_served() {
     for bytes in bad {
         let mut caller = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
         caller.write_all(&bytes).await.unwrap();
-        // With what it sent still unread, the end may also come as a reset.
+        // If some of its bytes are unread, the end may also come as a reset.
         let mut rest = Vec::new();
         let _ = timeout(LONG, caller.read_to_end(&mut rest)).await.expect("closed in time");
         assert_eq!(rest, b"", "{bytes:?}");
     }
-    // One that never says who it is has as long as a call may take.
+    // A peer that sends no whole hello is closed after `hello_timeout_ms`.
     let mut silent = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
     silent.write_all(&[0xff; 3]).await.unwrap();
     assert!(is_closed(&mut silent).await);
@@ -339,7 +339,7 @@ async fn bad_callers_are_closed_and_others_served() {
 }
 
 #[tokio::test]
-async fn strangers_with_ids_of_their_own_are_few() {
+async fn election_connections_of_unknown_servers_are_limited() {
     let [port] = ports();
     let server = start(3, port, &peers(&[(500, 1)])).await;
     let mut callers = Vec::new();
@@ -369,7 +369,7 @@ async fn zk_3320_listening_is_tried_for_ever() {
     let port = taken.local_addr().unwrap().port();
     let settings = Settings { bind_tries_max: 2, ..settings(3, port) };
     let (_net, inbox) = ElectionNet::start(settings, peers(&[]));
-    let event = timeout(LONG, inbox.take()).await.expect("told after two failures");
+    let event = timeout(LONG, inbox.take()).await.expect("reported after two failures");
     assert_eq!(event, Event::Deaf { place: format!("127.0.0.1:{port}") });
     drop(taken);
     let connect = async {

@@ -1,4 +1,4 @@
-//! What works, row by row, with the tests that prove it: writes `docs/parity.md`.
+//! Writes `docs/parity.md`: what works, row by row, with the tests that prove it.
 //!
 //! `docs/parity-rows.tsv` holds one line per fact about ZooKeeper: id, what, and the state it has while no test
 //! marks it. A test marks rows with a comment line above it, `// rows: P-40 P-44` (`# rows:` in scripts). A marked
@@ -17,7 +17,7 @@ use parity::{marks, page};
 use std::path::PathBuf;
 use support::written::expect_file;
 
-/// Asked for at run time: worktrees that share a target folder may share the built test as well.
+/// The project's root, read at run time: worktrees that share a target folder may share the built test too.
 fn root() -> PathBuf {
     std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or(env!("CARGO_MANIFEST_DIR").into()).into()
 }

@@ -1,4 +1,4 @@
-//! The server as a process: how it starts, what it says, how it stops, with which exit code.
+//! The server as a process: how it starts, what it prints, how it stops, and its exit code.
 #![allow(clippy::disallowed_methods, reason = "it starts processes and waits for them")]
 
 use oxkeeper::client::{Hello, Incoming, Welcome, Wire, put_request, word};
@@ -11,7 +11,7 @@ use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
 
 const OXKEEPER: &str = env!("CARGO_BIN_EXE_oxkeeper");
-/// Not a measure of anything: when to give up.
+/// When a test is given up. Not a measure of the server.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn free_port() -> u16 {
@@ -68,7 +68,7 @@ impl Server {
             if let Some(status) = self.child.try_wait().expect("its status") {
                 return status;
             }
-            assert!(began.elapsed() < PATIENCE, "it does not end");
+            assert!(began.elapsed() < PATIENCE, "the server does not end");
             std::thread::sleep(Duration::from_millis(10));
         }
     }
@@ -94,7 +94,7 @@ fn wait_for(addr: SocketAddr) {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // The server may have ended by itself.
         let _ended = self.child.kill();
         let _status = self.child.wait();
     }
@@ -104,7 +104,7 @@ fn hello() -> Hello {
     Hello { timeout_ms: 30_000, password: vec![0; 16], ..Hello::default() }
 }
 
-/// Appends a create of an empty znode that all may do everything with.
+/// Appends a create of an empty znode with an open ACL.
 fn put_create(to: &mut Vec<u8>, xid: i32, path: &str, flags: i32) {
     put_request(to, xid, op::CREATE, |to| {
         jute::put_string(to, path);
@@ -160,7 +160,7 @@ fn create_until_closed(wire: &mut Wire, name: &str) -> i32 {
 
 // rows: P-87
 #[test]
-fn term_under_load_finishes_and_sessions_survive() {
+fn term_under_load_answers_pending_writes_and_keeps_sessions() {
     for signal in [rustix::process::Signal::TERM, rustix::process::Signal::INT] {
         let mut server = Server::start("");
         let (mut owner, owned) = server.session(&hello());
@@ -200,7 +200,7 @@ fn term_under_load_finishes_and_sessions_survive() {
 }
 
 #[test]
-fn it_says_what_it_is_and_what_it_did() {
+fn start_prints_version_address_and_restored_data() {
     let mut server = Server::start("initLimit=10\nsyncLimit=5");
     let banner = server.said("out");
     let version = env!("CARGO_PKG_VERSION");
@@ -233,7 +233,7 @@ fn it_says_what_it_is_and_what_it_did() {
     );
 }
 
-/// A scratch directory in which a server is started that must not come up.
+/// A scratch directory for a server that must refuse to start.
 struct Bad {
     dir: tempfile::TempDir,
 }
@@ -247,7 +247,7 @@ impl Bad {
         self.dir.path().join(name)
     }
 
-    /// Runs with a file of these lines, in which `@` is the directory.
+    /// Starts the server with a file of these lines, in which `@` is the directory.
     fn run(&self, lines: &[u8]) -> Output {
         let here = self.dir.path().display().to_string();
         let text: Vec<u8> = lines
@@ -268,7 +268,7 @@ impl Bad {
 #[track_caller]
 fn refused(output: &Output, code: i32, parts: &[&str]) {
     ended(output, code, parts);
-    assert!(output.stdout.is_empty(), "it must not say that it serves");
+    assert!(output.stdout.is_empty(), "there must be no banner");
 }
 
 #[track_caller]
@@ -282,7 +282,7 @@ fn ended(output: &Output, code: i32, parts: &[&str]) {
 
 // rows: P-87
 #[test]
-fn a_refused_start_names_the_line_and_what_to_do() {
+fn refused_start_names_the_line_and_what_to_do() {
     let bad = Bad::new();
     refused(&bad.run(b"clientPort=2181"), 2, &["zoo.cfg: dataDir is not set; add dataDir=/"]);
     let many =
@@ -323,7 +323,7 @@ fn a_refused_start_names_the_line_and_what_to_do() {
         3,
         &["zoo.cfg:2: dataDir=", "name a directory"],
     );
-    // Java finds this out later, and ends with another code.
+    // Java finds this later, and ends with another code.
     fs::create_dir(bad.path("odd")).expect("a folder");
     fs::write(bad.path("odd/version-2"), "").expect("a file");
     refused(
@@ -341,10 +341,10 @@ fn a_refused_start_names_the_line_and_what_to_do() {
     refused(&bad.run(missing), 3, &["zoo.cfg:2: dataDir=", "datadir.autocreate"]);
 }
 
-/// A disk error like any other: told, and the end of the process, not of a signal.
+/// The limit is a disk error like any other: it is logged and ends the process, which no signal kills.
 // rows: P-87
 #[test]
-fn a_file_that_may_not_grow_ends_the_server_with_a_line() {
+fn file_size_limit_ends_the_server_with_an_error() {
     let dir = tempfile::tempdir().expect("a directory");
     let addr = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
     let text = format!(
@@ -355,7 +355,7 @@ fn a_file_that_may_not_grow_ends_the_server_with_a_line() {
     fs::write(dir.path().join("zoo.cfg"), text).expect("a configuration");
     let output = |name: &str| Stdio::from(fs::File::create(dir.path().join(name)).expect("a file"));
     let mut command = Command::new("sh");
-    // In units of 512 bytes or 1 KiB, as the shell has it.
+    // In units of 512 bytes or 1 KiB, which depends on the shell.
     command
         .args(["-c", "ulimit -f 400 && exec \"$0\" \"$1\"", OXKEEPER])
         .arg(dir.path().join("zoo.cfg"));
@@ -370,7 +370,7 @@ fn a_file_that_may_not_grow_ends_the_server_with_a_line() {
     assert!(log.contains(" ERROR ") && log.contains("File too large"), "{log}");
 }
 
-/// A full log disk, or a collector that went away, costs lines and nothing else.
+/// If standard error is full or closed, log lines are lost and nothing else.
 // rows: P-87
 #[test]
 fn a_log_that_cannot_be_written_does_not_end_the_server() {
@@ -384,12 +384,12 @@ fn a_log_that_cannot_be_written_does_not_end_the_server() {
     server.serves();
     for _ in 0..50 {
         let mut client = std::net::TcpStream::connect(server.addr).expect("it listens");
-        client.write_all(&[0xff; 8]).expect("a frame that is none, which is a line in the log");
+        client.write_all(&[0xff; 8]).expect("an invalid frame, which makes a line in the log");
     }
     server.serves();
 }
 
-/// More answers than one call of the system takes, and than the connection holds unsent.
+/// More answers than one system call writes, and than the connection keeps unsent.
 #[test]
 fn a_client_that_reads_late_gets_every_answer() {
     const COUNT: i32 = 4000;
@@ -428,7 +428,7 @@ fn figure(text: &str, name: &str) -> u64 {
 
 // rows: W-08
 #[test]
-fn words_are_counted_and_reset_connections() {
+fn four_letter_words_are_counted_and_crst_resets_connections() {
     let server = Server::start("4lw.commands.whitelist=*");
     let ask = |name| word(server.addr, name, PATIENCE).expect("an answer");
     let (mut wire, _) = server.session(&hello());
@@ -436,7 +436,7 @@ fn words_are_counted_and_reset_connections() {
     let before = sent();
     ask("ruok");
     let began = Instant::now();
-    // It is counted once it is sent: the first srvr, and ruok.
+    // An answer is counted once it is sent: the first srvr, and ruok.
     while sent() < before + 2 {
         assert!(began.elapsed() < PATIENCE, "words are not counted");
     }
@@ -451,20 +451,20 @@ fn words_are_counted_and_reset_connections() {
     assert_eq!(received(), 0);
 }
 
-/// A JVM shows its threads then and goes on.
+/// A JVM prints its threads on QUIT and goes on.
 #[test]
-fn quit_is_survived() {
+fn server_goes_on_after_quit() {
     let server = Server::start("");
     server.signal(rustix::process::Signal::QUIT);
     let began = Instant::now();
     while !server.said("err").contains("QUIT: ") {
-        assert!(began.elapsed() < PATIENCE, "it says nothing");
+        assert!(began.elapsed() < PATIENCE, "nothing is logged");
         std::thread::sleep(Duration::from_millis(20));
     }
     server.serves();
 }
 
-/// The names of what is in `version-2` that begin so.
+/// The files in `version-2` whose names begin with `prefix`.
 fn files(dir: &Path, prefix: &str) -> Vec<PathBuf> {
     let all = fs::read_dir(dir.join("data/version-2")).expect("a folder");
     let paths = all.map(|entry| entry.expect("an entry").path());
@@ -497,7 +497,7 @@ fn a_member_without_a_snapshot_takes_one() {
         "initLimit=5\nsyncLimit=5\nserver.1=127.0.0.1:{one}:{two}\nserver.2=127.0.0.1:1:2\n"
     );
     fs::write(dir.join("zoo.cfg"), text).expect("a configuration");
-    // It serves nobody, and is asked for nothing.
+    // It has no leader, so no four-letter word shows when it has started.
     let mut command = Command::new(OXKEEPER);
     command.arg("-Dzookeeper.snapshot.trust.empty=true").arg(dir.join("zoo.cfg"));
     server.child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("a server");
@@ -508,13 +508,13 @@ fn a_member_without_a_snapshot_takes_one() {
     }
 }
 
-/// What a reconfiguration would have to write is tried out at the start.
+/// The start tries to write what a reconfiguration would have to write.
 // rows: D-09 D-10
 #[test]
 fn a_member_that_cannot_write_its_configuration_is_refused() {
     let bad = Bad::new();
     fs::write(bad.path("myid"), "1").expect("a file");
-    // A folder stands where a file is to be written.
+    // A folder is in the place of a file that has to be written.
     fs::create_dir(bad.path("zoo.cfg.bak.tmp")).expect("a folder");
     let members = "server.1=127.0.0.1:1:2\nserver.2=127.0.0.1:3:4\n";
     let head = "clientPort=0\ndataDir=@\ninitLimit=5\nsyncLimit=5\nreconfigEnabled=true\n";

@@ -1,8 +1,8 @@
-//! The house rules that a machine can check. Each says what to do, and each has a test that it can fail.
+//! The house rules that a machine can check. Each complaint says what to do, and each rule has a test that it can fail.
 //!
-//! * rooms: who may use whom. The table is below; `ARCHITECTURE.md` gives the reasons.
+//! * rooms: which room may use which. The table is below; `ARCHITECTURE.md` gives the reasons.
 //! * purity: the rooms that decide touch no clock, file, socket, thread or chance.
-//! * size: files, functions and what performs actions stay small enough to read.
+//! * size: files, functions and the files that perform actions stay small enough to read.
 //! * circles: files of one room use each other in one direction; `map` prints rooms, arrows and circles.
 //! * layout: the map matches the disk, dependencies have reasons, scripts stay thin, nothing is half-built.
 
@@ -55,16 +55,16 @@ pub const PURE: &[&str] = &["jute", "model", "auth", "tree", "zab", "request", "
 pub const PURE_CRATES: &[&str] = &[
     "jute",
     "bytes",     // Shared payloads.
-    "hashbrown", // Tables that take their hash from outside.
+    "hashbrown", // Hash tables that are given their hasher.
     "foldhash",  // With a seed that is an argument; `RandomState` is refused below.
     "crc32fast", // The tree digest.
     "thiserror", // Typed errors.
     "sha1",      // Passwords of scheme digest.
-    "sha2",      // Likewise.
-    "sha3",      // Likewise.
-    "md5",       // Likewise; the crate is md-5.
-    "base64",    // The same, as text.
-    "tracing",   // Logs are no decision; the subscriber is main's.
+    "sha2",      // Passwords of scheme digest.
+    "sha3",      // Passwords of scheme digest.
+    "md5",       // Passwords of scheme digest; the crate is md-5.
+    "base64",    // Hashes of passwords as text.
+    "tracing",   // Logs are no decision; main has the subscriber.
     "shuttle",   // Its locks instead of std's, only in tests with the feature of that name.
 ];
 
@@ -79,7 +79,7 @@ pub fn none(complaints: Complaints) {
     assert!(complaints.is_empty(), "{} found:\n{}", complaints.len(), complaints.join("\n"));
 }
 
-/// For self-tests: exactly one complaint, and it speaks of `about`.
+/// For self-tests: exactly one complaint, which contains `about`.
 #[track_caller]
 pub fn one(complaints: Complaints, about: &str) {
     assert!(

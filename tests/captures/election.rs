@@ -1,4 +1,4 @@
-//! Connections to the election port.
+//! Captures of election connections.
 
 use super::tape::{self, Piece};
 use bytes::BytesMut;
@@ -6,17 +6,17 @@ use oxkeeper::member::election_connection::next_message;
 use oxkeeper::member::election_hello::Hello;
 use oxkeeper::zab::Notification;
 
-/// What one end of a connection sent, and of which no whole message has come yet.
+/// Reads the messages of one end of a connection; keeps bytes that are no whole message yet.
 #[derive(Default)]
 struct MessageReader {
     unread: BytesMut,
     is_greeted: bool,
 }
 
-/// Reads a capture and gives what it says, line by line. All that has a form which is still sent is written again.
+/// Reads a capture and returns its text, line by line. Messages in a form that is still sent are written again.
 fn told(name: &str) -> Vec<String> {
     let mut readers = [MessageReader::default(), MessageReader::default()];
-    readers[0].is_greeted = true; // Only who dials says who he is.
+    readers[0].is_greeted = true; // Only the server that dials sends a hello.
     let mut lines = Vec::new();
     for Piece { is_dialer, bytes } in tape::read("election", name) {
         let reader = &mut readers[usize::from(is_dialer)];
@@ -45,7 +45,7 @@ fn greeting(hello: &Hello, bytes: &[u8]) -> String {
     let places: Vec<String> =
         hello.addresses.iter().map(|(host, port)| format!("{host}:{port}")).collect();
     if bytes.len() == 8 {
-        // Before 3.5. Servers of today send it to nobody, nor do we.
+        // The hello of servers before 3.5. Servers of today don't send it, oxkeeper neither.
         assert_eq!(hello.id.0.to_be_bytes(), bytes);
         return format!("HELLO server {} alone", hello.id);
     }
@@ -57,11 +57,11 @@ fn notification(bytes: &[u8]) -> String {
     let read = Notification::decode(bytes).unwrap();
     let again = read.encode();
     match bytes.len() {
-        // Of old; they are read and not sent. What both forms have stands at the same places.
+        // Old forms are read and not sent. Fields that are in both forms are at the same places.
         28 => assert_eq!(again[..28], *bytes),
         40 => {
             assert_eq!(again[..36], bytes[..36]);
-            assert_eq!(bytes[36..], 1_i32.to_be_bytes(), "its form, which 3.9 does not look at");
+            assert_eq!(bytes[36..], 1_i32.to_be_bytes(), "the form, which 3.9 ignores");
         }
         _ => assert_eq!(again, bytes),
     }
@@ -76,12 +76,12 @@ fn notification(bytes: &[u8]) -> String {
 
 #[track_caller]
 fn has(lines: &[String], what: &str) {
-    assert!(lines.iter().any(|line| line.contains(what)), "no {what:?} any more: {lines:#?}");
+    assert!(lines.iter().any(|line| line.contains(what)), "no {what:?} in {lines:#?}");
 }
 
 // rows: Q-01 Q-20 Q-24
 #[test]
-fn an_election() {
+fn notifications_of_an_election_are_read_and_written_again() {
     for name in ["first-start", "first-start-3.8"] {
         let lines = told(name);
         has(&lines, "> HELLO server 2 at 127.0.7.2:3888");
@@ -94,7 +94,7 @@ fn an_election() {
 
 // rows: Q-01 Q-10
 #[test]
-fn an_observer_asks_who_leads() {
+fn notification_of_an_observer_is_answered_by_the_leader() {
     let lines = told("observer");
     has(&lines, "> HELLO server 3 ");
     has(&lines, "round 1 for server -9223372036854775808 at");
@@ -103,19 +103,19 @@ fn an_observer_asks_who_leads() {
 
 // rows: Q-01 Q-99
 #[test]
-fn notifications_with_a_version_of_the_configuration() {
+fn notification_has_the_version_of_the_configuration() {
     has(&told("reconfig"), " version=1");
 }
 
 // rows: Q-20
 #[test]
-fn a_hello_with_several_addresses() {
+fn hello_with_several_addresses_is_read_and_written_again() {
     has(&told("several-addresses"), "HELLO server 2 at 127.0.7.2:3888 127.0.8.2:3888");
 }
 
 // rows: Q-02 Q-20
 #[test]
-fn servers_of_old() {
+fn hellos_and_notifications_of_3_3_and_3_4_are_read() {
     let lines = told("first-start-3.4.14");
     has(&lines, "> HELLO server 2 alone");
     has(&lines, "form 0 of 40 bytes, configuration none");

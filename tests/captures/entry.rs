@@ -1,4 +1,4 @@
-//! Log entries as they stand in proposals.
+//! Log entries in the proposals of captures.
 
 use super::request::list;
 use jute::txn::{CheckVersionTxn, TxnHeader};
@@ -6,7 +6,7 @@ use jute::{Encode, Reader, Vector, put_i32};
 use oxkeeper::model::{Zxid, op};
 use oxkeeper::tree::txn::{Create, Entry, Txn, write};
 
-/// What an entry says, once it was read and written again to the same bytes.
+/// The text of an entry; asserts that it is written again to the same bytes.
 pub fn text(zxid: Zxid, bytes: &[u8]) -> String {
     let Entry { header, txn, digest } = Entry::decode(bytes).expect("an entry of Java's");
     let mut again = Vec::new();
@@ -26,7 +26,7 @@ pub fn data(data: Option<&[u8]>) -> String {
     data.map_or("null".to_owned(), |data| format!("{:?}", String::from_utf8_lossy(data)))
 }
 
-/// Writes a transaction as this server does, and gives it in words.
+/// Writes a transaction as this server does, and returns its text.
 fn put(kind: i32, txn: &Txn<'_>, to: &mut Vec<u8>) -> String {
     match txn {
         Txn::Create(Create { path, data: bytes, acl, kind, parent_cversion }) => {
@@ -63,7 +63,7 @@ fn put(kind: i32, txn: &Txn<'_>, to: &mut Vec<u8>) -> String {
             put_i32(to, code.0);
             format!("error {code}")
         }
-        Txn::Check { .. } => unreachable!("stands in a multi only"),
+        Txn::Check { .. } => unreachable!("only in a multi"),
         Txn::Multi(parts) => {
             let parts: Vec<_> = parts.iter().collect();
             let done = parts.iter().map(|part| {
@@ -83,7 +83,7 @@ fn put(kind: i32, txn: &Txn<'_>, to: &mut Vec<u8>) -> String {
 fn put_part(kind: i32, bytes: &[u8], to: &mut Vec<u8>) -> String {
     let mut from = Reader::new(bytes);
     if kind == op::CHECK {
-        // Judged before it was proposed: the version is nothing to a tree, which is why `Txn` does not keep it.
+        // Checked before it was proposed: a tree does not need the version, so `Txn` does not have it.
         let CheckVersionTxn { path, version } = from.read().expect("a check of Java's");
         let path = path.expect("a path");
         write::check(to, &path, version);

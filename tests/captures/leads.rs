@@ -1,8 +1,8 @@
-//! Our leader in the place of Java's: it hears what a captured learner said, is given what the captured leader proposed, and
-//! must say the very bytes the captured leader said. What it says for the sessions of clients (REVALIDATE) is left out.
+//! oxkeeper's leader in the place of Java's: it is given the packets of a captured learner and the proposals of the captured
+//! leader, and must send exactly the bytes of the captured leader. Its packets for clients' sessions (REVALIDATE) are left out.
 //!
-//! When a leader's own disk is done, when another follower acknowledges and when the leader pings is in no capture of one
-//! connection: it happens when the captured leader says what follows from it, and not before.
+//! When a leader's own disk has flushed, when another follower acknowledges and when the leader pings is not in a capture of one
+//! connection: it happens when the captured leader sends the packet that follows from it, and not before.
 
 use super::learns::{Before, SETTINGS, settings, view_in};
 use super::tape;
@@ -13,10 +13,10 @@ use oxkeeper::zab::{Action, Input, LearnerConnectionId, LearnerInfo, LogRead, Pa
 use support::disk::Write;
 use support::peer::PeerOnDisk;
 
-/// Captures, each with the number of its leader. Those that are left out ours answers otherwise, on purpose:
-/// * `outstanding`: what is not committed goes in front of NEWLEADER there, and behind it here (ZOOKEEPER-4394);
-/// * `snap-across-epochs`: ours cuts such a learner, and sends what follows;
-/// * `reconfig-left`: of two who have everything Java names the one with the smaller number to lead, ours the other;
+/// Captures, each with the id of its leader. oxkeeper's leader deviates from the captures that are left out, on purpose:
+/// * `outstanding`: Java sends uncommitted proposals before NEWLEADER, oxkeeper after it (ZOOKEEPER-4394);
+/// * `snap-across-epochs`: oxkeeper truncates such a learner's log, and sends the transactions that follow;
+/// * `reconfig-left`: of two voters with the whole history Java names the one with the smaller id to lead, oxkeeper the other;
 /// * `reconfig-diff`, `observer-of-follower`: an older configuration, and the follower's own leader, are in no capture.
 pub const CAPTURES: [(&str, i64); 9] = [
     ("first-start", 2),
@@ -39,7 +39,7 @@ const TICKS_PER_PING: u64 = SETTINGS.tick_time_ms / 2 / 5;
 struct Leader {
     name: &'static str,
     server: PeerOnDisk,
-    /// To the captured learner, and not compared yet.
+    /// Bytes to the captured learner that were not compared yet.
     said: BytesMut,
 }
 
@@ -48,7 +48,7 @@ impl Leader {
         for action in self.server.step(input) {
             self.perform(action);
         }
-        // Only the captured leader's COMMIT says when the log is flushed.
+        // Epochs are saved at once; the log is flushed when the captured leader sends COMMIT.
         while let Some(Write::Promise(..)) = self.server.disk.asked.front() {
             let done = self.server.written().expect("a promise was saved");
             self.step(done);
@@ -82,7 +82,7 @@ impl Leader {
         self.step(Input::Propose { zxid, payload });
     }
 
-    /// All that was proposed is on this disk and on that of the other follower.
+    /// Flushes all proposals up to `through`, and has the other follower acknowledge them.
     fn settle(&mut self, through: Zxid, has_other: bool) {
         while let Some(Write::Append((zxid, _))) = self.server.disk.asked.front().cloned()
             && zxid <= through
@@ -95,7 +95,7 @@ impl Leader {
         }
     }
 
-    /// The captured leader said this; so does ours, or it is brought about.
+    /// Expects a packet of the captured leader, and brings about its cause if it was not sent yet.
     fn expect(&mut self, packet: &Packet, bytes: &[u8], has_other: bool) {
         if self.said.is_empty() {
             match packet {
@@ -119,12 +119,12 @@ impl Leader {
         if said != bytes {
             let mut said = BytesMut::from(&[&said[..], &self.said].concat()[..]);
             let said = Packet::decode(&mut said);
-            panic!("{}: we say {said:?}, Java's said {packet:?}", self.name);
+            panic!("{}: oxkeeper sends {said:?}, Java sent {packet:?}", self.name);
         }
     }
 }
 
-/// What the captured leader had that its learner lacked when it came.
+/// The transactions that the captured learner lacked when it connected.
 fn missed(words: &[Word]) -> Vec<(Zxid, Bytes)> {
     let mut missed = Vec::new();
     for word in words {
@@ -150,12 +150,12 @@ fn leader(name: &'static str, me: ServerId, words: &[Word], has_other: bool) -> 
     });
     let earlier = Epoch(before.epoch.0 - 1);
     let missed = missed(words);
-    // Where its history stood when its epoch began: at what the learner has, or at what is older than the epoch.
+    // The end of the leader's history when its epoch began: the learner's last zxid, or the last one before the epoch.
     let has = cut.unwrap_or(before.last);
     let earlier_than = missed.iter().take_while(|(zxid, _)| zxid.epoch() < before.epoch);
     let start = earlier_than.last().map_or(has, |(zxid, _)| *zxid);
     let start = if start.epoch() < before.epoch { start } else { Zxid::ZERO };
-    // A tree is sent to one whose place in the log is not known any more.
+    // SNAP is sent to a learner whose last zxid is no longer in the log.
     let start = if tree.is_some() { Zxid::new(earlier, 9) } else { start };
     let log = match tree {
         Some(_) => LogRead::default(),
@@ -175,7 +175,7 @@ fn leader(name: &'static str, me: ServerId, words: &[Word], has_other: bool) -> 
         leader.hear(OTHER, Packet::FollowerInfo { accepted: earlier, info });
         leader.hear(OTHER, Packet::AckEpoch { current: Some(earlier), last: Some(start) });
         leader.hear(OTHER, Packet::Ack { zxid: Zxid::new(before.epoch, 0) });
-        // What the learner had of this epoch is nothing to this room but its zxids.
+        // Of the learner's transactions of this epoch `zab` needs the zxids alone.
         let had = has.max(tree.unwrap_or_default());
         let had = if had.epoch() == before.epoch { had.counter() } else { 0 };
         for zxid in (1..=had).map(|counter| Zxid::new(before.epoch, counter)) {
@@ -192,7 +192,8 @@ fn leader(name: &'static str, me: ServerId, words: &[Word], has_other: bool) -> 
 
 pub fn replay(name: &'static str, me: i64) {
     let words = words::of(&tape::read("quorum", name));
-    let has_other = !name.starts_with("first-start"); // There the captured learner is all of the quorum.
+    // There the captured learner completes the quorum.
+    let has_other = !name.starts_with("first-start");
     let mut leader = leader(name, ServerId(me), &words, has_other);
     for Word { is_dialer, said, bytes } in &words {
         match said {
@@ -201,5 +202,5 @@ pub fn replay(name: &'static str, me: i64) {
             Said::Packet(packet) => leader.expect(packet, bytes, has_other),
         }
     }
-    assert!(leader.said.is_empty(), "{name}: more was said than by Java's: {:?}", leader.said);
+    assert!(leader.said.is_empty(), "{name}: more was sent than by Java: {:?}", leader.said);
 }

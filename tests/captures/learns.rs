@@ -1,5 +1,5 @@
-//! Our learner in the place of Java's: it hears what a captured leader said, and must answer with the very bytes of the
-//! captured learner. What clients had it say (REQUEST, PING, REVALIDATE) is left out.
+//! oxkeeper's learner in the place of Java's: it is given the packets of a captured leader, and must send exactly the bytes of the
+//! captured learner. Packets that clients cause (REQUEST, PING, REVALIDATE) are left out.
 
 use super::tape;
 use super::words::{self, Said, Word};
@@ -13,16 +13,16 @@ pub fn settings(name: &str) -> Settings {
     Settings { reconfigs: name.starts_with("reconfig"), ..SETTINGS }
 }
 
-/// As the servers of the captures were set up.
+/// The settings of the servers in the captures.
 pub const SETTINGS: Settings = Settings { init_limit: 60, sync_limit: 60, ..Settings::DEFAULT };
 
-/// Who a captured learner was when it came.
+/// A captured learner's state when it connected.
 pub struct Before {
     pub info: LearnerInfo,
     pub accepted: Epoch,
     pub current: Epoch,
     pub last: Zxid,
-    /// The epoch it joined, and the configuration it was told.
+    /// The epoch that it joined, and the configuration in NEWLEADER.
     pub epoch: Epoch,
     pub told: View,
 }
@@ -49,10 +49,10 @@ impl Before {
             Packet::NewLeader { epoch, view } => Some((*epoch, View::from_bytes(view).unwrap())),
             _ => None,
         });
-        let (accepted, info) = first.expect("it says who it is");
-        let (current, last) = promised.expect("it promises itself");
-        let (epoch, told) = adopted.expect("it is told of an epoch");
-        let current = current.unwrap_or(accepted); // Not said by one that was promised before.
+        let (accepted, info) = first.expect("FOLLOWERINFO or OBSERVERINFO");
+        let (current, last) = promised.expect("ACKEPOCH");
+        let (epoch, told) = adopted.expect("NEWLEADER");
+        let current = current.unwrap_or(accepted); // Not sent if this epoch was accepted before.
         Self { info, accepted, current, last: last.expect("it has a log"), epoch, told }
     }
 }
@@ -64,7 +64,7 @@ pub fn view_in(entry: &[u8]) -> Option<View> {
 
 struct Learner {
     name: &'static str,
-    /// Its disk takes no time.
+    /// A learner whose disk takes no time.
     server: PeerOnDisk,
     said: BytesMut,
 }
@@ -74,7 +74,7 @@ impl Learner {
         for action in self.server.settle(input) {
             match action {
                 Action::ToLeader { bytes } => self.said.extend_from_slice(&bytes),
-                // Where a reconfiguration names another leader.
+                // The reconfiguration names another leader.
                 Action::Disconnect if self.name == "reconfig-left" => {}
                 Action::Disconnect => {
                     panic!("{}: it leaves, {:?}", self.name, self.server.peer.core.notes)
@@ -85,7 +85,7 @@ impl Learner {
     }
 }
 
-/// Of whom a server hears that it leads. It is in no packet, and nothing depends on it but who leads by a reconfiguration.
+/// The leader that the learner is told by votes. It is in no packet, and matters only to a reconfiguration that names a leader.
 fn leader_of(name: &str) -> i64 {
     match name {
         "trunc" => 3,
@@ -119,18 +119,18 @@ pub fn replay(name: &'static str) {
         if is_zabs(packet) {
             javas.push((packet.clone(), bytes.clone()));
             let heard = Packet::decode(&mut learner.said).unwrap();
-            let heard = heard.unwrap_or_else(|| panic!("{name}: {packet:?} is not said"));
+            let heard = heard.unwrap_or_else(|| panic!("{name}: {packet:?} is not sent"));
             ours.push((heard.clone(), heard.to_bytes().to_vec()));
         }
     }
-    assert!(learner.said.is_empty(), "{name}: more was said than by Java's: {:?}", learner.said);
+    assert!(learner.said.is_empty(), "{name}: more was sent than by Java: {:?}", learner.said);
     if name == "outstanding" {
-        // Ours votes for a proposal as soon as it acknowledged NEWLEADER, Java's once it heard UPTODATE.
+        // oxkeeper acknowledges a proposal as soon as it has acknowledged NEWLEADER, Java after UPTODATE.
         for words in [&mut javas, &mut ours] {
             let is_vote =
                 |packet: &Packet| matches!(packet, Packet::Ack { zxid } if zxid.counter() != 0);
             words.sort_by_key(|(packet, _)| is_vote(packet));
         }
     }
-    assert_eq!(ours, javas, "{name}: ours, and what Java's said");
+    assert_eq!(ours, javas, "{name}: packets of oxkeeper and of Java");
 }

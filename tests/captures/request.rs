@@ -1,4 +1,4 @@
-//! What clients of learners asked, as it is forwarded.
+//! Requests of learners' clients, as learners forward them.
 
 use super::entry::data;
 use jute::data::Acl;
@@ -11,12 +11,12 @@ use oxkeeper::model::op;
 use oxkeeper::request::prep;
 use oxkeeper::zab::Request;
 
-/// What a request says, once its body was read and written again to the same bytes.
+/// The text of a request; asserts that its body is written again to the same bytes.
 pub fn text(asked: &Request) -> String {
     let Request { session, xid, op, body, who } = asked;
     assert!(
         *op == op::SYNC || prep::is_readable(*op, body),
-        "operation {op} is judged by its form"
+        "operation {op} can be decoded"
     );
     let (mut from, mut again) = (Reader::new(body), Vec::new());
     let text = put(*op, &mut from, &mut again);
@@ -69,7 +69,7 @@ fn put(kind: i32, from: &mut Reader<'_>, to: &mut Vec<u8>) -> String {
                 parts.push(put(head.kind, from, to));
             }
         }
-        kind => panic!("operation {kind} is forwarded to no leader"),
+        kind => panic!("operation {kind} is not forwarded to a leader"),
     }
 }
 

@@ -1,4 +1,4 @@
-//! The same captures through the socket code: cut into packets there, with the tree behind SNAP on its own way.
+//! The same captures through the socket code, which splits them into packets and reads the tree after SNAP.
 
 use super::tape::{self, Piece};
 use super::tree;
@@ -11,7 +11,7 @@ use oxkeeper::zab::Packet;
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 
-/// What is reported of one side of a capture: packets, and the number of znodes of trees.
+/// What the socket code reports of one end of a capture: packets, and the number of znodes of trees.
 async fn heard(pieces: &[Piece], is_dialer: bool) -> (Vec<Packet>, Vec<usize>) {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let mut writer = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
@@ -46,7 +46,7 @@ async fn heard(pieces: &[Piece], is_dialer: bool) -> (Vec<Packet>, Vec<usize>) {
 }
 
 #[tokio::test]
-async fn sockets_give_what_was_said() {
+async fn learner_connection_reports_the_packets_and_trees_of_captures() {
     for name in ALL {
         let pieces = tape::read("quorum", name);
         for side in [false, true] {

@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
-/// What one side said at a time.
+/// Bytes that one end sent together.
 pub struct Piece {
     pub is_dialer: bool,
     pub bytes: Vec<u8>,
 }
 
-/// Asked for at run time: worktrees that share a target folder may share the built test as well.
+/// The path of a file, found at run time: worktrees that share a target folder may share the built test too.
 fn path(folder: &str, name: &str, ending: &str) -> PathBuf {
     let root = std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or(env!("CARGO_MANIFEST_DIR").into());
     PathBuf::from(root).join("compat-tests/golden").join(folder).join(format!("{name}.{ending}"))
@@ -24,7 +24,7 @@ pub fn read(folder: &str, name: &str) -> Vec<Piece> {
         if speaker != " " {
             pieces.push(Piece { is_dialer: speaker == ">", bytes: Vec::new() });
         }
-        pieces.last_mut().expect("somebody speaks").bytes.extend(unhex(digits));
+        pieces.last_mut().expect("a line that begins a piece").bytes.extend(unhex(digits));
     }
     pieces
 }
@@ -34,7 +34,7 @@ pub fn unhex(digits: &str) -> Vec<u8> {
     (0..digits.len()).step_by(2).map(byte).collect()
 }
 
-/// Compares what a capture says with the text beside it.
+/// Compares the text of a capture with the file beside it.
 #[track_caller]
 pub fn expect(folder: &str, name: &str, text: &str) {
     let path = path(folder, name, "txt");

@@ -1,4 +1,4 @@
-//! The tree behind SNAP, and what the transactions of a capture make of one.
+//! The tree after SNAP, and the tree that the transactions of a capture result in.
 
 use super::{entry, tape, words};
 use jute::data::{Acl, StatPersisted};
@@ -11,14 +11,14 @@ use oxkeeper::tree::{Options, Tree};
 use oxkeeper::zab::Packet;
 use std::collections::BTreeMap;
 
-/// As the servers of the captures were set up.
+/// The settings of the servers in the captures.
 pub const OPTIONS: Options =
     Options { seed: 0, digest: true, extended_types: true, emulate_353: false };
 
-/// The list of -1, which stands in no table.
+/// The ACL with the number -1, which is in no table.
 const OPEN: &str = "0x1f:world:anyone";
 
-/// What stands in the stream.
+/// The items of the stream.
 struct Items<'a> {
     sessions: Vec<(i64, i32)>,
     lists: Vec<(i64, Vector<'a, Acl<'a>>)>,
@@ -76,7 +76,7 @@ pub fn again(body: &[u8]) -> Vec<u8> {
     to
 }
 
-/// The lines of a body: the order of znodes and the numbers of access lists are a server's own.
+/// The lines of a body, sorted: each server has its own order of znodes and its own numbers of ACLs.
 fn lines(body: &[u8]) -> Vec<String> {
     let Items { sessions, lists, nodes } = items(body);
     let list = |list: &Vector<'_, Acl<'_>>| {
@@ -101,7 +101,7 @@ fn lines(body: &[u8]) -> Vec<String> {
     lines
 }
 
-/// What a body says. Our tree, made of it, says the same.
+/// The text of a body; asserts that oxkeeper's tree, loaded from it, has the same text.
 pub fn text(body: &[u8]) -> String {
     let lines = lines(body);
     let mut loader = Loader::new(OPTIONS);
@@ -124,15 +124,14 @@ fn written(tree: &mut Tree) -> Vec<u8> {
     body
 }
 
-/// Applies all that is committed in a capture that begins with an empty tree; how many transactions led to another digest
-/// than Java's.
+/// Applies all transactions of a capture that begins with an empty tree; returns how many led to another digest than Java's.
 pub fn digest_mismatches(name: &str) -> u64 {
     let mut rebuild = Rebuild::new(OPTIONS);
     let mut compared = 0;
     for word in words::of(&tape::read("quorum", name)) {
         if let words::Said::Packet(Packet::Proposal { entry, .. }) = word.said {
             let entry = Entry::decode(&entry).unwrap();
-            compared += u64::from(entry.digest.is_some()); // One that was refused changes nothing, and has none.
+            compared += u64::from(entry.digest.is_some()); // A refused one has none.
             rebuild.replay(&entry);
         }
     }

@@ -1,4 +1,4 @@
-//! A connection to the quorum port, packet by packet.
+//! A captured learner connection, packet by packet.
 
 use super::tape::Piece;
 use super::{entry, request, tree};
@@ -9,7 +9,7 @@ use oxkeeper::zab::{LearnerInfo, Packet, SIGNATURE};
 
 pub enum Said {
     Packet(Packet),
-    /// What follows SNAP, without the signature.
+    /// The tree after SNAP, without the signature.
     Tree {
         body: Vec<u8>,
     },
@@ -22,14 +22,14 @@ pub struct Word {
     pub bytes: Vec<u8>,
 }
 
-/// What one end of a connection sent, and of which no whole packet or tree has come yet.
+/// Reads the packets and trees of one end of a connection; keeps bytes that are no whole packet or tree yet.
 #[derive(Default)]
 struct PacketReader {
     unread: BytesMut,
     tree: Option<(Loader, Vec<u8>)>,
 }
 
-/// All words of a capture, each read and written again to the same bytes.
+/// All packets and trees of a capture, each read and written again to the same bytes.
 pub fn of(pieces: &[Piece]) -> Vec<Word> {
     let mut readers = [PacketReader::default(), PacketReader::default()];
     let mut words = Vec::new();
@@ -41,7 +41,7 @@ pub fn of(pieces: &[Piece]) -> Vec<Word> {
         }
     }
     for reader in readers {
-        assert!(reader.unread.is_empty() && reader.tree.is_none(), "a capture ends between words");
+        assert!(reader.unread.is_empty() && reader.tree.is_none(), "a capture ends after a packet");
     }
     words
 }

@@ -1,14 +1,14 @@
-//! Finds the marker comments and the test that each stands above.
+//! Finds the marker comments, and the test below each.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// More ids than this above one test say that nobody looked at what the test proves.
+/// More ids than this above one test would say that it was not checked what the test proves.
 const IDS_MAX: usize = 8;
 const FOLDERS: &[&str] = &["src", "jute", "tests", "compat-tests", "benches"];
 const ENDINGS: &[&str] = &["rs", "py", "java", "txt", "sh", "go", "js", "c"];
 
-/// Suites that only a stage of `scripts/test` runs. Until its line is awake, their marks prove nothing.
+/// Suites that only a stage of `scripts/test` runs. Until its line is active, their marks prove nothing.
 const SUITES: &[(&str, &str)] = &[
     ("compat-tests/differential/", "stage differential "),
     ("compat-tests/common/", "stage differential "),
@@ -80,7 +80,7 @@ fn walk(root: &Path, folder: &str, marks: &mut Vec<Mark>) -> Result<(), String> 
     Ok(())
 }
 
-/// What a file is written in: its ending, or for a command without one, what its first line says.
+/// The language of a file: its ending, or for a command without one, the interpreter in its first line.
 fn ending<'a>(path: &'a str, text: &str) -> &'a str {
     let name = path.rsplit('/').next().unwrap_or(path);
     let first = text.lines().next().filter(|line| line.starts_with("#!")).unwrap_or("");
@@ -137,7 +137,7 @@ pub fn in_file(path: &str, text: &str) -> Result<Vec<Mark>, String> {
     Ok(marks)
 }
 
-/// What a marker line lists.
+/// The ids that a marker line lists.
 fn listed(line: &str) -> Option<&str> {
     let line = line.trim();
     line.strip_prefix("// rows:").or_else(|| line.strip_prefix("# rows:"))
@@ -166,7 +166,7 @@ fn name(ending: &str, line: &str) -> Option<String> {
             word(head.rsplit(' ').next()?).filter(|_| head.contains(' '))
         }
         "js" => after("function ").or_else(|| after("test('")),
-        _ => None, // Scripts of a test that have no names inside: the file is the name.
+        _ => None, // Scripts without named tests: the file is the name.
     }
 }
 
@@ -208,7 +208,7 @@ fn bad_marks_fail() {
     };
     wrong("tests/a.rs", "// rows:\nfn f() {}", "a mark without rows");
     wrong("tests/a.rs", "// rows: A B C D E F G H I\nfn f() {}", "9 rows above one test");
-    let two = "// rows: A B C D E\n/// Told in between.\n// rows: F G H I\nfn f() {}\n";
+    let two = "// rows: A B C D E\n/// A line between.\n// rows: F G H I\nfn f() {}\n";
     wrong("tests/a.rs", two, "a.rs:3: 9 rows above one test");
     wrong("tests/a.py", "# rows: A B C D E\n# rows: F G H I\ndef f():", "9 rows above");
     wrong("tests/a.txt", "# rows: A B C D E\n# rows: F G H I\n> ls", "9 rows above");
@@ -220,7 +220,7 @@ fn bad_marks_fail() {
 }
 
 #[test]
-fn marks_count_once_their_stage_is_awake() {
+fn marks_count_once_their_stage_is_active() {
     let kill = "compat-tests/kill/kill.py::loses_nothing";
     assert_eq!(is_run(kill, "# stage kill x\n"), Ok(false));
     assert_eq!(is_run(kill, "stage kill x\n"), Ok(true));

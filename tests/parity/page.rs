@@ -1,4 +1,4 @@
-//! From rows and marks to the page.
+//! Makes the page from rows and marks.
 
 use std::collections::BTreeMap;
 
@@ -36,7 +36,7 @@ only if a test names it; **partial** says what is there; **missing** names the p
 ";
 
 /// # Errors
-/// A line that is not three fields, an id twice or of no section, a state that is none, or `works` as a default.
+/// A line without three fields, an id that is listed twice or in no section, an unknown state, or `works` as a state.
 pub fn parse_rows(text: &str) -> Result<Vec<Row>, String> {
     let mut rows: Vec<Row> = Vec::new();
     for line in text.lines().filter(|line| !line.starts_with('#')) {

@@ -1,4 +1,4 @@
-//! The server's own binary in a folder of its own, and a client that speaks to it.
+//! Runs the server's binary in a folder of its own, with a client that connects to it.
 #![allow(dead_code, reason = "each test binary uses another part of it")]
 #![allow(clippy::disallowed_methods, reason = "another process is waited for by the clock")]
 
@@ -20,8 +20,8 @@ pub const OXKEEPER: &str = env!("CARGO_BIN_EXE_oxkeeper");
 /// How long anything may take before the test is given up. Not a measure of the server.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Runs a command with a limit on how large a file may become, without the signal that would kill it: what is beyond
-/// is refused to it, as on a disk that is full.
+/// Runs a command with a limit on the size of files, without the signal that would kill it: writes beyond the limit fail, as on
+/// a full disk.
 pub const FILE_LIMIT: &str = r#"trap '' XFSZ; exec prlimit --fsize="$LIMIT" "$@""#;
 
 pub struct Process {
@@ -70,7 +70,7 @@ impl Process {
         Self { home: home.to_owned(), addr, log_start, child }
     }
 
-    /// Starts a server that may read its folder and not write to it, whoever runs the test.
+    /// Starts a server that may read its folder and not write to it, also if root runs the test.
     pub fn spawn_without_rights(home: &Path) -> Self {
         let data = home.join("data/version-2");
         let mode = |path: &Path, mode| {
@@ -81,7 +81,7 @@ impl Process {
         if !rustix::process::geteuid().is_root() {
             return Self::spawn(home, "", 0);
         }
-        // The binary may lie where nobody else can go.
+        // The binary may be in a folder that another user can't read.
         let binary = home.join("oxkeeper");
         fs::copy(OXKEEPER, &binary).unwrap();
         let nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
@@ -114,13 +114,13 @@ impl Process {
         client::word(self.addr, word, PATIENCE).unwrap_or_default()
     }
 
-    /// What it has printed since it started.
+    /// What the server has printed since it started.
     pub fn log(&self) -> String {
         let bytes = fs::read(self.home.join("log")).unwrap();
         String::from_utf8_lossy(&bytes[self.log_start as usize..]).into_owned()
     }
 
-    /// Waits for its end; returns the exit code and what it has printed.
+    /// Waits for the server's end; returns the exit code and what it has printed.
     #[track_caller]
     pub fn end(mut self) -> (i32, String) {
         let begun = Instant::now();
@@ -134,7 +134,7 @@ impl Process {
         (status.code().expect("no signal ended it"), self.log())
     }
 
-    /// Kills it without a warning and starts it again, without waiting until it serves.
+    /// Kills the server without a warning and starts it again, without waiting until it serves.
     pub fn kill_and_restart(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
@@ -142,7 +142,7 @@ impl Process {
         self.child = command.arg(self.home.join("zoo.cfg")).stdout(Stdio::null()).spawn().unwrap();
     }
 
-    /// SIGTERM, and its end.
+    /// Sends SIGTERM and waits for the server's end.
     #[track_caller]
     pub fn stop(self) {
         kill_process(Pid::from_child(&self.child), Signal::TERM).unwrap();
@@ -154,7 +154,7 @@ impl Process {
         self.try_client(self.addr).unwrap()
     }
 
-    /// * `at`: an address of its port.
+    /// * `at`: an address of the client port.
     pub fn try_client(&self, at: SocketAddr) -> Result<Client, ClientError> {
         let mut wire = Wire::open(at, PATIENCE)?;
         let hello = Hello { timeout_ms: 30_000, password: vec![0; 16], ..Hello::default() };
@@ -170,7 +170,7 @@ impl Drop for Process {
     }
 }
 
-/// One session that asks one thing at a time.
+/// A session that sends one request at a time.
 pub struct Client {
     wire: Wire,
     xid: i32,
@@ -199,7 +199,7 @@ impl Client {
         Ok(self.ask(op::CREATE, &request)?.0)
     }
 
-    /// Creates `prefix0`, `prefix1` and so on until the server is gone or there are `max`; returns how many were
+    /// Creates `prefix0`, `prefix1` and so on until the server has ended or there are `max`; returns how many creates were
     /// answered.
     pub fn create_many(&mut self, prefix: &str, data: &[u8], max: usize) -> usize {
         for at in 0..max {
@@ -249,12 +249,12 @@ pub fn zxids(dir: &Path, prefix: &str) -> Vec<i64> {
     found
 }
 
-/// Waits for something that another process will do.
+/// Waits until another process has done something.
 #[track_caller]
 pub fn eventually(what: &str, mut done: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !done() {
-        assert!(begun.elapsed() < PATIENCE, "never came: {what}");
+        assert!(begun.elapsed() < PATIENCE, "not in time: {what}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }

@@ -90,7 +90,7 @@ fn add_dynamic(checker: &mut Checker, dynamic: Option<Dynamic<'_>>) -> Files {
         checker.warn(&version.place, "version has no effect beside dynamicConfigFile");
     }
     for (key, setting) in checker.take_all(members::is_dynamic) {
-        let text = format!("{key} stands beside dynamicConfigFile={}; move it there", named.value);
+        let text = format!("{key} is set beside dynamicConfigFile={}; move it there", named.value);
         checker.problem(&setting.place, text);
     }
     let (name, text) = match dynamic {

@@ -67,7 +67,7 @@ fn servers_may_stand_in_a_dynamic_file() {
     assert!(error.contains("zoo.dyn:3: version must not"), "{error}");
     fs::write(path("zoo.cfg"), format!("{fixed}server.3=a:1:2;2189")).unwrap();
     let error = loaded().unwrap_err();
-    assert!(error.contains("zoo.cfg:3: server.3 stands beside dynamicConfigFile"), "{error}");
+    assert!(error.contains("zoo.cfg:3: server.3 is set beside dynamicConfigFile"), "{error}");
 }
 
 // rows: D-09 D-11 C-31

@@ -214,13 +214,13 @@ mod tests {
         let mut recorder = Recorder::new(150_000);
         assert!(recorder.advance(0).is_none());
         recorder.add(done(Op::Get, 10, false, 0));
-        let first = recorder.advance(60_000).expect("what was of tick -2");
+        let first = recorder.advance(60_000).expect("the slice of tick -2");
         assert_eq!((first.tick, first.others.expect("one").len()), (-2, 1));
         assert!(recorder.advance(149_999).is_none());
         assert!(recorder.advance(150_000).is_none(), "nothing came in tick -1");
         recorder.add(done(Op::Set, 10, true, 0));
         recorder.add(done(Op::Set, 10, true, -101));
-        let second = recorder.advance(350_000).expect("what was of tick 0");
+        let second = recorder.advance(350_000).expect("the slice of tick 0");
         assert_eq!(second.tick, 0);
         assert_eq!(second.troubles.errors_of(Op::Set), 1);
         assert!(second.measured[Op::Set as usize].is_some() && second.others.is_none());

@@ -90,12 +90,10 @@ fn take_metrics_provider(checker: &mut Checker) -> bool {
         Some(".impl.DefaultMetricsProvider") => {}
         Some(".impl.NullMetricsProvider") => return false,
         Some(".prometheus.PrometheusMetricsProvider") => {
-            let text = "metrics are read by mntr; there is no Prometheus endpoint yet";
+            let text = "metrics are read with mntr; there is no Prometheus endpoint yet";
             checker.warn(&place, format!("{shown}: no effect; {text}"));
         }
-        _ => {
-            checker.problem(&place, format!("{shown} is not a known metrics provider; remove it"))
-        }
+        _ => checker.problem(&place, format!("{shown} is not a known metrics provider; remove it")),
     }
     true
 }

@@ -110,9 +110,7 @@ impl Roles {
                      allows; bring the other voter back"
                 );
             }
-            Note::Alone { is_alone: false } => {
-                tracing::info!("this server leads alone no longer")
-            }
+            Note::Alone { is_alone: false } => tracing::info!("this server leads alone no longer"),
             Note::Learns { leader, epoch, how, txns } => {
                 let away_ms = self.serve(Queues::OfLearner, now_us);
                 let sync_ms = since_ms(self.promised_us, now_us);
@@ -173,13 +171,7 @@ impl Roles {
         match begins {
             true => {
                 all.increment();
-                tracing::debug!(
-                    learner,
-                    is_observer,
-                    sync,
-                    txns,
-                    "synchronising a learner"
-                );
+                tracing::debug!(learner, is_observer, sync, txns, "synchronising a learner");
             }
             false => {
                 tracing::info!(target: STRANGERS, learner, is_observer, sync, txns, "a learner is in sync")

@@ -14,10 +14,7 @@ use oxkeeper::zab::Request;
 /// The text of a request; asserts that its body is written again to the same bytes.
 pub fn text(asked: &Request) -> String {
     let Request { session, xid, op, body, who } = asked;
-    assert!(
-        *op == op::SYNC || prep::is_readable(*op, body),
-        "operation {op} can be decoded"
-    );
+    assert!(*op == op::SYNC || prep::is_readable(*op, body), "operation {op} can be decoded");
     let (mut from, mut again) = (Reader::new(body), Vec::new());
     let text = put(*op, &mut from, &mut again);
     assert_eq!(again, body[..], "{text}");

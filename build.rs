@@ -1,7 +1,7 @@
-//! Tells the program when it was built: `srvr`, `stat` and `envi` say so, and clients' parsers want a date there.
+//! Passes the build date to the program: `srvr`, `stat` and `envi` show it, and clients' parsers expect a date there.
 //!
-//! The same source gives the same program: the date is that of the commit, or what `OXKEEPER_BUILT_ON` says. Only
-//! release builds ask git; others would be built again after each commit.
+//! Builds are reproducible: the date is that of the commit, or the value of `OXKEEPER_BUILT_ON`. Only release builds ask
+//! git; other builds would have to be built again after each commit.
 
 #![allow(
     clippy::disallowed_methods,
@@ -18,7 +18,7 @@ fn main() {
     {
         return; // The compiler sees the variable itself.
     }
-    // A source archive lies in nobody's repository, or in another's: then there is no date to take.
+    // A source archive is in no git repository, or in another project's: then there is no commit date.
     let is_ours = git(&["ls-files", "--error-unmatch", "build.rs"]).is_some();
     let date = git(&["log", "-1", "--format=%cd", "--date=format-local:%Y-%m-%d %H:%M UTC"]);
     if let (true, Some(date)) = (is_ours, date) {
@@ -31,7 +31,7 @@ fn main() {
     }
 }
 
-/// What git says on its first line; `None` without git or repository.
+/// The first line of git's output; `None` without git or a repository.
 fn git(arguments: &[&str]) -> Option<String> {
     let output = Command::new("git").args(arguments).env("TZ", "UTC").output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;

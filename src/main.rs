@@ -1,4 +1,4 @@
-//! Arguments, exit code; all else is the library.
+//! The command line and the exit code; everything else is in the library.
 #![allow(clippy::disallowed_methods, reason = "the process's own environment and exit")]
 #![allow(clippy::disallowed_types, reason = "the seed comes from here")]
 
@@ -10,7 +10,7 @@ use oxkeeper::tools::{bench, config_check};
 use std::io::Write;
 use std::process::ExitCode;
 
-/// A ZooKeeper server: same clients, same configuration, same files.
+/// A ZooKeeper server for the same clients, configuration files and data files as ZooKeeper 3.9.
 #[derive(Parser)]
 #[command(
     version = oxkeeper::admin::long_version(),
@@ -20,7 +20,7 @@ use std::process::ExitCode;
                       oxkeeper bench [OPTIONS]"
 )]
 struct Arguments {
-    /// A zoo.cfg, or a port and a data directory. Without any: conf/zoo.cfg if it is there, else port 2181 and ./data.
+    /// A zoo.cfg, or a client port and a data directory. Default: conf/zoo.cfg if it exists, else port 2181 and ./data.
     #[arg(allow_hyphen_values = true)]
     arguments: Vec<String>,
     #[command(flatten)]
@@ -31,20 +31,20 @@ struct Arguments {
 
 #[derive(clap::Subcommand)]
 enum Tool {
-    /// Put load on ZooKeeper servers, ours or any other, and measure throughput and latencies.
+    /// Put load on ZooKeeper servers, oxkeeper or any other, and measure throughput and latencies.
     Bench(bench::Options),
-    /// Look a configuration through without starting anything.
+    /// Check a configuration without starting a server.
     #[command(subcommand)]
     Config(ConfigTool),
 }
 
 #[derive(clap::Subcommand)]
 enum ConfigTool {
-    /// Show each setting as it is understood, and every problem; exit code 2 if there is one.
+    /// Show the effective value of each setting, and every problem; exit code 2 if there is a problem.
     Check(config_check::Options),
 }
 
-/// Exit code for arguments or a configuration that can't be used (P-87).
+/// Exit code for invalid arguments or an invalid configuration (P-87).
 const BAD_INVOCATION: u8 = 2;
 
 fn main() -> ExitCode {
@@ -76,7 +76,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// What the arguments ask for; `conf/zoo.cfg` if they name nothing and it is there.
+/// Parses the arguments; without a file or a port, `conf/zoo.cfg` is used if it exists.
 fn launch(arguments: &[String], env: &Environment) -> Result<Launch, config::ConfigError> {
     let mut launch = config::parse_args(arguments, env)?;
     if launch.settings == Settings::Defaults && std::path::Path::new("conf/zoo.cfg").exists() {
@@ -104,7 +104,7 @@ fn serve(
     for warning in &config.warnings {
         tracing::warn!("{warning}");
     }
-    // One core is left to the log and snapshot threads: with a worker on every core, each flush woke two of them, and a
+    // One core is left to the log and snapshot threads: with a worker on every core, each flush woke two workers, and a
     // single durable write took a third longer.
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let workers = cores.saturating_sub(1).max(1);
@@ -113,7 +113,7 @@ fn serve(
     let runtime = match runtime {
         Ok(runtime) => runtime,
         Err(error) => {
-            tracing::error!(%error, "start the runtime");
+            tracing::error!(%error, "cannot start worker threads: raise ulimit -u");
             return ExitCode::FAILURE;
         }
     };
@@ -128,13 +128,13 @@ fn serve(
     }
 }
 
-/// Why it ended, on one line: which setting, where it was made, what happened, what to do.
+/// Why the server ended, on one line: the setting and its place, what happened, what to do.
 fn told(error: &ServerError, launch: &Launch, env: &Environment) -> String {
     let line = error.line();
     let blamed = error.key().and_then(|key| {
         let settings = config::check(launch, env).settings;
         let set = |key: &str| settings.iter().find(|s| s.key == key && s.place.is_some());
-        // Of the two directories the one whose path the error names.
+        // `dataLogDir` instead of `dataDir` if the error names its path.
         let log_dir = set("dataLogDir").filter(|s| key == "dataDir" && line.contains(&s.value));
         let setting = log_dir.or_else(|| set(key))?;
         Some(format!("{}: {}={}: ", setting.place.as_ref()?, setting.key, setting.value))
@@ -147,7 +147,7 @@ fn announce(ready: &Ready, settings: &str, format: logging::Format) {
     match format {
         logging::Format::Text => {
             let text = ready.banner(env!("CARGO_PKG_VERSION"), settings);
-            // Nobody may be reading.
+            // Standard output may be closed.
             let _unread = std::io::stdout().write_all(text.as_bytes());
         }
         logging::Format::Json => tracing::info!(
@@ -175,12 +175,12 @@ fn benched(ended: Result<bench::Ended, bench::BenchError>) -> ExitCode {
     }
 }
 
-/// `config check`: the answer on standard output.
+/// Runs `config check`, and prints the result on standard output.
 fn check(launch: &Launch, options: &config_check::Options, env: &Environment) -> ExitCode {
     let mut check = config::check(launch, env);
     config_check::look_up(&mut check, |host| net::resolve(host, 0));
     let text = config_check::render(&check, options.json);
-    // Whoever stopped reading, as `head` does, has seen enough.
+    // The reader may have closed the pipe, as `head` does.
     let _unread = std::io::stdout().write_all(text.as_bytes());
     if check.problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(BAD_INVOCATION) }
 }

@@ -1,4 +1,4 @@
-//! The text of zoo.cfg, JVM flags and a command line, and the configuration or the problems that come of them.
+//! The text of zoo.cfg, JVM flags and a command line, and the configuration or the problems that result.
 
 mod config {
     mod args;

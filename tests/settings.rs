@@ -72,7 +72,7 @@ fn max_client_cnxns_limits_the_connections_of_one_address() {
     let server = Process::start(home.path(), "maxClientCnxns=2");
     let (first, _second) = (server.client(), server.client());
     assert!(server.try_client(server.addr).is_err(), "two are there");
-    assert!(server.log().contains("2 from 127.0.0.1 (maxClientCnxns) are there already"));
+    assert!(server.log().contains("limit reached, maxClientCnxns=2 from 127.0.0.1"));
     drop(first);
     server_process::eventually("room for a third connection", || {
         server.try_client(server.addr).is_ok()

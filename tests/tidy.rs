@@ -1,8 +1,8 @@
-//! The house rules that a machine can check. Each says what to do, and each has a test that it can fail.
+//! The house rules that a machine can check. Each complaint says what to do, and each rule has a test that it can fail.
 //!
-//! * rooms: who may use whom. The table is below; `ARCHITECTURE.md` gives the reasons.
+//! * rooms: which room may use which. The table is below; `ARCHITECTURE.md` gives the reasons.
 //! * purity: the rooms that decide touch no clock, file, socket, thread or chance.
-//! * size: files, functions and what performs actions stay small enough to read.
+//! * size: files, functions and the files that perform actions stay small enough to read.
 //! * circles: files of one room use each other in one direction; `map` prints rooms, arrows and circles.
 //! * wording: comments, pages, names of tests and log lines keep to plain words.
 //! * messages: docs/messages.md has every WARN and ERROR.
@@ -59,12 +59,12 @@ pub const PURE: &[&str] = &["jute", "model", "auth", "tree", "zab", "request", "
 pub const PURE_CRATES: &[&str] = &[
     "jute",
     "bytes",     // Shared payloads.
-    "hashbrown", // Tables that take their hash from outside.
+    "hashbrown", // Hash tables that are given their hasher.
     "foldhash",  // With a seed that is an argument; `RandomState` is refused below.
     "crc32fast", // The tree digest.
     "thiserror", // Typed errors.
     "sha1",      // Passwords of scheme digest.
-    "sha2",      // Likewise.
+    "sha2",      // The same, for SHA-256 and SHA-512.
     "sha3",      // The same, for SHA3.
     "md5",       // The same, for MD5; the crate is md-5.
     "base64",    // The same, as text.
@@ -83,7 +83,7 @@ pub fn none(complaints: Complaints) {
     assert!(complaints.is_empty(), "{} found:\n{}", complaints.len(), complaints.join("\n"));
 }
 
-/// For self-tests: exactly one complaint, and it speaks of `about`.
+/// For self-tests: exactly one complaint, which contains `about`.
 #[track_caller]
 pub fn one(complaints: Complaints, about: &str) {
     assert!(

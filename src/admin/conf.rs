@@ -1,4 +1,4 @@
-//! `conf`: what this server runs with.
+//! `conf`: the configuration this server runs with.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -38,7 +38,7 @@ pub(super) fn render(config: &Config, status: &Status) -> String {
     ];
     let mut text = String::new();
     for (key, value) in lines {
-        _ = writeln!(text, "{key}={value}"); // A string never refuses.
+        _ = writeln!(text, "{key}={value}"); // Writing to a string can't fail.
     }
     if let (Some(ensemble), Some(member)) = (&config.ensemble, &status.member) {
         text.push_str(&of_member(ensemble, member));
@@ -46,7 +46,7 @@ pub(super) fn render(config: &Config, status: &Status) -> String {
     text
 }
 
-/// What only a member of an ensemble has. The membership, and with it the answer, ends without a line end.
+/// The lines that only a member of an ensemble has. The membership, and with it the answer, ends without a line end.
 fn of_member(ensemble: &Ensemble, member: &MemberInfo) -> String {
     let own = member.view.members.get(&member.id);
     let ports = |port: fn(&PeerAddress) -> u16| {
@@ -77,7 +77,7 @@ mod tests {
 
     // rows: W-10
     #[test]
-    fn looks_as_java_prints_it() {
+    fn conf_is_printed_as_java_prints_it() {
         let text = b"dataDir=./zk/data\ndataLogDir=/log\nclientPort=0\ntickTime=2000\n";
         let source = Source { name: "zoo.cfg", text, my_id: None };
         let config = parse(source, &Environment::new(), &[]).unwrap();
@@ -109,7 +109,7 @@ serverId=0
 
     // rows: W-10
     #[test]
-    fn members_tell_of_their_ensemble() {
+    fn conf_of_a_member_ends_with_its_ensemble() {
         let members = "server.1=127.0.0.1:34857:41683:participant\nserver.2=127.0.0.1:43183:60227:participant\n\
             server.3=127.0.0.1:40031:46165:participant\nserver.4=127.0.0.1:39307:60941:observer\n";
         let text = format!("dataDir=/d\nclientPort=0\ninitLimit=20\nsyncLimit=10\n{members}");

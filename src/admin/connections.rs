@@ -19,7 +19,7 @@ pub(super) fn render(connection: &ConnectionInfo, brief: bool) -> String {
     );
     if let Some(session) = connection.session.as_ref().filter(|_| !brief) {
         let cxid = session.last_cxid.map(|cxid| format!(",lcxid={cxid:#x}")).unwrap_or_default();
-        // No zxid yet is -1 there, printed as the unsigned number it is.
+        // Without a zxid Java prints -1, as an unsigned number.
         let zxid = session.last_zxid.map_or(-1, |zxid| zxid.to_wire());
         _ = write!(
             text,
@@ -39,9 +39,9 @@ pub(super) fn render(connection: &ConnectionInfo, brief: bool) -> String {
     text
 }
 
-/// `InetSocketAddress.toString` of an address that was never looked up, JDK 14 and later.
+/// `InetSocketAddress.toString` of an address that was never resolved, JDK 14 and later.
 ///
-/// IPv6 is written out in full, and an IPv4 address in IPv6 clothes is an IPv4 address.
+/// An IPv6 address is written out in full, and an IPv4-mapped IPv6 address is an IPv4 address.
 pub(super) fn java_address(address: SocketAddr) -> String {
     let port = address.port();
     match address.ip().to_canonical() {

@@ -1,4 +1,4 @@
-//! `dump`, `wchc`, `wchp` and `hash`: lists of what there is.
+//! `dump`, `wchc`, `wchp` and `hash`: lists of sessions, connections, watches and digests.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -6,8 +6,8 @@ use std::fmt::Write;
 use super::list::{Line, List};
 use super::status::{Mode, SetCounts, Status};
 
-/// Sessions by the time they expire, or of a learner in their order with their timeouts; their ephemerals; connections
-/// by the time they expire. The text up to the first list, and each list with the text after it.
+/// `dump`: sessions by the time they expire, or on a learner in their order with their timeouts; their ephemerals; connections
+/// by the time they expire. Returns the text up to the first list, and each list with the text after it.
 ///
 /// Source: `DumpCommand`, ZooKeeper 3.9.5.
 pub(super) fn render(status: &Status) -> (String, Vec<(List, String)>) {
@@ -24,7 +24,7 @@ pub(super) fn render(status: &Status) -> (String, Vec<(List, String)>) {
             text.push_str("Global ");
         }
     }
-    // A string never refuses, here and below.
+    // Writing to a string can't fail, here and below.
     if matches!(status.mode, Mode::Follower | Mode::Observer | Mode::ReadOnly) {
         _ = writeln!(text, "Global Sessions({}):", status.global_sessions);
         text = then(&mut lists, List::SessionTimeouts);
@@ -42,7 +42,7 @@ pub(super) fn render(status: &Status) -> (String, Vec<(List, String)>) {
     (first, lists)
 }
 
-/// Puts a list; what is appended to the string stands after it.
+/// Puts a list, and returns the string for the text after it.
 fn then(lists: &mut Vec<(List, String)>, list: List) -> &mut String {
     lists.push((list, String::new()));
     let at = lists.len() - 1;
@@ -62,7 +62,7 @@ pub fn watches_by_path(watches: &[(String, i64)]) -> String {
     listed(pairs, Line::WatchedPath, Line::Session)
 }
 
-/// What belongs together below its head, in the order of the heads.
+/// Groups the values below their keys, in the order of the keys.
 fn listed<'a, K: Ord + Copy, V>(
     pairs: impl Iterator<Item = (K, V)>,
     head: fn(K) -> Line<'a>,
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
     use crate::model::Zxid;
 
-    /// All of an answer, its lists filled in.
+    /// A whole answer, its lists filled in.
     fn filled(status: &Status, put: impl Fn(List, &mut String)) -> String {
         let (mut text, lists) = render(status);
         for (list, after) in lists {
@@ -107,7 +107,7 @@ mod tests {
 
     // rows: W-14
     #[test]
-    fn dump_groups_by_time() {
+    fn dump_groups_sessions_and_connections_by_expiry() {
         let date = |at_ms: u64| format!("Sat Nov 21 14:40:{:02} UTC 2026", at_ms / 1000);
         let sessions = Expiries::new(vec![(42_001, 0x12), (40_999, -1), (40_000, 0x10)]);
         let peer = "127.0.0.1:49700".parse().unwrap();
@@ -137,7 +137,7 @@ Connections Sets (1)/(1):
 1 expire at Sat Nov 21 14:40:50 UTC 2026:
 \tip: /127.0.0.1:49700 sessionId: 0x0
 ";
-        // However few lines are made at a time.
+        // The text is the same however few lines are made at a time.
         for max in 1..5 {
             let text = filled(&status, |list, to| match list {
                 List::Sessions => {
@@ -154,7 +154,7 @@ Connections Sets (1)/(1):
                     let mut all = connections.clone();
                     while all.put(to, max, date, line) {}
                 }
-                other => panic!("{other:?} in a dump of a server alone"),
+                other => panic!("{other:?} in a dump of a standalone server"),
             });
             assert_eq!(text, expected, "{max} lines at a time");
         }
@@ -162,7 +162,7 @@ Connections Sets (1)/(1):
 
     // rows: W-14
     #[test]
-    fn a_learner_lists_sessions_with_their_timeouts() {
+    fn dump_of_a_learner_lists_sessions_with_their_timeouts() {
         let mut status = Status { mode: Mode::Follower, global_sessions: 2, ..Status::default() };
         let timeouts = |list: List, to: &mut String| {
             if list == List::SessionTimeouts {
@@ -187,7 +187,7 @@ ephemeral nodes dump:
     }
 
     #[test]
-    fn a_leader_names_local_sessions_first() {
+    fn dump_of_a_leader_lists_local_sessions_first() {
         let dump = DumpCounts {
             local_sessions: Some(SetCounts { sets: 1, all: 2 }),
             ..DumpCounts::default()
@@ -207,7 +207,7 @@ ephemeral nodes dump:
 
     // rows: W-23 W-24 W-27
     #[test]
-    fn lists_are_javas() {
+    fn watches_and_digests_are_listed_as_in_java() {
         let watches = [("/b".to_owned(), 7), ("/a".to_owned(), 7), ("/a".to_owned(), 0x1f)];
         assert_eq!(watches_by_session(&watches), "0x7\n\t/b\n\t/a\n0x1f\n\t/a\n");
         assert_eq!(watches_by_path(&watches), "/a\n\t0x7\n\t0x1f\n/b\n\t0x7\n");

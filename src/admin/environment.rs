@@ -1,8 +1,8 @@
-//! `envi`: the process's surroundings.
+//! `envi`: host, user and memory of the process.
 
 use std::fmt::Write;
 
-/// What the system says about this process; `<NA>` or 0 where nobody asked.
+/// Facts about this process and its host; `<NA>` or 0 where unknown.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct EnvironmentInfo {
     pub host_name: String,
@@ -14,11 +14,11 @@ pub struct EnvironmentInfo {
     /// Working directory; relative directories of the configuration start here.
     pub user_dir: String,
     pub temp_dir: String,
-    /// Memory this process could still take.
+    /// Memory that this process could still take.
     pub memory_free_bytes: u64,
-    /// Most memory it may take.
+    /// Memory that this process may take at most.
     pub memory_max_bytes: u64,
-    /// Memory it has taken.
+    /// Memory that this process has taken.
     pub memory_total_bytes: u64,
 }
 
@@ -34,7 +34,7 @@ impl Default for EnvironmentInfo {
             os_version: unknown(),
             user_name: unknown(),
             user_home: unknown(),
-            user_dir: String::new(), // Joined before paths, so it must not be a name.
+            user_dir: String::new(), // Put before paths, so it must not be `<NA>`.
             temp_dir: unknown(),
             memory_free_bytes: 0,
             memory_max_bytes: 0,
@@ -43,7 +43,7 @@ impl Default for EnvironmentInfo {
     }
 }
 
-/// Lines `key=value` under a heading. There is no JVM, so its keys hold Java's own "unknown".
+/// Lines `key=value` under a heading. There is no JVM, so its keys have Java's own value for "unknown".
 ///
 /// Source: `EnvCommand` and `Environment.list`, ZooKeeper 3.9.5.
 pub(super) fn render(info: &EnvironmentInfo) -> String {
@@ -69,7 +69,7 @@ pub(super) fn render(info: &EnvironmentInfo) -> String {
         ("os.memory.total", megabytes(info.memory_total_bytes)),
     ];
     lines.iter().fold("Environment:\n".to_owned(), |mut text, (key, value)| {
-        _ = writeln!(text, "{key}={value}"); // A string never refuses.
+        _ = writeln!(text, "{key}={value}"); // Writing to a string can't fail.
         text
     })
 }
@@ -80,7 +80,7 @@ mod tests {
 
     // rows: W-15
     #[test]
-    fn keys_stand_in_javas_order() {
+    fn envi_has_its_keys_in_javas_order() {
         let info = EnvironmentInfo { memory_max_bytes: 6028 << 20, ..Default::default() };
         let text = render(&info);
         let keys: Vec<&str> =

@@ -1,5 +1,5 @@
-//! Lists in answers: which there are, and their lines. They can be long, so they are not made with the rest of an answer
-//! but a part at a time, while what was made before is sent.
+//! The lists in answers of four-letter words, and their lines. They can be long, so they are not made with the rest of an answer
+//! but a part at a time, while earlier parts are sent.
 
 use std::fmt::Write;
 use std::net::SocketAddr;
@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use super::connections::{java_address, render};
 use super::status::{ConnectionInfo, SetCounts};
 
-/// A list that stands in an answer.
+/// A list in an answer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum List {
     /// `cons`, and `stat` in brief: without sessions.
@@ -18,9 +18,9 @@ pub enum List {
     WatchesBySession,
     /// `dump`: sessions by the time at which they expire.
     Sessions,
-    /// The same of sessions that only this server knows.
+    /// `dump`: local sessions by the time at which they expire.
     LocalSessions,
-    /// `dump` of a learner, which lets no session expire.
+    /// `dump` of a learner, which expires no global session: sessions with their timeouts.
     SessionTimeouts,
     /// `dump`: ephemeral znodes by session.
     Ephemerals,
@@ -35,7 +35,7 @@ pub enum Line<'a> {
         of: &'a ConnectionInfo,
         brief: bool,
     },
-    /// Above what expires at one time, as Java prints a date.
+    /// Above the sessions or connections that expire at one time; the date is printed as in Java.
     Expiring {
         count: usize,
         at: &'a str,
@@ -64,7 +64,7 @@ impl Line<'_> {
     /// Source: `DumpCommand`, `ExpiryQueue.dump`, `LearnerSessionTracker.dumpSessions`, `DataTree.dumpEphemerals` and
     /// `WatchManager.dumpWatches`, ZooKeeper 3.9.5.
     pub fn put(self, to: &mut String) {
-        // A string never refuses.
+        // Writing to a string can't fail.
         _ = match self {
             Self::Connection { of, brief } => {
                 to.push_str(&render(of, brief));
@@ -86,10 +86,10 @@ impl Line<'_> {
     }
 }
 
-/// What expires, listed in sets of what expires in the same second.
+/// Sessions or connections by their expiry, listed in sets of those that expire in the same second.
 #[derive(Clone, Debug)]
 pub struct Expiries<T> {
-    /// With the wall clock's milliseconds, the next to expire first.
+    /// Each with its expiry in wall-clock milliseconds, the next to expire first.
     all: Vec<(u64, T)>,
     next: usize,
 }
@@ -112,9 +112,9 @@ impl<T: Ord> Expiries<T> {
         SetCounts { sets: self.all.len() - joined, all: self.all.len() }
     }
 
-    /// Appends at most `max` lines beside heads. `false`: that was all.
+    /// Appends at most `max` lines beside heads. `false`: the list has ended.
     ///
-    /// * `date`: of the wall clock's milliseconds, as Java prints it.
+    /// * `date`: prints wall-clock milliseconds as Java does.
     pub fn put(
         &mut self,
         to: &mut String,

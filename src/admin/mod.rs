@@ -1,4 +1,4 @@
-//! What an operator asks a running server: the four-letter words.
+//! The four-letter words, by which operators query a running server.
 //!
 //! Everything here is a pure function of values collected elsewhere. Byte shapes are those of a
 //! ZooKeeper 3.9.5 server, because Curator, `zkServer.sh` and a dozen exporters parse them.
@@ -29,20 +29,20 @@ pub use status::{
 };
 pub use words::{Answer, Effect, Word, answer, refusal};
 
-/// The release whose behaviour this is.
+/// The ZooKeeper release whose behaviour this server has.
 const COMPATIBLE_WITH: &str = "3.9.5";
 
-/// When it was built, `YYYY-MM-DD hh:mm UTC`: `build.rs` says it for a release build out of the repository, the
-/// variable for any; otherwise when this version was begun. Parsers of the line want a date there.
+/// The build date, `YYYY-MM-DD hh:mm UTC`: from `build.rs` for a release build out of the repository, from the variable for
+/// any build; otherwise the date when this version was begun. Parsers of the line expect a date there.
 const BUILT_ON: &str = match option_env!("OXKEEPER_BUILT_ON") {
     Some(date) => date,
     None => "2026-11-01 00:00 UTC",
 };
 
-/// The version in Java's shape, `3.9.5-<revision>, built on <date>`; our own stands as revision.
+/// The version in Java's shape, `3.9.5-<revision>, built on <date>`; the revision is oxkeeper's own version.
 ///
-/// Clients decide by the numbers in front what a server can do, so they are those of the release whose
-/// behaviour this is.
+/// Clients decide by the leading numbers what a server can do, so they are those of the ZooKeeper release whose
+/// behaviour this server has.
 ///
 /// Source: `Version.getFullVersion`, ZooKeeper 3.9.5.
 pub fn version() -> String {
@@ -50,7 +50,7 @@ pub fn version() -> String {
     format!("{COMPATIBLE_WITH}-oxkeeper.{own}, built on {BUILT_ON}")
 }
 
-/// Our own version first: what `oxkeeper --version` prints.
+/// What `oxkeeper --version` prints: oxkeeper's own version first.
 pub fn long_version() -> &'static str {
     static TEXT: LazyLock<String> = LazyLock::new(|| {
         let own = env!("CARGO_PKG_VERSION");
@@ -64,13 +64,13 @@ mod tests {
     use super::version;
 
     #[test]
-    fn the_version_has_the_shape_that_clients_take_apart() {
+    fn version_has_the_shape_that_clients_parse() {
         let text = version();
         let (number, rest) = text.split_once('-').expect("kazoo and exporters read up to the dash");
         let numbers: Vec<u32> = number.split('.').map(|part| part.parse().unwrap()).collect();
         assert_eq!(numbers.len(), 3, "{number}");
         let (revision, date) = rest.split_once(", built on ").expect("what Java's toString gives");
-        // Telegraf takes the word behind zk_version: letters, digits, dots and dashes.
+        // Telegraf takes the text after zk_version: letters, digits, dots and dashes.
         assert!(
             revision.chars().all(|c| c.is_ascii_alphanumeric() || ".-".contains(c)),
             "{revision}"

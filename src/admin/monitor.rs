@@ -1,4 +1,4 @@
-//! `mntr`: every number there is.
+//! `mntr`: all gauges and metrics.
 
 use std::fmt::Write;
 
@@ -7,12 +7,12 @@ use crate::metrics::{Registry, Value};
 
 /// Lines `zk_<name>`, tab, value: version, state, gauges, then the registry's dump; all in Java's order.
 ///
-/// * `metrics`: `None` where nobody is to read them, so that there are the first two lines only.
+/// * `metrics`: `None` with `NullMetricsProvider`: version and state alone are shown.
 ///
 /// Source: `MonitorCommand`, `ZooKeeperServer.dumpMonitorValues` and `registerMetrics`, 3.9.5.
 pub(super) fn render(metrics: Option<&Registry>, status: &Status) -> String {
     let mut text = String::with_capacity(16 << 10);
-    // A string never refuses.
+    // Writing to a string can't fail.
     _ = writeln!(text, "zk_version\t{}", version());
     _ = writeln!(text, "zk_server_state\t{}", status.mode.name());
     if let Some(member) = &status.member {
@@ -67,7 +67,7 @@ fn gauges(metrics: &Registry, status: &Status, line: &mut dyn FnMut(&str, Value)
         ("watch_count", Some(count(status.watch_count))),
         ("synced_non_voting_followers", leader(|leader| leader.non_voting_followers)),
         ("synced_observers", leader(|leader| leader.observers)),
-        // Client certificates refused: Java counts no other way to show who one is.
+        // Client certificates refused: Java counts no other failed authentication here.
         ("auth_failed_count", Some(count(0))),
         ("min_latency", Some(Value::Integer(latency.min))),
         ("max_file_descriptor_count", status.max_file_descriptors.map(count)),
@@ -76,11 +76,11 @@ fn gauges(metrics: &Registry, status: &Status, line: &mut dyn FnMut(&str, Value)
         ("last_proposal_size", proposal(proposals.last)),
         ("pending_syncs", leader(|leader| leader.pending_syncs)),
         ("leader_uptime", leader(|leader| leader.uptime_ms)),
-        // Sessions that one member of an ensemble keeps to itself.
+        // Sessions that only this member of the ensemble knows.
         ("local_sessions", Some(count(status.local_sessions))),
         ("uptime", Some(count(status.uptime_ms))),
         ("max_latency", Some(Value::Integer(latency.max))),
-        // As above: there is no port with TLS.
+        // There is no port with TLS.
         ("outstanding_tls_handshake", Some(count(0))),
         ("learners", leader(|leader| leader.learners)),
         ("min_client_response_size", Some(Value::Integer(sizes.min))),
@@ -132,12 +132,12 @@ mod tests {
 
     // rows: M-21 M-22 M-23
     #[test]
-    fn roles_have_figures_of_their_own() {
+    fn mntr_of_each_role_has_the_keys_that_java_has() {
         let config = "server.1=a:1:2\nserver.2=a:3:4\nserver.3=a:5:6\nserver.4=a:7:8:observer\n";
         let view = crate::model::View::parse(config).unwrap();
         let id = crate::model::ServerId;
         let leader = LeaderInfo { learners: 3, followers: 2, observers: 1, ..Default::default() };
-        // A line of the file: a role, and the keys before the counters of a 3.9.5 server that has it, in its order.
+        // A line of the file: a role, and the keys before the counters of a 3.9.5 server in that role, in its order.
         for line in include_str!("../../compat-tests/golden/words/mntr-roles.txt").lines() {
             let (role, keys) = line.split_once(' ').unwrap();
             let mode = match role {
@@ -173,7 +173,7 @@ mod tests {
 
     // rows: M-36 M-37
     #[test]
-    fn lines_are_those_of_java_in_its_order() {
+    fn mntr_has_javas_keys_in_its_order() {
         // Names from a fresh 3.9.5 server.
         let java: Vec<&str> =
             include_str!("../../compat-tests/golden/words/mntr-keys.txt").lines().collect();

@@ -1,8 +1,8 @@
-//! What `cons` calls the last operation of a connection.
+//! The names that `cons` gives the last operation of a connection.
 
 use crate::model::op;
 
-/// Java's four letters (six for one) for an operation; `NA` for what has none, as a write that was refused.
+/// Java's four letters (six for one) for an operation; `NA` for one without, as a write that was refused.
 ///
 /// Source: `FinalRequestProcessor.processRequest`, ZooKeeper 3.9.5.
 pub fn operation_name(kind: i32) -> &'static str {

@@ -1,4 +1,4 @@
-//! `srvr` and `stat`: the server in a few lines; `isro`.
+//! `srvr`, `stat` and `isro`.
 
 use std::fmt::Write;
 
@@ -6,7 +6,7 @@ use super::monitor::java_double;
 use super::{Mode, Status, version};
 use crate::metrics::Registry;
 
-/// What stands first: `stat` lists connections after it.
+/// The first lines; `stat` lists connections after them.
 ///
 /// Source: `StatCommand` and `ServerStats.toString`, ZooKeeper 3.9.5.
 pub(super) fn head(status: &Status) -> String {
@@ -17,11 +17,11 @@ pub(super) fn head(status: &Status) -> String {
     text
 }
 
-/// The rest.
+/// The lines after the first ones, and after the connections of `stat`.
 pub(super) fn figures(metrics: &Registry, status: &Status) -> String {
     let mut text = String::new();
     let latency = metrics.request_latency.values();
-    // A string never refuses.
+    // Writing to a string can't fail.
     _ = write!(
         text,
         "Latency min/avg/max: {}/{}/{}\n\
@@ -46,7 +46,7 @@ pub(super) fn figures(metrics: &Registry, status: &Status) -> String {
     text
 }
 
-/// The answer to `isro`, which read-only clients ask before they try a server.
+/// The answer to `isro`, which clients that accept a read-only server send before they connect.
 pub(super) fn read_only_or_not(mode: Mode) -> &'static str {
     if mode == Mode::ReadOnly { "ro" } else { "rw" }
 }
@@ -72,7 +72,7 @@ mod tests {
         (metrics, status)
     }
 
-    /// What follows the version line in a Java server's answer, with these numbers.
+    /// The lines after the version in a Java server's answer, with these numbers.
     const SRVR: &str = "\
 Latency min/avg/max: 1/6.6667/12
 Received: 6
@@ -86,7 +86,7 @@ Node count: 5
 
     // rows: W-20
     #[test]
-    fn srvr_is_javas() {
+    fn srvr_is_printed_as_in_java() {
         let (metrics, mut status) = sample();
         let text = srvr(&metrics, &status);
         let (first, rest) = text.split_once('\n').unwrap();
@@ -103,7 +103,7 @@ Node count: 5
 
     // rows: W-20
     #[test]
-    fn a_leader_tells_how_large_its_proposals_are() {
+    fn srvr_of_a_leader_ends_with_proposal_sizes() {
         let (metrics, mut status) = sample();
         let last_line =
             |status: &Status| srvr(&metrics, status).lines().last().map(str::to_owned).unwrap();

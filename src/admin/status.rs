@@ -1,4 +1,4 @@
-//! The values that answers are made of.
+//! The values that answers of four-letter words are made of.
 
 use std::net::SocketAddr;
 
@@ -6,7 +6,7 @@ use super::EnvironmentInfo;
 use crate::metrics::Queues;
 use crate::model::{ServerId, View, Zxid};
 
-/// What a server is at the moment.
+/// The role of a server.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Mode {
     #[default]
@@ -14,12 +14,12 @@ pub enum Mode {
     Leader,
     Follower,
     Observer,
-    /// Cut off from its ensemble, and serving those who accept that.
+    /// Without a leader, and serving clients that accept a read-only server.
     ReadOnly,
 }
 
 impl Mode {
-    /// As `srvr` and `mntr` print it.
+    /// The name that `srvr` and `mntr` print.
     pub fn name(self) -> &'static str {
         match self {
             Self::Standalone => "standalone",
@@ -32,7 +32,7 @@ impl Mode {
 }
 
 impl Mode {
-    /// Which queues every request takes in a Java server of this mode.
+    /// The queues that every request passes in a Java server of this mode.
     pub fn queues(self) -> Queues {
         match self {
             Self::Standalone | Self::ReadOnly => Queues::OfStandalone,
@@ -41,53 +41,53 @@ impl Mode {
         }
     }
 
-    /// As members of an ensemble call it among themselves.
+    /// Java's state of the peer, for `mntr`.
     pub(super) fn peer_state(self) -> &'static str {
         match self {
             Self::Leader => "leading - broadcast",
             Self::Follower => "following - broadcast",
             Self::Observer => "observing - broadcast",
-            // Only who serves is asked; the others look for a leader.
+            // Only a server that serves answers; the others look for a leader.
             Self::Standalone | Self::ReadOnly => "looking",
         }
     }
 }
 
-/// What a member of an ensemble has beside what every server has.
+/// What a member of an ensemble has beside the values of every server.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct MemberInfo {
     pub id: ServerId,
     /// The configuration in force.
     pub view: View,
-    /// Whom it follows or observes; `None` for a leader.
+    /// The server that it follows or observes; `None` for a leader.
     pub leader: Option<ServerId>,
 }
 
-/// What a leader has besides.
+/// What a leader has beside the values of every member.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct LeaderInfo {
     /// Learners that are connected.
     pub learners: u64,
-    /// Those that get what is proposed, whether they vote or not.
+    /// Learners that get proposals, voters or not.
     pub followers: u64,
-    /// Of these, those that do not vote.
+    /// Followers that are not voters.
     pub non_voting_followers: u64,
     pub observers: u64,
-    /// Syncs that wait for what was proposed before them.
+    /// Syncs that wait until earlier proposals are committed.
     pub pending_syncs: u64,
-    /// Since it leads.
+    /// Since it began to lead.
     pub uptime_ms: u64,
 }
 
-/// A server at one moment. Collections are only read by the words that say so.
+/// A server at one moment. Collections are filled only for the four-letter words that they name.
 #[derive(Clone, Debug, Default)]
 pub struct Status {
-    /// Whether clients are served; most words say no more when they are not.
+    /// Whether clients are served; if not, most four-letter words answer just that.
     pub serving: bool,
     pub mode: Mode,
-    /// `None` is standalone.
+    /// `None`: standalone.
     pub member: Option<MemberInfo>,
-    /// Of a leader.
+    /// `None`: not a leader.
     pub leader: Option<LeaderInfo>,
     /// Last transaction applied; zero before the first.
     pub zxid: Zxid,
@@ -101,17 +101,17 @@ pub struct Status {
     pub approximate_data_size_bytes: u64,
     /// Client connections, the one that asks included.
     pub connection_count: u64,
-    /// Chance that a new connection is turned away, 0 to 1.
+    /// Chance that a new connection is dropped, 0 to 1.
     pub connection_drop_chance: f64,
-    /// Requests taken in and not yet answered.
+    /// Requests received and not yet answered.
     pub outstanding_requests: u64,
-    /// Sessions the ensemble knows.
+    /// Sessions that the whole ensemble knows.
     pub global_sessions: u64,
     /// Sessions that only this server knows.
     pub local_sessions: u64,
     /// Since the process began to serve; a member of an ensemble: since its last election.
     pub uptime_ms: u64,
-    /// File descriptors; `None` where the system does not tell.
+    /// Open file descriptors; `None`: unknown.
     pub open_file_descriptors: Option<u64>,
     /// Limit of that number.
     pub max_file_descriptors: Option<u64>,
@@ -119,7 +119,7 @@ pub struct Status {
     pub client_port: u16,
     /// For [`super::Word::needs_dir_sizes`]: bytes of the files in `dataDir/version-2`.
     pub data_dir_bytes: u64,
-    /// Likewise in `dataLogDir/version-2`.
+    /// For [`super::Word::needs_dir_sizes`]: bytes of the files in `dataLogDir/version-2`.
     pub log_dir_bytes: u64,
     /// For `wchs`: data watches only, as in Java.
     pub watches: WatchTotals,
@@ -135,25 +135,25 @@ pub struct Status {
     pub environment: EnvironmentInfo,
 }
 
-/// What `dump` says above its lists.
+/// The counts that `dump` prints above its lists.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct DumpCounts {
     pub sessions: SetCounts,
-    /// `None` where there are no sessions that only this server knows.
+    /// `None` if local sessions are disabled.
     pub local_sessions: Option<SetCounts>,
     /// Sessions with ephemeral znodes.
     pub owners: usize,
     pub connections: SetCounts,
 }
 
-/// What stands above a list of what expires: sets of what expires in the same second, and all.
+/// The counts above a list by expiry: sets that expire in the same second, and all entries.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct SetCounts {
     pub sets: usize,
     pub all: usize,
 }
 
-/// How many watches there are, and whose.
+/// The totals that `wchs` prints.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct WatchTotals {
     pub connections: u64,
@@ -165,11 +165,11 @@ pub struct WatchTotals {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct ConnectionInfo {
     pub remote: SocketAddr,
-    /// Whether more is read from it; Java shows its selector's interest, of which this is bit 0.
+    /// Whether the connection is read from; Java shows its selector's interest, of which this is bit 0.
     pub reads: bool,
     /// Whether replies wait for the socket; bit 2 of the same number.
     pub writes: bool,
-    /// Requests taken in and not yet answered.
+    /// Requests received and not yet answered.
     pub outstanding: u64,
     pub received: u64,
     pub sent: u64,
@@ -177,7 +177,7 @@ pub struct ConnectionInfo {
     pub session: Option<SessionInfo>,
 }
 
-/// What a connection knows about its session.
+/// The session of a connection.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct SessionInfo {
     pub id: i64,

@@ -1,4 +1,4 @@
-//! The words themselves: which are known, which are answered, what each sets off.
+//! The four-letter words: which are known, which are enabled, and how each is answered.
 
 use super::list::List;
 use super::{Status, conf, dump, environment, monitor, serve};
@@ -9,19 +9,19 @@ const NOT_SERVING: &str = "This ZooKeeper instance is not currently serving requ
 
 macro_rules! words {
     ($($(#[$doc:meta])* $word:ident = $name:literal,)*) => {
-        /// A word of four letters that a client may send instead of its connect request.
+        /// A four-letter word, which a client may send instead of its connect request.
         #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
         pub enum Word {
             $($(#[$doc])* $word,)*
-            /// What `telnet` sends when its user closes it; not a word, but no frame either.
+            /// The bytes that `telnet` sends when its user interrupts it: no four-letter word, but no frame either.
             TelnetClose,
         }
 
         impl Word {
-            /// Every word, in the order of the alphabet; [`Word::TelnetClose`] is not among them.
+            /// All four-letter words, in the order of the alphabet; [`Word::TelnetClose`] is not among them.
             pub const ALL: &'static [Word] = &[$(Self::$word,)*];
 
-            /// As the white list writes it.
+            /// The name in the white list.
             pub fn name(self) -> &'static str {
                 match self {
                     $(Self::$word => $name,)*
@@ -35,15 +35,15 @@ macro_rules! words {
 words! {
     /// Configuration.
     Conf = "conf",
-    /// Connections, all about them.
+    /// Connections in full.
     Cons = "cons",
-    /// Resets connections' numbers.
+    /// Resets the connections' counters.
     Crst = "crst",
     /// Sizes of the data directories.
     Dirs = "dirs",
     /// Sessions and their ephemerals.
     Dump = "dump",
-    /// The process's surroundings.
+    /// Host, user and memory of the process.
     Envi = "envi",
     /// Trace mask.
     Gtmk = "gtmk",
@@ -55,11 +55,11 @@ words! {
     Mntr = "mntr",
     /// Alive.
     Ruok = "ruok",
-    /// Resets the server's numbers.
+    /// Resets the server's counters.
     Srst = "srst",
-    /// The server in short.
+    /// The server in a few lines.
     Srvr = "srvr",
-    /// The same and its connections.
+    /// The server in a few lines, and its connections.
     Stat = "stat",
     /// Sets the trace mask; eight more bytes follow.
     Stmk = "stmk",
@@ -67,15 +67,14 @@ words! {
     Wchc = "wchc",
     /// Watches by path.
     Wchp = "wchp",
-    /// Watches, how many.
+    /// Number of watches.
     Wchs = "wchs",
 }
 
 impl Word {
-    /// The word that the first four bytes of a connection are, if they are one.
+    /// The four-letter word in the first four bytes of a connection, if they are one.
     ///
-    /// Read as a frame's length each is far above the default limit, so little is lost by asking
-    /// for a word first.
+    /// As a frame's length each four-letter word is far above the default limit, so no usual frame is taken for one.
     ///
     /// Source: `FourLetterCommands`, ZooKeeper 3.9.5. Known only before the connect request.
     pub fn from_bytes(bytes: [u8; 4]) -> Option<Self> {
@@ -85,7 +84,7 @@ impl Word {
         Self::ALL.iter().copied().find(|word| word.name().as_bytes() == bytes)
     }
 
-    /// Whether the answer has lists in it, as long as there are connections, sessions or watches.
+    /// Whether the answer has lists in it, whose lengths grow with connections, sessions or watches.
     pub fn lists(self) -> bool {
         matches!(self, Self::Cons | Self::Dump | Self::Stat | Self::Wchc | Self::Wchp)
     }
@@ -96,17 +95,17 @@ impl Word {
     }
 }
 
-/// What the asker gets; the connection is closed after it.
+/// The answer to a four-letter word; the connection is closed after it.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Answer {
     pub text: String,
     /// Lists that follow, each with the text after it.
     pub lists: Vec<(List, String)>,
-    /// What the server must do besides, before the answer is sent.
+    /// What the server must do before the answer is sent.
     pub effect: Effect,
 }
 
-/// What a word sets off.
+/// The effect of a four-letter word beside its answer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Effect {
     None,
@@ -118,7 +117,7 @@ pub enum Effect {
     SetTraceMask(i64),
 }
 
-/// The line that a word outside the white list gets; `None` when it is inside.
+/// The answer to a four-letter word that is not in the white list; `None` if it is.
 ///
 /// Source: `NIOServerCnxn.checkFourLetterWord`, ZooKeeper 3.9.5.
 pub fn refusal(word: Word, whitelist: &Whitelist) -> Option<String> {
@@ -129,9 +128,9 @@ pub fn refusal(word: Word, whitelist: &Whitelist) -> Option<String> {
     Some(format!("{name} is not executed because it is not in the whitelist.\n"))
 }
 
-/// Answers one word.
+/// Answers a four-letter word.
 ///
-/// * `rest`: what came after it.
+/// * `rest`: the bytes that came after it.
 ///
 /// Source: `org.apache.zookeeper.server.command`, ZooKeeper 3.9.5, and a running server.
 pub fn answer(
@@ -154,7 +153,7 @@ pub fn answer(
     Answer { text, lists, effect }
 }
 
-/// The answer to a word that [lists](Word::lists).
+/// The answer to a four-letter word that [lists](Word::lists).
 fn list(word: Word, metrics: &Registry, status: &Status) -> (String, Vec<(List, String)>) {
     // An empty line ends these.
     let alone = |list| (String::new(), vec![(list, "\n".to_owned())]);
@@ -178,14 +177,14 @@ fn perform(
     metrics: &Registry,
     status: &Status,
 ) -> (String, Effect) {
-    // These do not ask whether clients are served.
+    // The first of these are answered whether clients are served or not.
     let text = match word {
         Word::Ruok => "imok".to_owned(),
         Word::Envi => environment::render(&status.environment),
         Word::TelnetClose => String::new(),
         Word::Gtmk => status.trace_mask.to_string(),
         Word::Stmk => {
-            // With fewer bytes Java closes without a word.
+            // With fewer bytes Java closes the connection without an answer.
             let Some(mask) = rest.first_chunk() else { return (String::new(), Effect::None) };
             let mask = i64::from_be_bytes(*mask);
             return (mask.to_string(), Effect::SetTraceMask(mask));
@@ -235,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn knows_eighteen_words() {
+    fn all_eighteen_four_letter_words_are_known() {
         assert_eq!(Word::ALL.len(), 18);
         assert!(Word::ALL.iter().map(|word| word.name()).eq(crate::config::WORDS));
         for word in Word::ALL {
@@ -248,7 +247,7 @@ mod tests {
 
     // rows: W-01 W-02 W-03 W-08
     #[test]
-    fn words_outside_the_whitelist_are_named() {
+    fn word_outside_the_whitelist_is_refused_with_its_name() {
         let serving = Status { serving: true, ..Status::default() };
         let refused = "mntr is not executed because it is not in the whitelist.\n";
         assert_eq!(ask(b"mntr", "", &serving).text, refused);
@@ -263,7 +262,7 @@ mod tests {
 
     // rows: W-04 W-07 W-18 W-26
     #[test]
-    fn most_words_want_a_server_that_serves() {
+    fn most_words_are_refused_while_clients_are_not_served() {
         let down = Status::default();
         let up = Status { serving: true, ..Status::default() };
         assert_eq!(ask(b"ruok", "*", &down).text, "imok");
@@ -280,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn short_answers_are_javas() {
+    fn short_answers_are_as_in_java() {
         let watches = WatchTotals { connections: 1, paths: 2, watches: 2 };
         let (data_dir_bytes, log_dir_bytes) = (7, 67_109_358);
         let status =
@@ -296,7 +295,7 @@ mod tests {
 
     // rows: W-11 W-21 W-23 W-24
     #[test]
-    fn lists_stand_where_java_has_them() {
+    fn lists_are_in_javas_places() {
         let status = Status { serving: true, ..Status::default() };
         for (word, list) in [
             (b"cons", List::Connections { brief: false }),
@@ -318,7 +317,7 @@ mod tests {
 
     // rows: W-16 W-17
     #[test]
-    fn the_trace_mask_is_kept() {
+    fn trace_mask_is_read_and_set() {
         let status = Status { trace_mask: 306, ..Status::default() };
         assert_eq!(ask(b"gtmk", "*", &status).text, "306");
         let set = ask(b"stmk\0\0\0\0\0\0\x01\x02", "*", &status);

@@ -1,9 +1,9 @@
-//! Worlds from seeds: `sim --seed N` replays one, `sim --seconds S` or `--minutes M` tries fresh ones.
+//! Runs simulated worlds: `sim --seed N` replays one, `sim --seconds S` or `--minutes M` tries fresh seeds.
 //!
-//! A world that fails is told with its seed, the property that does not hold, the steps that are needed for it, and its
-//! last lines. It is looked into by processes of its own, for what a server asserts ends the process.
+//! A world that fails is reported with its seed, the property that does not hold, the steps that it needs to fail, and its
+//! last lines. The needed steps are found by running it in other processes, because a server's failed assertion ends the process.
 
-#![allow(clippy::print_stdout, reason = "what it finds is its output")]
+#![allow(clippy::print_stdout, reason = "its findings are its output")]
 #![allow(clippy::disallowed_methods, reason = "it has a budget of time, and starts itself again")]
 
 use clap::Parser;
@@ -15,7 +15,7 @@ use std::process::{Command, ExitCode, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-/// Prints a line. After its reader has gone (`sim --seed N | head`) there is nothing left to do.
+/// Prints a line. The program ends once its output is closed (`sim --seed N | head`).
 macro_rules! say {
     ($($text:tt)*) => {
         if writeln!(std::io::stdout(), $($text)*).is_err() {
@@ -26,41 +26,41 @@ macro_rules! say {
 
 /// Lines of a failed world that are shown.
 const LAST_LINES: usize = 60;
-/// Smaller plans tried at the most.
+/// Smaller plans that are tried at most.
 const TRIES_MAX: usize = 300;
 
-/// Runs a whole ensemble with its clients, disks and network in one process; one seed decides everything.
+/// Run a whole ensemble with its clients, disks and network in one process; one seed decides everything.
 #[derive(Clone, Parser)]
 #[command(name = "sim")]
 struct Arguments {
-    /// Replays the world of this seed and tells all that happens in it
+    /// Replay the world of this seed and print all that happens in it
     #[arg(long)]
     seed: Option<u64>,
-    /// Of its steps only these, as in 0-7,12
+    /// Run only these steps of the world, as in 0-7,12
     #[arg(long, requires = "seed")]
     only: Option<String>,
-    /// Tries fresh seeds for so long
+    /// Try fresh seeds for this many seconds
     #[arg(long)]
     seconds: Option<u64>,
-    /// Tries fresh seeds for so many minutes
+    /// Try fresh seeds for this many minutes
     #[arg(long)]
     minutes: Option<u64>,
-    /// The first of the fresh seeds; by default one that was never there
+    /// The first of the fresh seeds; by default made from the time
     #[arg(long)]
     from: Option<u64>,
-    /// Says only what becomes of it
+    /// Print only the outcome
     #[arg(long)]
     quiet: bool,
-    /// Plants a fault that no server makes
+    /// Plant a fault that no server makes, to see whether the checks find it
     #[arg(long)]
     plant: Option<String>,
-    /// Writes what the servers were given, until a property did not hold, as a script for tests/zab; a planted fault is
-    /// outside of what a script shows
+    /// Write the servers' inputs, up to the failure of a property, as a script for tests/zab; a script can't show a
+    /// planted fault
     #[arg(long, value_name = "FILE", conflicts_with = "plant")]
     script: Option<PathBuf>,
 }
 
-/// The world under way, for a panic to name.
+/// The seed of the world that runs, for a panic to name.
 static SEED: AtomicU64 = AtomicU64::new(0);
 
 fn main() -> ExitCode {
@@ -68,7 +68,7 @@ fn main() -> ExitCode {
     match (arguments.seed, arguments.minutes, arguments.seconds) {
         (Some(seed), _, _) => replay(&arguments, seed),
         (None, None, None) => {
-            say!("say --seed, --seconds or --minutes; see --help");
+            say!("give --seed, --seconds or --minutes; see --help");
             ExitCode::from(2)
         }
         (None, minutes, seconds) => {
@@ -78,7 +78,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// The plan of a seed under what the arguments say.
+/// The plan of a seed, with the steps and the planted fault of the arguments.
 fn plan(arguments: &Arguments, seed: u64) -> Result<Plan, String> {
     let mut climate = Climate::of(seed);
     if let Some(name) = &arguments.plant {
@@ -103,7 +103,7 @@ fn places(text: &str) -> Option<Vec<usize>> {
     Some(places)
 }
 
-/// Writes what [`places`] reads.
+/// Writes places as [`places`] reads them.
 fn ranges(places: &[usize]) -> String {
     let mut ranges: Vec<(usize, usize)> = Vec::new();
     for &place in places {
@@ -146,12 +146,12 @@ fn replay(arguments: &Arguments, seed: u64) -> ExitCode {
     }
 }
 
-/// The script of a world: of all its servers, or with a bug put back that of the one server that shows it.
+/// Writes the script of a world: of all its servers, or with a bug put back that of the one server that shows it.
 fn write_script(arguments: &Arguments, plan: &Plan, file: &Path) -> ExitCode {
     let sim::Outcome { failure, tapes, .. } = sim::run(plan, Tracing::Inputs);
     let seed = plan.climate.seed;
     let Some(Failure { check, what }) = failure else {
-        say!("seed {seed}: nothing fails, so there is no script");
+        say!("seed {seed}: no property fails, so there is no script");
         return ExitCode::from(2);
     };
     let what = what.lines().next().unwrap_or_default();
@@ -163,7 +163,7 @@ From {run}{only}"
     );
     let Some(text) = sim::script::script(&title, &tapes, None) else {
         say!(
-            "seed {seed}: {check}: nothing that a machine of agreement does is otherwise, or oxkeeper.lagBytes is small there"
+            "seed {seed}: {check}: no script: the servers' peers act the same, or oxkeeper.lagBytes is small there"
         );
         return ExitCode::from(2);
     };
@@ -172,13 +172,13 @@ From {run}{only}"
         return ExitCode::from(2);
     }
     say!(
-        "script in {}; under tests/zab `UPDATE_EXPECT=1 cargo test --test zab scripts` adds what is done about it",
+        "script in {}; once it is in tests/zab `UPDATE_EXPECT=1 cargo test --test zab scripts` adds the servers' actions",
         file.display()
     );
     ExitCode::FAILURE
 }
 
-/// What a world was spoilt with, as arguments.
+/// The planted fault of a world, as arguments.
 fn more(arguments: &Arguments) -> String {
     arguments.plant.as_ref().map(|plant| format!(" --plant {plant}")).unwrap_or_default()
 }
@@ -186,7 +186,7 @@ fn more(arguments: &Arguments) -> String {
 fn hunt(arguments: &Arguments, budget: Duration) -> ExitCode {
     let began = Instant::now();
     let fresh = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    // Short enough to be typed, and far from those of another night.
+    // Short enough to be typed, and far from the seeds of another night.
     let fresh = fresh.map_or(1, |since| since.as_secs() % 100_000_000 * 1000);
     let first = arguments.from.unwrap_or(fresh);
     let told = arguments.clone();
@@ -219,7 +219,7 @@ fn hunt(arguments: &Arguments, budget: Duration) -> ExitCode {
     }
     let (worlds, took) = (seed - first, began.elapsed().as_secs_f64());
     say!(
-        "{worlds} worlds, {:.1} a second; {committed} transactions in {} minutes of theirs; nothing found",
+        "{worlds} worlds, {:.1} a second; {committed} transactions in {} simulated minutes; no failure",
         worlds as f64 / took,
         lasted_us / 60_000_000
     );
@@ -228,7 +228,7 @@ fn hunt(arguments: &Arguments, budget: Duration) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// A process of this program for one world. `None`: it can't be started.
+/// The command that runs one world in a process of its own. `None`: this program's path is unknown.
 fn child(arguments: &Arguments, seed: u64, only: &[usize], quiet: bool) -> Option<Command> {
     let mut command = Command::new(std::env::current_exe().ok()?);
     command.args(["--seed", &seed.to_string(), "--only", &ranges(only)]);
@@ -242,7 +242,7 @@ fn child(arguments: &Arguments, seed: u64, only: &[usize], quiet: bool) -> Optio
     Some(command)
 }
 
-/// What a world comes to: the check it fails, or how the process ended.
+/// The outcome of a world: the check it fails, or how the process ended.
 fn verdict(arguments: &Arguments, seed: u64, only: &[usize]) -> String {
     let Some(output) = child(arguments, seed, only, true).and_then(|mut run| run.output().ok())
     else {
@@ -256,7 +256,7 @@ fn verdict(arguments: &Arguments, seed: u64, only: &[usize]) -> String {
     last.split(": ").nth(1).unwrap_or_default().to_owned()
 }
 
-/// Looks into a world that fails, and tells what it needs to.
+/// Reports a world that fails, with the steps that it needs to fail.
 fn tell(arguments: &Arguments, seed: u64, what: &str) {
     say!("seed {seed} fails: {what}");
     if arguments.quiet {
@@ -267,7 +267,7 @@ fn tell(arguments: &Arguments, seed: u64, what: &str) {
     let wanted = verdict(arguments, seed, &(0..count).collect::<Vec<_>>());
     let fails = |only: &[usize]| verdict(arguments, seed, only) == wanted;
     let kept = sim::shrink::shrink(count, TRIES_MAX, fails);
-    say!("of its {count} steps these {} are enough:", kept.len());
+    say!("{} of its {count} steps are enough:", kept.len());
     for &at in &kept {
         say!("step {at:>4} {}", whole.steps[at]);
     }
@@ -275,7 +275,7 @@ fn tell(arguments: &Arguments, seed: u64, what: &str) {
     let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
     let text = text.unwrap_or_default();
     let lines: Vec<&str> = text.lines().collect();
-    say!("the last lines of that world:");
+    say!("last lines of the world with these steps:");
     lines.iter().skip(lines.len().saturating_sub(LAST_LINES)).for_each(|line| say!("{line}"));
     if let Some(file) = &arguments.script {
         let told = child(arguments, seed, &kept, true)
@@ -284,11 +284,11 @@ fn tell(arguments: &Arguments, seed: u64, what: &str) {
             Some(output) if !output.stdout.is_empty() => {
                 say!("{}", String::from_utf8_lossy(&output.stdout).trim_end());
             }
-            // The world ends in the middle of a step, and its tape with it.
-            _ => say!("no script: the process ends with the world"),
+            // The process ends in the middle of a step, and its tape with it.
+            _ => say!("no script: a failed assertion ends the process"),
         }
     }
     let more = more(arguments);
     let run = format!("cargo run --release --features sim --bin sim -- --seed {seed}{more}");
-    say!("all of it: {run}\nless of it: {run} --only {}", ranges(&kept));
+    say!("the whole world: {run}\nonly these steps: {run} --only {}", ranges(&kept));
 }

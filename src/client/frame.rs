@@ -1,4 +1,4 @@
-//! Requests into frames, frames into replies and events.
+//! Puts requests into frames, and reads replies and events from frames.
 
 use jute::proto::{ReplyHeader, RequestHeader, WatcherEvent};
 use jute::{Decode, DecodeError, Encode, Reader, put_frame};
@@ -11,7 +11,7 @@ pub fn put_request(to: &mut Vec<u8>, xid: i32, kind: i32, body: impl FnOnce(&mut
     });
 }
 
-/// What a server sends once the session stands.
+/// A frame from the server of an established session.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Incoming<'a> {
     Event {
@@ -26,7 +26,7 @@ pub enum Incoming<'a> {
 }
 
 impl<'a> Incoming<'a> {
-    /// Tells events from replies in one frame's body.
+    /// Reads a frame's body as an event or a reply.
     ///
     /// # Errors
     /// [`DecodeError`] when there is no whole reply header, or a notification without a whole event.
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn notification_is_told_by_its_xid() {
+    fn notification_is_recognised_by_its_xid() {
         let mut frame = Vec::new();
         ReplyHeader { xid: -1, zxid: 7, err: 0 }.encode(&mut frame);
         let event = WatcherEvent { kind: 3, state: 3, path: Some("/a".into()) };

@@ -1,7 +1,7 @@
 //! A small blocking wire client, for the bench, the command line and tests.
 //!
 //! Low-level on purpose: the caller chooses xids, may send many requests before reading a reply, may send bytes that
-//! are no request at all, and may drop the socket at any point. It keeps no session alive and re-registers nothing.
+//! are no request at all, and may drop the socket at any point. The client sends no pings and re-registers no watches.
 //!
 //! # Not here
 //! What requests and replies mean (`jute::proto` has their records), and any retry or reconnect policy.

@@ -1,4 +1,4 @@
-//! One socket: handshake, frames out, frames in.
+//! One client connection: handshake, frames out, frames in.
 
 use jute::proto::{ConnectRequest, ConnectResponse};
 use jute::{Decode, DecodeError, Encode, Reader, put_frame};
@@ -9,17 +9,17 @@ use std::time::{Duration, Instant};
 /// Largest frame taken from a server: a bound against a peer that speaks another protocol.
 const FRAME_LEN_MAX: usize = 64 << 20;
 
-/// Why nothing more came.
+/// Why no further frame was received.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// The other side closed or reset the connection.
+    /// The server closed or reset the connection.
     #[error("connection closed by the server")]
     Closed,
     #[error("nothing received in time")]
     Timeout,
-    #[error("frame length {0} is not one of this protocol")]
+    #[error("frame length {0} does not belong to the ZooKeeper protocol")]
     Length(i32),
-    #[error("decode connect response")]
+    #[error("cannot decode the connect response")]
     Welcome(#[from] DecodeError),
     #[error(transparent)]
     Io(io::Error),
@@ -38,7 +38,7 @@ impl From<io::Error> for ClientError {
     }
 }
 
-/// A connect request. Raw fields: a test may ask for what no honest client would.
+/// A connect request. The fields are raw: a test may send what no honest client sends.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Hello {
     pub last_zxid_seen: i64,
@@ -50,7 +50,7 @@ pub struct Hello {
     pub read_only: Option<bool>,
 }
 
-/// A connect response. `session_id` 0 says that the session asked for is gone (P-17).
+/// A connect response. `session_id` 0 says that the requested session has ended (P-17).
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Welcome {
     pub protocol_version: i32,
@@ -88,7 +88,7 @@ impl Welcome {
     /// [`DecodeError`] when it ends early.
     pub fn parse(frame: &[u8]) -> Result<Self, DecodeError> {
         let mut padded = frame.to_vec();
-        padded.push(0); // Stands in for a flag that was left out.
+        padded.push(0); // In place of a flag that was left out.
         let mut from = Reader::new(&padded);
         let got = ConnectResponse::decode(&mut from)?;
         Ok(Self {
@@ -101,7 +101,7 @@ impl Welcome {
     }
 }
 
-/// A connection to one server. Dropping it closes the socket and leaves the session alone.
+/// A connection to one server. Dropping it closes the socket and not the session.
 pub struct Wire {
     stream: TcpStream,
     buffer: Vec<u8>,
@@ -113,7 +113,7 @@ impl Wire {
     /// Opens a socket and sends nothing.
     ///
     /// # Errors
-    /// [`ClientError`] when nobody listens there or the handshake of TCP takes longer than `timeout`.
+    /// [`ClientError`] when no server listens there or the TCP handshake takes longer than `timeout`.
     pub fn open(addr: SocketAddr, timeout: Duration) -> Result<Self, ClientError> {
         let stream = TcpStream::connect_timeout(&addr, timeout)?;
         stream.set_nodelay(true)?;
@@ -121,10 +121,10 @@ impl Wire {
         Ok(Self { stream, buffer: Vec::new(), taken: 0 })
     }
 
-    /// Asks for a session and waits for the answer.
+    /// Sends a connect request and waits for the response.
     ///
     /// # Errors
-    /// [`ClientError::Closed`] when the server refuses without a word (P-13).
+    /// [`ClientError::Closed`] when the server refuses without a response (P-13).
     pub fn handshake(&mut self, hello: &Hello, timeout: Duration) -> Result<Welcome, ClientError> {
         let mut bytes = Vec::new();
         hello.put(&mut bytes);
@@ -132,10 +132,10 @@ impl Wire {
         Ok(Welcome::parse(&self.receive(timeout)?)?)
     }
 
-    /// Sends bytes as they are: whole frames, many of them, or none at all.
+    /// Sends bytes as they are: whole frames, many frames, or bytes that are no frame.
     ///
     /// # Errors
-    /// [`ClientError::Closed`] when the server is known to be gone.
+    /// [`ClientError::Closed`] when the connection is known to be closed.
     pub fn send(&mut self, bytes: &[u8]) -> Result<(), ClientError> {
         Ok(self.stream.write_all(bytes)?)
     }
@@ -161,12 +161,12 @@ impl Wire {
         }
     }
 
-    /// The socket, for a caller that moves the bytes itself from here on. What was received and not handed out is lost.
+    /// The socket, for a caller that moves the bytes itself from now on. Bytes that were received and not handed out are lost.
     pub fn into_stream(self) -> TcpStream {
         self.stream
     }
 
-    /// Says that no more requests follow, while replies may still come.
+    /// Shuts down sending: no more requests follow, while replies may still come.
     ///
     /// # Errors
     /// As the socket's.
@@ -190,10 +190,10 @@ impl Wire {
     }
 }
 
-/// Asks a four-letter word and returns the whole answer.
+/// Sends a four-letter word and returns the whole answer.
 ///
 /// # Errors
-/// [`ClientError`] when nobody listens, or no end of the answer came within `timeout`.
+/// [`ClientError`] when no server listens, or the answer has not ended within `timeout`.
 pub fn word(addr: SocketAddr, word: &str, timeout: Duration) -> Result<String, ClientError> {
     let mut stream = TcpStream::connect_timeout(&addr, timeout)?;
     stream.set_read_timeout(Some(timeout))?;
@@ -211,7 +211,7 @@ mod tests {
     const SOON: Duration = Duration::from_secs(10);
 
     #[test]
-    fn welcome_with_and_without_the_flag() {
+    fn connect_response_is_read_with_and_without_the_read_only_flag() {
         let mut frame = Vec::new();
         let password = [7; 16];
         let sent = ConnectResponse {

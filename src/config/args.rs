@@ -8,7 +8,7 @@ use super::dynamic::NEXT;
 use super::parse::{self, DEFAULT_CONFIG, Dynamic, Source};
 use super::{Config, ConfigError, Environment, Problem, SettingPlace, Warning, parse_properties};
 
-/// What the command line asks for.
+/// The parsed command line.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Launch {
     /// Where the settings come from.
@@ -32,13 +32,13 @@ impl std::fmt::Display for Settings {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::File(path) => write!(f, "{}", path.display()),
-            Self::Positional(_) => f.write_str("the arguments"),
+            Self::Positional(_) => f.write_str("command line arguments"),
             Self::Defaults => f.write_str("built-in defaults"),
         }
     }
 }
 
-/// Sorts the arguments that follow the program's name.
+/// Parses the arguments that follow the program's name.
 ///
 /// Flags `-Dkey=value` may stand anywhere. Without a file, the one that `zkServer.sh` would take
 /// from `ZOOCFGDIR` and `ZOOCFG` is taken if either is set.
@@ -73,7 +73,7 @@ pub fn parse_args(args: &[String], env: &Environment) -> Result<Launch, ConfigEr
     Ok(Launch { settings, flags })
 }
 
-/// Reads the files that `launch` names, and checks what they say.
+/// Reads the files that `launch` names, and checks their settings.
 ///
 /// # Errors
 /// A file that cannot be read, or every [`Problem`] in it.
@@ -101,7 +101,7 @@ pub fn load_from(
     config.ok_or(ConfigError { problems })
 }
 
-/// As [`load_from`]; warnings come along even where there are problems.
+/// As [`load_from`], and returns the warnings even where there are problems.
 pub(super) fn load_all(
     read: &ReadFile<'_>,
     launch: &Launch,
@@ -124,12 +124,12 @@ pub(super) fn load_all(
     if let (Some(Config { ensemble: Some(ensemble), .. }), Settings::File(path)) =
         (&mut all.0, &launch.settings)
     {
-        ensemble.config_file.clone_from(path); // Its name may be no UTF-8.
+        ensemble.config_file.clone_from(path); // Its name may not be UTF-8.
     }
     all
 }
 
-/// What there is to parse, read from the disk.
+/// The texts to parse, read from the disk.
 #[derive(Debug, Default)]
 pub(super) struct Files {
     pub name: String,
@@ -143,7 +143,7 @@ pub(super) struct Files {
 }
 
 impl Files {
-    /// Reads what `settings` names; nothing for arguments.
+    /// Reads the files that `settings` names; none for arguments.
     pub fn read(read: &ReadFile<'_>, settings: &Settings) -> Result<Self, Problem> {
         let name = settings.to_string();
         let text = match settings {
@@ -158,7 +158,7 @@ impl Files {
         let dynamic = value("dynamicConfigFile")
             .map(|name| (read(Path::new(&name)).map_err(|error| error.to_string()), name))
             .map(|(text, name)| (name, text));
-        // One that cannot be read is as good as none, in Java as well.
+        // A file that cannot be read counts as missing, as in Java.
         let next = dynamic.as_ref().and_then(|_| {
             let next = format!("{name}{NEXT}");
             read(Path::new(&next)).ok().map(|text| (next, text))
@@ -175,7 +175,7 @@ fn read_my_id(read: &ReadFile<'_>, data_dir: &str) -> Result<Option<String>, Pro
             let text = String::from_utf8_lossy(&bytes);
             Ok(Some(text.lines().next().unwrap_or_default().to_owned()))
         }
-        // A dataDir that is no directory is found out when it is used.
+        // A dataDir that is no directory is reported when it is used.
         Err(error)
             if [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory].contains(&error.kind()) =>
         {
@@ -186,6 +186,6 @@ fn read_my_id(read: &ReadFile<'_>, data_dir: &str) -> Result<Option<String>, Pro
 }
 
 fn unreadable(name: &str, error: &io::Error) -> Problem {
-    let text = format!("read file: {error}; name a file that this user may read");
+    let text = format!("cannot read file: {error}; name a file that this user may read");
     Problem { place: SettingPlace::File(name.to_owned()), text }
 }

@@ -1,22 +1,22 @@
-//! `authProvider.N`: Java's classes by their names, as far as their schemes are here (U-01, U-12).
+//! `authProvider.N`: authentication providers by the names of Java's classes, as far as this server has their schemes (U-01, U-12).
 
 use super::checker::Checker;
 use super::system_properties::SystemProperties;
 
 const DIGEST_ENABLED: &str = "zookeeper.DigestAuthenticationProvider.enabled";
 
-/// Schemes that only a setting brings.
+/// Schemes that are there only if a setting names them.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Providers {
-    /// Named although it may be switched off otherwise.
+    /// Named, which counts even if `DigestAuthenticationProvider.enabled` is false.
     pub digest: bool,
     pub ensemble: bool,
     pub key: bool,
-    /// `enforce.auth.schemes`, where `enforce.auth.enabled`: what clients must have shown one of; empty: nothing.
+    /// `enforce.auth.schemes`, where `enforce.auth.enabled`: a client must have authenticated by one of them; empty: by none.
     pub required: Vec<String>,
 }
 
-/// Finds those that are known; of the others `judge` complains.
+/// Finds the providers that are known; `judge` reports the others.
 pub(super) fn find(system: &SystemProperties) -> Providers {
     let mut providers = Providers::default();
     for (name, property) in system.all() {
@@ -33,7 +33,7 @@ pub(super) fn find(system: &SystemProperties) -> Providers {
     providers
 }
 
-/// The schemes of which every client must show one, with a problem for each that nobody could show.
+/// The schemes of which every client must have authenticated by one; a scheme that no client can use is a problem.
 ///
 /// Source: `AuthenticationHelper`, ZooKeeper 3.9.5.
 pub(super) fn required(checker: &mut Checker, system: &SystemProperties) -> Vec<String> {
@@ -42,7 +42,7 @@ pub(super) fn required(checker: &mut Checker, system: &SystemProperties) -> Vec<
         && !["true", "false"].iter().any(|word| odd.value.eq_ignore_ascii_case(word))
     {
         let text = format!(
-            "enforce.auth.enabled={} counts as false: nobody has to show who they are; write true",
+            "enforce.auth.enabled={} counts as false: clients need not authenticate; write true",
             odd.value
         );
         checker.warn(&odd.place, text);
@@ -52,7 +52,7 @@ pub(super) fn required(checker: &mut Checker, system: &SystemProperties) -> Vec<
     let (enabled, schemes) = match (enabled, schemes) {
         (Some(enabled), Some(schemes)) => (enabled, schemes),
         (Some(enabled), None) => {
-            let text = "enforce.auth.enabled=true without enforce.auth.schemes lets nobody in; \
+            let text = "enforce.auth.enabled=true without enforce.auth.schemes admits no client; \
                         name schemes, such as digest";
             checker.problem(&enabled.place, text);
             return Vec::new();
@@ -81,20 +81,20 @@ pub(super) fn required(checker: &mut Checker, system: &SystemProperties) -> Vec<
                 "a scheme that DigestAuthenticationProvider.enabled switches off".to_owned()
             }
             "ensemble" | "key" => format!("scheme {name}, whose authProvider is not set"),
-            _ => format!("scheme {name:?}, by which nobody can show who they are"),
+            _ => format!("scheme {name:?}, by which no client can authenticate"),
         };
         let line = format!("enforce.auth.schemes={} asks for {text}; name another", schemes.value);
         checker.problem(&schemes.place, line);
     }
-    // An id of scheme ensemble is never given out, so that alone is a closed door, and Java's as well.
+    // Scheme ensemble gives a client no id, so with it alone every client is refused, as in Java.
     if names.iter().all(|name| name == "ensemble") {
-        let text = "enforce.auth.enabled=true lets nobody in by scheme ensemble alone";
+        let text = "enforce.auth.enabled=true with scheme ensemble alone admits no client";
         checker.warn(&enabled.place, text);
     }
     names
 }
 
-/// Names between commas; Java's split forgets empty ones at the end.
+/// Names separated by commas; Java's split drops empty ones at the end.
 pub(super) fn names(text: &str) -> Vec<String> {
     let kept = text.trim_end_matches(',');
     kept.split(',').map(|name| super::system_properties::trim(name).to_owned()).collect()

@@ -1,4 +1,4 @@
-//! What was understood of a configuration, setting by setting: what `oxkeeper config check` shows.
+//! Each setting of a configuration with its value and its effect, as `oxkeeper config check` shows them.
 
 use super::args::{self, Files};
 use super::ensemble::Ensemble;
@@ -11,19 +11,19 @@ use super::{
 };
 use crate::model::Member;
 
-/// A whole configuration, looked through without starting anything.
+/// A whole configuration, checked without starting a server.
 #[derive(Clone, Debug)]
 pub struct Check {
     /// The file, or where else the settings come from.
     pub source: String,
-    /// Those of the file in the order of its lines, then flags, variables and defaults.
+    /// Settings of the file in the order of its lines, then flags, variables and defaults.
     pub settings: Vec<Understood>,
-    /// The server starts only without any.
+    /// The server starts only if there are none.
     pub problems: Vec<Problem>,
     pub warnings: Vec<Warning>,
     /// The ensemble that this server is a member of, if it is.
     pub ensemble: Option<Ensemble>,
-    /// The host where it would listen for clients, and what sets it; `None`: every address, or there are problems.
+    /// The host where the server would listen for clients, and where it is set; `None`: every address, or there are problems.
     pub client_host: Option<(String, SettingPlace)>,
 }
 
@@ -32,17 +32,17 @@ pub struct Check {
 pub struct Understood {
     /// As it was written; a flag with its `-D`.
     pub key: String,
-    /// Not a secret: those are left out.
+    /// Without secrets, which are not shown.
     pub value: String,
-    /// Where it was made; `None` is nowhere, so that it has its default.
+    /// Where it was made; `None`: it is not set, and has its default.
     pub place: Option<SettingPlace>,
     /// `works`, `no effect`, `refused`, `ensemble`, `unknown`, `overridden`, `wrong`.
     pub state: &'static str,
-    /// What it does, or why it does nothing.
+    /// What it does, or why it has no effect.
     pub effect: String,
 }
 
-/// Looks a configuration through; what cannot be read is a problem.
+/// Checks a configuration; a file that cannot be read is a problem.
 pub fn check(launch: &Launch, env: &Environment) -> Check {
     let (config, problems, warnings) = args::load_all(&args::from_disk, launch, env);
     let mut settings = match &launch.settings {
@@ -72,7 +72,7 @@ pub fn check(launch: &Launch, env: &Environment) -> Check {
         let place = place.unwrap_or_else(|| SettingPlace::File(launch.settings.to_string()));
         (host, place)
     });
-    // With a problem there is no ensemble to show; whose file it is can be seen all the same.
+    // With a problem there is no checked ensemble, but `server.N` lines show that the file is a member's.
     let is_member =
         || settings.iter().any(|setting: &Understood| setting.key.starts_with("server."));
     if ensemble.is_some() || !is_fine && is_member() {
@@ -98,7 +98,7 @@ fn place_of_host(settings: &[Understood], host: &str) -> Option<SettingPlace> {
     by.place.clone()
 }
 
-/// What nothing comes of elsewhere.
+/// Corrects the state of a setting that has an effect in a member alone, where this is one.
 fn used_by_member(setting: &mut Understood) {
     let known = match setting.key.strip_prefix("-D") {
         Some(flag) => keys::in_flag(flag),
@@ -141,7 +141,7 @@ fn of_files(files: &Files) -> Vec<Understood> {
     settings
 }
 
-/// Flags that are ZooKeeper's; the file wins over those that it may hold as well.
+/// ZooKeeper's flags; a setting that is in the file too is overridden by the file.
 fn of_flags(env: &Environment, flags: &[String], settings: &[Understood]) -> Vec<Understood> {
     let mut found = Vec::new();
     for (name, property) in SystemProperties::from_flags(env, flags).all() {
@@ -187,7 +187,7 @@ fn of_variables(env: &Environment) -> Vec<Understood> {
         .collect()
 }
 
-/// What has an effect and was not set.
+/// Settings that have an effect and are not set.
 fn defaults(settings: &[Understood]) -> Vec<Understood> {
     let is_set = |key: &Key| {
         settings.iter().any(|s| {
@@ -216,10 +216,10 @@ fn defaults(settings: &[Understood]) -> Vec<Understood> {
 
 fn understood(known: Option<&Key>, key: &str, value: &str, place: SettingPlace) -> Understood {
     let (state, effect) = match known {
-        None => ("unknown", "no setting of ZooKeeper's".to_owned()),
+        None => ("unknown", "unknown setting, ignored".to_owned()),
         Some(known) if known.disarms(value) => (Class::Tunes.word(), keys::NO_TLS.to_owned()),
         Some(known) if unsupported::asks_nothing(known, value) => {
-            (Class::Works.word(), "asks for what is so anyway".to_owned())
+            (Class::Works.word(), "same as the default".to_owned())
         }
         Some(known) if known.class == Class::Member => {
             (known.class.word(), keys::MEMBERS_ONLY.to_owned())
@@ -229,7 +229,7 @@ fn understood(known: Option<&Key>, key: &str, value: &str, place: SettingPlace) 
             (known.class.word(), format!("{asks}{}", known.text))
         }
     };
-    // What stands in the file alone is read strictly: there an odd value is a problem.
+    // A setting that is read from the file alone is checked strictly: an odd value is a problem.
     let lenient = known.filter(|known| known.scope != Scope::File);
     let counts_as = lenient.and_then(|known| known.form.counts_as(value, known.default));
     let value = match counts_as {
@@ -247,7 +247,7 @@ mod tests {
     use crate::config::{load, parse_args};
 
     #[test]
-    fn an_odd_value_is_shown_as_what_it_counts_as() {
+    fn odd_value_is_shown_with_the_value_that_it_counts_as() {
         let value = |line: &str| {
             let (key, value) = line.split_once('=').unwrap();
             understood(keys::in_file(key), key, value, SettingPlace::Argument).value
@@ -256,12 +256,12 @@ mod tests {
         assert_eq!(value("digest.enabled=True"), "True");
         assert_eq!(value("snapCount=many"), "many (counts as 100000)");
         assert_eq!(value("snapCount=0x10"), "0x10");
-        assert_eq!(value("tickTime=x"), "x", "which is a problem");
+        assert_eq!(value("tickTime=x"), "x", "this value is a problem");
     }
 
     // rows: C-267
     #[test]
-    fn variables_of_javas_scripts_have_their_effect_or_are_named() {
+    fn variables_of_javas_scripts_work_or_are_shown_without_effect() {
         let dir = tempfile::tempdir().unwrap();
         let text = format!("dataDir={}\nclientPort=2199\n", dir.path().display());
         std::fs::write(dir.path().join("my.cfg"), text).unwrap();

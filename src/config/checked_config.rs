@@ -1,4 +1,4 @@
-//! The configuration of a server after every check: what the rest of the server reads.
+//! The checked configuration of a server, which the rest of the server reads.
 
 use super::auth_providers::Providers;
 use super::ensemble::Ensemble;
@@ -50,13 +50,13 @@ pub struct Config {
     pub client_tcp_keep_alive: bool,
     /// `nio.sessionlessCnxnTimeout`: how long a connection may go without a session.
     pub sessionless_cnxn_timeout_ms: u32,
-    /// `globalOutstandingLimit`: requests in flight before clients are read no further.
+    /// `globalOutstandingLimit`: limit on outstanding writes; above it, connections that wait for a write are not read.
     pub global_outstanding_limit: u32,
     /// `largeRequestThreshold`: body size above which a request is large; `None` is off.
     pub large_request_threshold_bytes: Option<u32>,
     /// `largeRequestMaxBytes`: sum of large requests in flight; never 0.
     pub large_request_max_bytes: u32,
-    /// How much clients may ask for at once.
+    /// Limits on outstanding writes and on new connections.
     pub throttle: Throttle,
     /// `jute.maxbuffer`: largest frame or buffer a client may send; only a JVM flag sets it.
     pub jute_max_buffer_bytes: u32,
@@ -66,43 +66,43 @@ pub struct Config {
     pub four_letter_words: Whitelist,
     /// `skipACL=yes`: every access check passes.
     pub skip_acl: bool,
-    /// `reconfigEnabled`: whether reconfig is answered as something that one server alone cannot do, or as disabled.
+    /// `reconfigEnabled`: whether reconfig is enabled; a standalone server then answers it as unimplemented, else as disabled.
     pub reconfig_enabled: bool,
-    /// `metricsProvider.className`: whether `mntr` tells more than version and state; not with `NullMetricsProvider`.
+    /// `metricsProvider.className`: whether `mntr` shows more than version and state; not with `NullMetricsProvider`.
     pub metrics_enabled: bool,
     /// `enforceQuota`: whether a quota refuses writes or only logs.
     pub enforce_quota: bool,
     /// `DigestAuthenticationProvider.enabled`: whether scheme `digest` exists.
     pub digest_auth_enabled: bool,
-    /// `DigestAuthenticationProvider.superDigest`: `user:base64(hash)` who may do everything.
+    /// `DigestAuthenticationProvider.superDigest`: `user:base64(hash)` of the superuser.
     pub super_digest: Option<String>,
     /// `DigestAuthenticationProvider.digestAlg`.
     pub digest_algorithm: DigestAlgorithm,
-    /// `authProvider.N`: those beside ip and digest that this server has.
+    /// `authProvider.N`: authentication providers that are named.
     pub providers: Providers,
-    /// `ensembleAuthName`: what clients of scheme `ensemble` may call this one; `None` is anything.
+    /// `ensembleAuthName`: names that clients may give under scheme `ensemble`; `None`: any.
     pub ensemble_names: Option<Vec<String>>,
-    /// `extendedTypesEnabled`: whether TTL nodes may be created.
+    /// `extendedTypesEnabled`: whether TTL znodes may be created.
     pub extended_types_enabled: bool,
     /// `emulate353TTLNodes`: whether TTLs are encoded as release 3.5.3 did.
     pub emulate_353_ttl_nodes: bool,
-    /// `znode.container.checkIntervalMs`: pause between looks for empty containers and old TTLs.
+    /// `znode.container.checkIntervalMs`: pause between checks for empty containers and expired TTL znodes.
     pub container_check_interval_ms: u32,
-    /// `znode.container.maxPerMinute`: most containers deleted in a minute.
+    /// `znode.container.maxPerMinute`: limit on containers deleted per minute.
     pub container_max_per_minute: u32,
     /// `znode.container.maxNeverUsedIntervalMs`: age at which a container that never had a child
-    /// goes; 0 is never.
+    /// is deleted; 0 is never.
     pub container_max_never_used_ms: u64,
     /// `readonlymode.enabled`: only a JVM flag sets it; also enables the word `isro`.
     pub read_only_mode_enabled: bool,
-    /// `oxkeeper.quorumSync`: a leader has its place confirmed before it answers a sync.
+    /// `oxkeeper.quorumSync`: a leader answers a sync only after a quorum has confirmed that it still leads.
     pub quorum_sync: bool,
     /// `oxkeeper.connectHold`: for how long a client that connects during an election may wait for its end.
     pub connect_hold_ms: u32,
     /// `oxkeeper.linearizableReads`: reads see all that was committed before they came; a leader answers syncs as with
     /// `quorum_sync`.
     pub linearizable_reads: bool,
-    /// `snapCount`: transactions between snapshots, the half of it randomised; at least 2.
+    /// `snapCount`: transactions between snapshots, randomised between half and all of this; at least 2.
     pub snap_count: u32,
     /// `snapSizeLimitInKb`: log bytes between snapshots; `None` is off.
     pub snap_size_limit_bytes: Option<u64>,
@@ -116,20 +116,20 @@ pub struct Config {
     pub fsync_warning_threshold_ms: u64,
     /// `commitLogCount`: committed transactions kept in memory; at least 500.
     pub commit_log_count: u32,
-    /// `snapshotSizeFactor`: log bytes, as a part of a snapshot's, that may be sent instead of it;
+    /// `snapshotSizeFactor`: log bytes, as a share of a snapshot's, that may be sent instead of it;
     /// `None` is off.
     pub snapshot_size_factor: Option<f64>,
     /// `snapshot.trust.empty`: whether logs without any snapshot are accepted.
     pub trust_empty_snapshot: bool,
     /// `snapshot.compression.method`.
     pub snapshot_compression: SnapshotCompression,
-    /// `datadir.autocreate`: whether missing directories are made.
+    /// `datadir.autocreate`: whether missing directories are created.
     pub data_dir_auto_create: bool,
     /// `db.autocreate`: whether an empty directory starts an empty tree without a file `initialize`.
     pub db_auto_create: bool,
     /// `digest.enabled`: whether the tree's digest is kept, logged and compared.
     pub digest_enabled: bool,
-    /// `closeSessionTxn.enabled`: whether the closing of a session names the paths it deletes.
+    /// `closeSessionTxn.enabled`: whether the transaction that ends a session names the paths it deletes.
     pub close_session_txn_enabled: bool,
     /// `serializeLastProcessedZxid.enabled`: whether a snapshot ends with its last zxid.
     pub serialize_last_processed_zxid: bool,
@@ -137,8 +137,8 @@ pub struct Config {
     pub purge_snap_retain_count: u32,
     /// `autopurge.purgeInterval`: pause between purges; `None` is off.
     pub purge_interval_hours: Option<u32>,
-    /// What makes it a member of an ensemble; `None` is standalone.
+    /// Settings of a member of an ensemble; `None`: standalone.
     pub ensemble: Option<Ensemble>,
-    /// What was understood and has no effect here; `main` logs each.
+    /// Settings without effect, and risky ones; `main` logs each.
     pub warnings: Vec<Warning>,
 }

@@ -1,4 +1,4 @@
-//! Takes settings out of a file one by one, and remembers everything that is wrong with them.
+//! Takes settings out of a file one by one, and collects their problems and warnings.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -12,15 +12,15 @@ use super::{Entries, Problem, SettingPlace, Warning};
 #[derive(Clone, Debug)]
 pub(super) struct Setting {
     pub value: String,
-    /// Not trimmed: what Java takes for the addresses of members.
+    /// Not trimmed: Java reads the addresses of members from this.
     pub raw: String,
     pub place: SettingPlace,
 }
 
-/// The settings not yet asked for, and what was found so far.
+/// The settings that were not taken yet, and the problems and warnings found so far.
 #[derive(Debug)]
 pub(super) struct Checker {
-    /// Where things that are missing are reported.
+    /// Where missing settings are reported.
     pub whole: SettingPlace,
     settings: BTreeMap<String, Setting>,
     pub problems: Vec<Problem>,
@@ -66,7 +66,7 @@ impl Checker {
         self.warnings.push(Warning { place: place.clone(), text: text.to_string() });
     }
 
-    /// Sets what no line says.
+    /// Adds a setting that no line has.
     pub fn set(&mut self, key: &str, value: String, place: SettingPlace) {
         self.settings.insert(key.to_owned(), Setting { raw: value.clone(), value, place });
     }
@@ -75,7 +75,7 @@ impl Checker {
         self.settings.remove(key)
     }
 
-    /// What was not taken so far.
+    /// The settings that were not taken so far.
     pub fn all(&self) -> Vec<(String, Setting)> {
         self.settings.iter().map(|(key, setting)| (key.clone(), setting.clone())).collect()
     }
@@ -94,7 +94,7 @@ impl Checker {
 
     /// A number as `Integer.parseInt` reads it; a problem unless it lies in `range`.
     ///
-    /// The place comes along, because some numbers are only wrong beside others.
+    /// The place is returned too, because some numbers are wrong only together with others.
     pub fn number(&mut self, key: &str, range: RangeInclusive<i32>) -> Option<(i32, SettingPlace)> {
         let (min, max) = (*range.start(), *range.end());
         let Setting { value, place, .. } = self.take(key)?;

@@ -1,4 +1,4 @@
-//! Where clients connect: `clientPort`, `clientPortAddress`, and what a `server.N` line says of it.
+//! Where clients connect: `clientPort`, `clientPortAddress`, and the client address in a `server.N` line.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -6,13 +6,13 @@ use super::checker::{Checker, Setting};
 use super::members::{ClientAddress, OwnLine};
 use crate::model::plain_host;
 
-/// What an empty name stands for in Java: this machine, without asking a name server.
+/// The address that an empty name means in Java: this machine, without asking a name server.
 const EMPTY: &str = "127.0.0.1";
 
 /// The host as it is listened on: `None` is every address of the machine, an IPv6 address has no brackets.
 ///
 /// # Errors
-/// Why it can be no host. Whether a name or the zone of an address exists is found out later.
+/// The reason why it is no valid host. Whether a name or the zone of an address exists is not checked here.
 ///
 /// Source: `InetAddress.getByName`, JDK 17; a listener at `0.0.0.0` is one at `::`.
 fn host_of(value: &str) -> Result<Option<String>, &'static str> {
@@ -23,7 +23,7 @@ fn host_of(value: &str) -> Result<Option<String>, &'static str> {
             let inner = bracketed.strip_suffix(']').ok_or("has an unclosed bracket")?;
             let address = inner.split_once('%').map_or(inner, |(address, _)| address);
             if address.parse::<Ipv6Addr>().is_err() {
-                return Err("has brackets around what is no IPv6 address");
+                return Err("has brackets, but no IPv6 address between them");
             }
             inner
         }
@@ -50,7 +50,7 @@ pub(super) fn take(checker: &mut Checker, own: OwnLine) -> Option<ClientAddress>
             None
         }
         (None, None, None) if !port_was_wrong && !own.is_lost => {
-            // Java stays up and serves nobody; that helps nobody either.
+            // Java stays up and serves no client, which looks like a running server.
             checker.problem(&whole, "clientPort is not set; add clientPort=2181");
             None
         }
@@ -73,7 +73,7 @@ pub(super) fn take(checker: &mut Checker, own: OwnLine) -> Option<ClientAddress>
     }
 }
 
-/// Whether the address of the keys is another one than that of the line; `None` if names would have to be resolved.
+/// Whether the keys give another address than the line; `None` if names would have to be resolved.
 fn differs(fixed: &ClientAddress, own: &ClientAddress) -> Option<bool> {
     let host = |address: &ClientAddress| address.0.as_deref().map(plain_host);
     let (one, other) = (host(fixed), host(own));
@@ -86,7 +86,7 @@ fn differs(fixed: &ClientAddress, own: &ClientAddress) -> Option<bool> {
     if one != other && (is_name(&one) || is_name(&other)) { None } else { Some(one != other) }
 }
 
-/// `None` when it is no host; a problem says why.
+/// `None` if it is no valid host; a problem says why.
 fn take_host(checker: &mut Checker, setting: Option<Setting>) -> Option<Option<String>> {
     let Some(Setting { value, place, .. }) = setting else { return Some(None) };
     let wrong =

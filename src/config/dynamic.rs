@@ -1,31 +1,32 @@
-//! The files that change while an ensemble runs, as texts: what a reconfiguration makes of them (D-08 to D-11).
+//! The texts of the configuration files that a reconfiguration writes (D-08 to D-11).
 //!
-//! A reconfiguration is proposed (`zoo.cfg.dynamic.next` is written), and decided: `zoo.cfg.dynamic.<version>` is
-//! written, `zoo.cfg` is made to name it, the proposal goes. Whoever stops in between still has the older one whole.
+//! When a reconfiguration is proposed, `zoo.cfg.dynamic.next` is written. When it is committed, `zoo.cfg.dynamic.<version>` is
+//! written, `zoo.cfg` is made to name it, and `zoo.cfg.dynamic.next` is removed. A server that stops in between still has the
+//! older configuration whole.
 
 use super::PropertiesError;
 use crate::model::properties;
 use crate::model::{View, ViewError};
 use std::path::{Path, PathBuf};
 
-/// What follows the static file's name in that of a proposed view.
+/// The file of proposed views has the static file's name and this.
 pub const NEXT: &str = ".dynamic.next";
-/// What follows it in that of the copy made before a first rewrite.
+/// The copy of the static file before its first rewrite has the file's name and this.
 pub const BACKUP: &str = ".bak";
 
-/// The file of a decided view, beside the static file.
+/// The path of the file of a committed view, beside the static file.
 pub fn path_of(config_file: &Path, version: i64) -> PathBuf {
     beside(config_file, &format!(".dynamic.{version:x}"))
 }
 
-/// The static file's path with something behind it.
+/// The static file's path with `end` appended.
 pub fn beside(config_file: &Path, end: &str) -> PathBuf {
     let mut name = config_file.as_os_str().to_owned();
     name.push(end);
     name.into()
 }
 
-/// The version in a dynamic file's name: the hexadecimal number behind its last dot.
+/// The version in a dynamic file's name: the hexadecimal number after its last dot.
 ///
 /// Source: `QuorumPeerConfig.getVersionFromFilename`, ZooKeeper 3.9.5.
 pub fn version_in(path: &str) -> Option<i64> {
@@ -33,18 +34,18 @@ pub fn version_in(path: &str) -> Option<i64> {
     i64::from_str_radix(version, 16).ok()
 }
 
-/// The text of a decided view: its lines sorted, without its version, which the name has.
+/// The text of a committed view: its lines sorted, without its version, which is in the file's name.
 pub fn decided(view: &View) -> String {
     let text = view.to_string();
     sorted(text.lines().filter(|line| !line.starts_with("version=")))
 }
 
-/// Begins an earlier view in the text of proposed ones; its lines follow as comments too.
+/// Line before an earlier view in the text of proposed views; the lines of that view follow as comments.
 const EARLIER: &str = "#earlier";
 const COMMENT: &str = "# ";
 
-/// The text of proposed views: of the newest its lines sorted, the version among them, as Java's file has them. Java keeps the newest
-/// alone; the earlier ones stand in comments, which Java passes over.
+/// The text of proposed views: the lines of the newest view sorted, its version among them, as in Java's file. Java keeps the
+/// newest view alone; earlier ones are in comments, which Java ignores.
 ///
 /// * `views`: oldest first.
 ///
@@ -81,9 +82,9 @@ fn sorted<'a>(lines: impl Iterator<Item = &'a str>) -> String {
     lines.join("\n")
 }
 
-/// The static file once the members stand in a dynamic one: without their lines, and naming it.
+/// The static file after the members have moved to a dynamic file: without their lines, and with that file's name.
 ///
-/// What it does not concern stays as it is, comments and all; Java writes the rest anew, in no order.
+/// All other lines stay as they are, comments included; Java writes them anew, in no order.
 ///
 /// * `dynamic_file`: absolute path of the dynamic file.
 /// * `has_client`: whether this server's own line has a client address, so that the keys for it go.
@@ -125,7 +126,7 @@ pub fn static_naming(
     Ok(kept)
 }
 
-/// Ends the last line, also one that says that it goes on.
+/// Ends the last line, even if a backslash says that it goes on.
 fn end_last_line(text: &mut Vec<u8>) {
     if !text.is_empty() && !text.ends_with(b"\n") {
         text.push(b'\n');

@@ -8,7 +8,7 @@ use crate::model::{Role, ServerId, View};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
-/// What a member of an ensemble needs to know beside what every server does.
+/// The settings of a member of an ensemble, beside those of every server.
 ///
 /// Field by field the keys of ZooKeeper 3.9.5, corrections and defaults applied as in [`super::Config`].
 #[derive(Clone, Debug, PartialEq)]
@@ -21,53 +21,53 @@ pub struct Ensemble {
     pub last_seen: Vec<View>,
     /// The static file, as it was named.
     pub config_file: PathBuf,
-    /// `dynamicConfigFile`; `None` while the members stand in the static file.
+    /// `dynamicConfigFile`; `None` while the members are listed in the static file.
     pub dynamic_file: Option<PathBuf>,
-    /// `standaloneEnabled`: whether one voter alone, after a reconfig, would be no ensemble any more.
+    /// `standaloneEnabled`: whether a single voter that a reconfig has left would be no ensemble any more.
     pub standalone_enabled: bool,
-    /// `initLimit`: ticks for finding the leader and taking its state; never 0.
+    /// `initLimit`: ticks for connecting to the leader and synchronising with it; never 0.
     pub init_limit_ticks: u32,
     /// `syncLimit`: ticks that a member may be silent; never 0.
     pub sync_limit_ticks: u32,
-    /// `connectToLearnerMasterLimit`: ticks of dialing the leader; `initLimit` unless set.
+    /// `connectToLearnerMasterLimit`: ticks for which the leader is dialed; `initLimit` unless set.
     pub connect_limit_ticks: u32,
-    /// `leaderConnectDelayDuringRetryMs`: pause between two such calls.
+    /// `leaderConnectDelayDuringRetryMs`: pause between two dials of a leader that refuses.
     pub connect_retry_delay_ms: u32,
-    /// `quorumListenOnAllIPs`: whether both ports of this server are at every address of the machine.
+    /// `quorumListenOnAllIPs`: whether quorum port and election port listen on every address of the machine.
     pub listen_on_all_addresses: bool,
-    /// `leaderServes`: whether a leader has clients.
+    /// `leaderServes`: whether a leader serves clients.
     pub leader_serves: bool,
     /// `syncEnabled`, `observer.syncEnabled`: read as Java reads them; an observer keeps log and snapshots in any case.
     pub sync_enabled: bool,
-    /// `observerMasterPort`: where followers take observers; `None` is nowhere.
+    /// `observerMasterPort`: port where followers accept observers; `None`: they accept none.
     pub observer_master_port: Option<u16>,
     /// `observer.reconnectDelayMs`: longest pause before an observer looks for another master.
     pub observer_reconnect_delay_ms: u64,
-    /// `observer.election.DelayMs`: pause before an observer asks who leads.
+    /// `observer.election.DelayMs`: pause before an observer asks which server leads.
     pub observer_election_delay_ms: u64,
-    /// `localSessionsEnabled`: sessions that only their server knows.
+    /// `localSessionsEnabled`: whether new sessions are known to their own server alone.
     pub local_sessions_enabled: bool,
-    /// `localSessionsUpgradingEnabled`: whether such a session becomes a global one for its first ephemeral.
+    /// `localSessionsUpgradingEnabled`: whether a local session becomes a global one when it creates its first ephemeral.
     pub local_sessions_upgrading_enabled: bool,
-    /// `enableEagerACLCheck`: whether a learner refuses by itself what its tree forbids.
+    /// `enableEagerACLCheck`: whether a learner itself refuses writes that the ACLs of its tree forbid.
     pub eager_acl_check: bool,
     /// `multiAddress.enabled`
     pub many_addresses: bool,
-    /// `multiAddress.reachabilityCheckEnabled`: whether addresses are tried before one of several is taken.
+    /// `multiAddress.reachabilityCheckEnabled`: whether an address that does not answer is given up for another one.
     pub reachability_check: bool,
     /// `multiAddress.reachabilityCheckTimeoutMs`
     pub reachability_timeout_ms: u32,
-    /// `oraclePath`: a file that begins with `1` while this one of two voters may go on alone.
+    /// `oraclePath`: file that begins with `1` while this server, one of two voters, may lead alone.
     pub oracle_path: Option<PathBuf>,
-    /// `cnxTimeout`: longest time to connect to an election port.
+    /// `cnxTimeout`: timeout of connecting to an election port.
     pub election_connect_timeout_ms: u32,
     /// `quorumCnxnTimeoutMs`: longest silence on an election connection; `syncLimit` ticks unless set.
     pub election_read_timeout_ms: u32,
-    /// `electionPortBindRetry`: how often binding that port is tried; `None` is for ever.
+    /// `electionPortBindRetry`: failed attempts to bind that port after which an ERROR is logged; `None`: never.
     pub election_bind_tries: Option<u32>,
     /// `tcpKeepAlive`: whether election sockets get `SO_KEEPALIVE`.
     pub election_keep_alive: bool,
-    /// `fastleader.minNotificationInterval`: first pause before notifications are repeated.
+    /// `fastleader.minNotificationInterval`: first pause before a notification is repeated.
     pub notification_interval_min_ms: u32,
     /// `fastleader.maxNotificationInterval`: the pause doubles up to this.
     pub notification_interval_max_ms: u32,
@@ -77,14 +77,14 @@ pub struct Ensemble {
     pub concurrent_diffs_max: u32,
     /// `forceSnapshotSync`: whether every learner gets a whole snapshot.
     pub force_snapshot_sync: bool,
-    /// `messageTracker.Enabled`: whether the last messages of a connection between servers are told when it ends.
+    /// `messageTracker.Enabled`: whether the last messages of a learner connection are logged when it ends.
     pub tracks_messages: bool,
-    /// `messageTracker.BufferSize`: how many of each direction.
+    /// `messageTracker.BufferSize`: how many messages of each direction are kept for that.
     pub tracked_messages_max: u32,
 }
 
 impl Ensemble {
-    /// What this server is in the view.
+    /// This server's role in the view.
     pub fn role(&self) -> Role {
         self.view.members.get(&self.my_id).map_or(Role::Participant, |member| member.role)
     }
@@ -105,7 +105,7 @@ pub(super) struct Keys {
     reachability_check: Option<bool>,
 }
 
-/// `None` when something was wrong; a problem says what.
+/// `None` if a setting was wrong; a problem says which.
 ///
 /// Source: `QuorumPeerConfig.parseProperties`, `setupPeerType`, `checkValidity`, ZooKeeper 3.9.5.
 pub(super) fn take_keys(checker: &mut Checker, found: Found) -> Option<Keys> {
@@ -166,7 +166,7 @@ fn take_role(checker: &mut Checker, found: &Found) {
 
 /// Reads the system properties, and joins them with the keys.
 ///
-/// * `tick_time_ms`: for what is counted in ticks unless it is set.
+/// * `tick_time_ms`: for defaults that are counted in ticks.
 pub(super) fn take(
     checker: &mut Checker,
     system: &mut SystemProperties,
@@ -223,7 +223,7 @@ pub(super) fn take(
     }
 }
 
-/// A property whose number Java does not start without.
+/// Takes a property that Java refuses to start with unless it is a number.
 fn take_ms(checker: &mut Checker, system: &mut SystemProperties, key: &str) -> Option<u32> {
     let Property { value, place } = system.take(&format!("zookeeper.{key}"))?;
     let number = value.parse::<i32>().ok().and_then(|number| u32::try_from(number).ok());

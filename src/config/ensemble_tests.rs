@@ -1,4 +1,4 @@
-//! Whole configurations of members, beside what Java makes of them.
+//! Whole configurations of members, compared with their outcome in Java.
 
 use crate::config::parse::{Dynamic, parse_all};
 use crate::config::{Config, ConfigError, Environment, Source};
@@ -61,8 +61,8 @@ fn outcome(config: &Config) -> String {
 
 /// Why this server refuses what Java's parser takes.
 const STRICTER: [(&str, &str); 4] = [
-    ("4!", "myid 4 is none of the servers"),
-    ("-7!", "myid -7 is none of the servers"),
+    ("4!", "myid 4 is not one of the servers"),
+    ("-7!", "myid -7 is not one of the servers"),
     ("server.01=", "server.1 repeats number 1"),
     ("sslQuorum=true", "asks for TLS"),
 ];

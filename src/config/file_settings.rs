@@ -1,4 +1,4 @@
-//! The keys that `QuorumPeerConfig` reads by name, those of ensembles aside.
+//! The keys that `QuorumPeerConfig` reads by name, except those of ensembles.
 
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -32,9 +32,9 @@ pub(super) struct FileSettings {
 
 const PROVIDERS: &str = "org.apache.zookeeper.metrics";
 
-/// `None` when something was wrong; a problem says what.
+/// `None` if a setting was wrong; a problem says which.
 ///
-/// * `own_line`: what this server's own `server.N` line gives as the address for clients.
+/// * `own_line`: the client address in this server's own `server.N` line.
 pub(super) fn take(checker: &mut Checker, own_line: OwnLine) -> Option<FileSettings> {
     let whole = checker.whole.clone();
     let problems = checker.problems.len();
@@ -80,7 +80,7 @@ pub(super) fn take(checker: &mut Checker, own_line: OwnLine) -> Option<FileSetti
     })
 }
 
-/// Whether metrics are kept for anybody to read.
+/// Whether `mntr` shows metrics.
 fn take_metrics_provider(checker: &mut Checker) -> bool {
     let Some(Setting { value, place, .. }) = checker.take("metricsProvider.className") else {
         return true;
@@ -90,19 +90,17 @@ fn take_metrics_provider(checker: &mut Checker) -> bool {
         Some(".impl.DefaultMetricsProvider") => {}
         Some(".impl.NullMetricsProvider") => return false,
         Some(".prometheus.PrometheusMetricsProvider") => {
-            let text = "metrics are read by mntr; there is no Prometheus endpoint yet";
+            let text = "metrics are read with mntr; there is no Prometheus endpoint yet";
             checker.warn(&place, format!("{shown}: no effect; {text}"));
         }
-        _ => {
-            checker.problem(&place, format!("{shown} is no metrics provider known here; remove it"))
-        }
+        _ => checker.problem(&place, format!("{shown} is not a known metrics provider; remove it")),
     }
     true
 }
 
 /// Tick, minimum and maximum session timeout, all in ms.
 ///
-/// Below 0 is taken as Java takes it: a minimum that forbids nothing, a maximum of sessions that end at once.
+/// Values below 0 mean what they mean in Java: the minimum forbids nothing, and with such a maximum sessions end at once.
 fn take_timeouts(checker: &mut Checker) -> Option<(u32, i32, i32)> {
     let problems = checker.problems.len();
     let tick = checker.number("tickTime", 1..=i32::MAX);
@@ -110,7 +108,7 @@ fn take_timeouts(checker: &mut Checker) -> Option<(u32, i32, i32)> {
     let min = checker.number("minSessionTimeout", ANY);
     let max = checker.number("maxSessionTimeout", ANY);
     if checker.problems.len() > problems {
-        // Two that are set explicitly can be compared whatever is wrong with the third.
+        // If both timeouts are set they can be compared, even if `tickTime` is wrong.
         if let (Some((min_ms, _)), Some((max_ms, place))) = (&min, &max)
             && *max_ms != -1
             && max_ms < min_ms

@@ -1,8 +1,7 @@
-//! Every setting of ZooKeeper 3.9.5, and what becomes of it here: the table `keys.txt`.
+//! Every setting of ZooKeeper 3.9.5, and how this server treats it: the table `keys.txt`.
 //!
-//! All that says something about a setting reads this table: what is refused, what is warned of, what
-//! `oxkeeper config check` prints, `docs/configuration.md`. Reading a value is the business of
-//! `file_settings` and `property_settings`; `tests/config/keys.rs` holds the two together.
+//! Refusals, warnings, `oxkeeper config check` and `docs/configuration.md` are all made from this table. Values are read by
+//! `file_settings` and `property_settings`; `tests/config/keys.rs` checks that they agree with the table.
 
 use std::sync::LazyLock;
 
@@ -13,15 +12,15 @@ pub enum Scope {
     File,
     /// In zoo.cfg, or by the flag `-Dzookeeper.<key>`.
     Both,
-    /// In zoo.cfg, or by the flag `-D<key>`: what ZooKeeper does not have.
+    /// In zoo.cfg, or by the flag `-D<key>`: a setting that ZooKeeper does not have.
     Own,
-    /// Only by the flag `-D<key>`: in a file Java reads it into a property nobody asks for.
+    /// Only by the flag `-D<key>`: from a file Java puts it into a property that it never reads.
     Flag,
     /// An environment variable.
     Variable,
 }
 
-/// What Java wants to see as the value, where that decides whether it starts.
+/// The form that Java requires of a value in order to start.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Form {
     Int,
@@ -37,7 +36,7 @@ pub enum Form {
 }
 
 impl Form {
-    /// What an odd value is taken for, where Java goes on with it in silence.
+    /// The value that an odd one counts as, where Java accepts it in silence.
     pub fn counts_as(self, value: &str, default: &'static str) -> Option<&'static str> {
         let is_flag = ["true", "false"].iter().any(|word| value.eq_ignore_ascii_case(word));
         match self {
@@ -50,18 +49,18 @@ impl Form {
     }
 }
 
-/// What becomes of a setting; every one is in exactly one class.
+/// How a setting is treated; every setting is in exactly one class.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Class {
     /// It has its effect.
     Works,
-    /// It only tunes what is not here, or is here in another way: accepted, with a warning.
+    /// It only tunes a feature that this server does not have, or has in another form: accepted, with a warning.
     Tunes,
-    /// It guards something that is not here: refused.
+    /// It asks for a protection that this server does not have: refused.
     Guards,
-    /// It makes this server a member of an ensemble, where it does.
+    /// It can make this server a member of an ensemble.
     Ensemble,
-    /// It has its effect in a member of an ensemble only: accepted elsewhere, with a warning.
+    /// It has an effect only in a member of an ensemble; a standalone server accepts it with a warning.
     Member,
 }
 
@@ -70,7 +69,7 @@ impl Class {
     pub const fn word(self) -> &'static str {
         match self {
             Self::Works => "works",
-            // Of a server that is alone.
+            // On a standalone server.
             Self::Tunes | Self::Member => "no effect",
             Self::Guards => "refused",
             Self::Ensemble => "ensemble",
@@ -87,12 +86,12 @@ pub struct Key {
     /// A family ends with `*`.
     pub name: &'static str,
     pub form: Form,
-    /// As text: a value, or in words where it depends.
+    /// As text: a value, or words where it depends on others.
     pub default: &'static str,
     pub class: Class,
-    /// The value that asks for just what this server does anyway.
+    /// The value that stands for what this server does anyway.
     pub harmless: Option<&'static str>,
-    /// Works, Member: what it does. Tunes: why nothing comes of it. Guards: what it asks for.
+    /// Works, Member: what it does. Tunes: why it has no effect. Guards: what it asks for.
     pub text: &'static str,
 }
 
@@ -104,12 +103,12 @@ impl Key {
         }
     }
 
-    /// Whether `value` asks for nothing that is not here anyway.
+    /// Whether `value` stands for what this server does anyway.
     pub fn asks_nothing(&self, value: &str) -> bool {
         self.harmless.is_some_and(|harmless| harmless.eq_ignore_ascii_case(value))
     }
 
-    /// Whether `value` takes away a guard that is there by default, beside the rest of what is not here.
+    /// Whether `value` switches off a protection that is on by default, of a feature that this server does not have.
     pub fn disarms(&self, value: &str) -> bool {
         self.class == Class::Guards
             && self.asks_nothing(value)
@@ -117,10 +116,10 @@ impl Key {
     }
 }
 
-/// The reason of a setting of which nothing comes without TLS.
-pub const NO_TLS: &str = "this belongs to TLS, which is not there yet";
+/// Why a setting of TLS has no effect.
+pub const NO_TLS: &str = "TLS is not supported yet";
 
-/// The reason of a setting that only counts for members of ensembles.
+/// Why a setting of members has no effect on a standalone server.
 pub const MEMBERS_ONLY: &str = "only an ensemble uses this";
 
 /// The whole table, in its order.
@@ -179,7 +178,7 @@ pub fn in_file(key: &str) -> Option<&'static Key> {
         .or_else(|| find(key, &[Scope::Flag]))
 }
 
-/// The line for what follows `-D`; `None` for what is no setting of ZooKeeper's.
+/// The line for the name after `-D`; `None` for one that ZooKeeper does not know.
 pub fn in_flag(name: &str) -> Option<&'static Key> {
     find(name, &[Scope::Flag, Scope::Own]).or_else(|| {
         let key = name.strip_prefix("zookeeper.")?;
@@ -197,7 +196,7 @@ fn find(name: &str, scopes: &[Scope]) -> Option<&'static Key> {
     matching.find(|key| !key.name.ends_with('*')).or(Some(first))
 }
 
-/// The key that somebody who wrote `name` may have meant.
+/// The key that `name` may be a misspelling of.
 pub fn nearest(name: &str) -> Option<&'static str> {
     let plain = |text: &str| text.to_ascii_lowercase();
     let allowed = 1 + name.len() / 8; // Short keys are near to each other by nature.

@@ -1,6 +1,6 @@
-//! `server.N` lines and all that decides with them whether this server is a member of an ensemble.
+//! `server.N` lines, and the other settings that decide whether this server is a member of an ensemble.
 //!
-//! One voter and nobody else is standalone while `standaloneEnabled` is true: the official
+//! A single voter without observers is standalone while `standaloneEnabled` is true: the official
 //! container image writes just such a file, with the client port in that line and nowhere else.
 
 use super::checker::{Checker, Setting};
@@ -11,9 +11,9 @@ use std::path::PathBuf;
 /// Where clients connect: host (`None` is every address) and port.
 pub(super) type ClientAddress = (Option<String>, u16);
 
-/// Where a thing that is about several lines is reported, and what the lines say.
+/// The ensemble as the lines give it.
 pub(super) struct Found {
-    /// The first line of them.
+    /// The first of the lines, where problems of several lines are reported.
     pub place: SettingPlace,
     pub my_id: ServerId,
     pub view: View,
@@ -24,16 +24,16 @@ pub(super) struct Found {
     pub standalone_enabled: bool,
 }
 
-/// What this server's own `server.N` line says about clients.
+/// The client address in this server's own `server.N` line.
 #[derive(Default)]
 pub(super) struct OwnLine {
     /// The address for clients, if the line gives one.
     pub client: Option<ClientAddress>,
-    /// The line may give one, and a problem says already why it is not known.
+    /// The line may give one, but it is not known; a problem that was reported says why.
     pub is_lost: bool,
 }
 
-/// What the lines come to.
+/// The result of reading the lines.
 #[derive(Default)]
 pub(super) struct Members {
     pub own_line: OwnLine,
@@ -117,7 +117,7 @@ pub(super) fn take(checker: &mut Checker, my_id: Option<&str>, many_by_flag: boo
     Members { own_line, ensemble: Some(ensemble) }
 }
 
-/// Groups and weights of nobody, and a version: nothing comes of them, but each must be one.
+/// Groups, weights and a version without `server.N` lines have no effect, but must be valid.
 fn without_members(checker: &mut Checker, lines: &[(String, Setting)], by_oracle: bool) {
     let version = checker.all().into_iter().find(|(key, _)| key == "version");
     match view_of(lines.iter().chain(&version), by_oracle) {
@@ -133,7 +133,7 @@ fn without_members(checker: &mut Checker, lines: &[(String, Setting)], by_oracle
     }
 }
 
-/// `None` without a file, and for -1, which Java keeps for that.
+/// `None` without a file, and for -1, which means the same to Java.
 fn read_my_id(checker: &mut Checker, text: Option<&str>) -> Option<ServerId> {
     let text = text?;
     let id = text.parse().ok();
@@ -144,10 +144,10 @@ fn read_my_id(checker: &mut Checker, text: Option<&str>) -> Option<ServerId> {
     id.filter(|&id| id != -1).map(ServerId)
 }
 
-/// The highest number of a server whose sessions can be told from the owners of TTL znodes.
+/// The highest server id whose session ids can be distinguished from the owners of TTL znodes.
 const EXTENDED_ID_MAX: i64 = 254;
 
-/// Refuses a number that leaves no room for TTL znodes, as Java does once its server has a leader.
+/// Refuses a server id that leaves no room for TTL znodes, as Java does once its server has a leader.
 ///
 /// Source: `EphemeralType.validateServerId`, ZooKeeper 3.9.5.
 pub(super) fn check_id_range(checker: &mut Checker, extended_types: bool, my_id: ServerId) {
@@ -166,7 +166,7 @@ fn idle_oracle(checker: &mut Checker, oracle: Option<Setting>) {
     }
 }
 
-/// Every line that is wrong by itself is told, not only the first.
+/// Reports every line that is wrong by itself, not only the first.
 fn check_members(checker: &mut Checker, lines: &[(String, Setting)], many_allowed: bool) {
     for (key, Setting { raw, place, .. }) in lines {
         if !key.starts_with("server.") {
@@ -175,7 +175,7 @@ fn check_members(checker: &mut Checker, lines: &[(String, Setting)], many_allowe
         match Member::parse(key, raw) {
             Ok(member) if member.addresses.len() > 1 && !many_allowed => {
                 let text = format!(
-                    "{key}={raw} has more addresses than one; multiAddress.enabled is not true"
+                    "{key}={raw} has several addresses, but multiAddress.enabled is not true"
                 );
                 checker.problem(place, text);
             }
@@ -187,7 +187,7 @@ fn check_members(checker: &mut Checker, lines: &[(String, Setting)], many_allowe
 
 /// The view; an error comes with the line it is about.
 ///
-/// * `by_oracle`: groups and weights are as if they were not there (Java's `QuorumOracleMaj`).
+/// * `by_oracle`: groups and weights are ignored (Java's `QuorumOracleMaj`).
 fn view_of<'a>(
     lines: impl Iterator<Item = &'a (String, Setting)> + Clone,
     by_oracle: bool,
@@ -202,7 +202,7 @@ fn view_of<'a>(
     })
 }
 
-/// This server's number; a problem unless it is one of the members.
+/// This server's id; a problem unless it is one of the members.
 fn whose(
     checker: &mut Checker,
     place: &SettingPlace,
@@ -214,14 +214,14 @@ fn whose(
         Some(id) if view.members.contains_key(&id) => return Some(id),
         Some(id) => {
             let text = format!(
-                "myid {id} is none of the servers {}; add server.{id} or correct myid",
+                "myid {id} is not one of the servers {}; add server.{id} or correct myid",
                 listed()
             );
             checker.problem(place, text);
         }
         None => {
             let text = format!(
-                "the file myid in dataDir is missing; write into it which of {} this server is",
+                "the file myid in dataDir is missing; write this server's id into it, one of {}",
                 listed()
             );
             checker.problem(place, text);
@@ -230,7 +230,7 @@ fn whose(
     None
 }
 
-/// What works, and will be regretted.
+/// Warns of ensembles that work but are risky.
 fn warn(
     checker: &mut Checker,
     place: &SettingPlace,
@@ -244,26 +244,29 @@ fn warn(
         checker.warn(place, text);
     }
     if oracle.is_some() && voters == 2 {
-        let text = "2 voters and an oracle: should both be told to go on without the other, \
-            what clients wrote is lost; three voters need no oracle";
+        let text = "Two voters and an oracle: if it lets both lead at the same time, acknowledged \
+            writes are lost. Three voters need no oracle.";
         checker.warn(place, text);
     } else if voters <= 2 {
-        let text = format!("{voters} voters: none may fail; three are the least that may");
+        let count = if voters == 1 { "One voter" } else { "Two voters" };
+        let text = format!("{count}: any failure stops the ensemble. Use at least three.");
         checker.warn(place, text);
     } else if voters.is_multiple_of(2) {
-        let text = format!("{voters} voters: no more of them may fail than of {}", voters - 1);
+        let fewer = voters - 1;
+        let text =
+            format!("{voters} voters survive no more failures than {fewer}. Use an odd number.");
         checker.warn(place, text);
     }
     if !view.has_quorum(&view.voters().collect()) {
-        checker.warn(place, "even all voters together are no quorum; correct the weights");
+        checker.warn(place, "all voters together are not a quorum; correct the weights");
     }
     for (key, Setting { place, .. }) in lines {
         let member = view.members.values().find(|member| *key == format!("server.{}", member.id));
         let is_any = |host: &str| ["0.0.0.0", "0:0:0:0:0:0:0:0"].contains(&host);
         if member.is_some_and(|member| member.addresses.iter().any(|a| is_any(&a.host))) {
             let text = format!(
-                "{key} is at every address, where no other server finds it; \
-                 name one, and set quorumListenOnAllIPs=true"
+                "{key} has an address to which no other server can connect; \
+                 name another, and set quorumListenOnAllIPs=true"
             );
             checker.warn(place, text);
         }

@@ -9,21 +9,21 @@ const END: &str = "<!-- end -->\n";
 fn table() -> String {
     let mut text = String::new();
     for (class, title, columns) in [
-        (Class::Works, "Settings that have their effect", "Default | What it does"),
+        (Class::Works, "Settings that have an effect", "Default | What it does"),
         (
             Class::Tunes,
             "Settings without effect: accepted, and named in a warning",
-            "Says nothing if | Why",
+            "No warning if | Why",
         ),
         (
             Class::Guards,
-            "Settings that guard something this server does not have: refused",
+            "Settings that ask for a protection that this server does not have: refused",
             "Accepted if | Asks for",
         ),
         (Class::Ensemble, "Settings that make an ensemble", "Default | What it is"),
         (
             Class::Member,
-            "Settings that members of an ensemble use; alone, a server accepts and names them in a warning",
+            "Settings of members of an ensemble; a standalone server accepts them with a warning",
             "Default | What it does",
         ),
     ] {
@@ -50,7 +50,7 @@ fn place(key: &Key) -> String {
 }
 
 #[test]
-fn the_page_for_operators_has_every_setting() {
+fn configuration_page_has_every_setting() {
     let root = std::env::var_os("CARGO_MANIFEST_DIR")
         .map_or(env!("CARGO_MANIFEST_DIR").into(), PathBuf::from);
     let path = root.join("docs/configuration.md");

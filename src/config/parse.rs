@@ -12,7 +12,7 @@ use super::{
 };
 use crate::model::{View, ViewError};
 
-/// What is served when no file is named: one server on the usual port, data in `./data`.
+/// The configuration without a named file: a standalone server on the usual port, data in `./data`.
 pub const DEFAULT_CONFIG: &str = "tickTime=2000\nclientPort=2181\ndataDir=./data\n4lw.commands.whitelist=ruok, srvr, stat, mntr, conf, isro\n";
 
 /// A configuration file, already read.
@@ -37,7 +37,7 @@ pub(super) struct Dynamic<'a> {
     pub next: Option<(&'a str, &'a [u8])>,
 }
 
-/// Reads a configuration file's text, one without a dynamic file.
+/// Reads the text of a configuration file that names no dynamic file.
 ///
 /// * `env`: environment variables; `SERVER_JVMFLAGS` and `JVMFLAGS` may hold `-D` flags.
 /// * `flags`: further `-D` flags, which win over those.
@@ -56,7 +56,7 @@ pub fn parse(
     config.ok_or(ConfigError { problems })
 }
 
-/// As [`parse`], with the dynamic file; warnings come along even where there are problems.
+/// As [`parse`], with the dynamic file; returns the warnings even where there are problems.
 pub(super) fn parse_all(
     source: Source<'_>,
     dynamic: Option<Dynamic<'_>>,
@@ -82,7 +82,7 @@ fn entries_of(name: &str, text: &[u8]) -> Result<Entries, Problem> {
     })
 }
 
-/// The lines that may change while an ensemble runs stand in a file of their own, or none does (C-06).
+/// Adds the dynamic file. The lines that may change while an ensemble runs are all in it, or all in the static file (C-06).
 fn add_dynamic(checker: &mut Checker, dynamic: Option<Dynamic<'_>>) -> Files {
     let Some(named) = checker.take("dynamicConfigFile") else { return Files::default() };
     let mut files = Files { dynamic_file: Some((&named.value).into()), ..Files::default() };
@@ -90,7 +90,7 @@ fn add_dynamic(checker: &mut Checker, dynamic: Option<Dynamic<'_>>) -> Files {
         checker.warn(&version.place, "version has no effect beside dynamicConfigFile");
     }
     for (key, setting) in checker.take_all(members::is_dynamic) {
-        let text = format!("{key} stands beside dynamicConfigFile={}; move it there", named.value);
+        let text = format!("{key} is set beside dynamicConfigFile={}; move it there", named.value);
         checker.problem(&setting.place, text);
     }
     let (name, text) = match dynamic {
@@ -138,7 +138,7 @@ fn last_seen(checker: &mut Checker, name: &str, text: &[u8]) -> Vec<View> {
     let place = SettingPlace::File(name.to_owned());
     let is_server = |key: &String| key.trim().starts_with("server.");
     if entries.as_ref().is_ok_and(|entries| !entries.keys().any(is_server)) {
-        checker.warn(&place, "names no server; nothing was proposed by it");
+        checker.warn(&place, "has no server.N line, so it is ignored");
         return Vec::new();
     }
     let newest = entries.and_then(|entries| View::from_entries(&entries));
@@ -170,7 +170,7 @@ pub fn parse_positional(
     config.ok_or(ConfigError { problems })
 }
 
-/// As [`parse_positional`]; warnings come along even where there are problems.
+/// As [`parse_positional`], and returns the warnings even where there are problems.
 pub(super) fn positional_all(
     arguments: &[String],
     env: &Environment,
@@ -206,7 +206,7 @@ fn assemble(
     property_settings::refuse_unknown_names(&mut checker, &mut system);
     throttle::refuse(&mut checker, &system);
     let required = auth_providers::required(&mut checker, &system);
-    // Without the settings of the file nothing will run; what is left untaken only misses its warning.
+    // Without the settings of the file no server will run; properties that are not taken then only miss their warnings.
     let config =
         from_file.map(|from_file| property_settings::take(&mut checker, &mut system, from_file));
     let config = config.map(|mut config| {

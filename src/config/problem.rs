@@ -1,4 +1,4 @@
-//! What is wrong with a configuration, said so that an operator finds the spot.
+//! Problems and warnings of a configuration, each with its place.
 
 use std::fmt;
 
@@ -29,7 +29,7 @@ impl fmt::Display for SettingPlace {
     }
 }
 
-/// A text in which a value may stand that holds line ends and worse.
+/// Writes a text on one line: line ends and other control characters of a value are escaped.
 pub(super) struct OneLine<'a>(pub &'a str);
 
 impl fmt::Display for OneLine<'_> {
@@ -46,7 +46,7 @@ impl fmt::Display for OneLine<'_> {
 #[error("{place}: {}", OneLine(text))]
 pub struct Problem {
     pub place: SettingPlace,
-    /// Names key and value, one line, no period.
+    /// Names key and value, and says what to do, on one line.
     pub text: String,
 }
 
@@ -54,7 +54,7 @@ pub struct Problem {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Warning {
     pub place: SettingPlace,
-    /// Names key and value, one line, no period.
+    /// Names key and value, and says what to do, on one line.
     pub text: String,
 }
 
@@ -64,7 +64,7 @@ impl fmt::Display for Warning {
     }
 }
 
-/// All that keeps a configuration from being used; never empty.
+/// All problems of a configuration; never empty.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub struct ConfigError {
     pub problems: Vec<Problem>,

@@ -1,4 +1,4 @@
-//! System properties by the kind of value they have; a value that has no effect is a warning.
+//! Reads system properties by the kind of value they have; a value that has no effect is a warning.
 
 use super::problem::Warning;
 use super::system_properties::{Property, SystemProperties};
@@ -34,7 +34,7 @@ impl<'a> Reader<'a> {
         self.optional_flag(key).unwrap_or(default)
     }
 
-    /// What a name stands for; the default without one, and for a name that stands for nothing.
+    /// The value that a name stands for; the default for an unknown name, and without one.
     pub fn named<T: Default>(&mut self, key: &str, find: impl Fn(&str) -> Option<T>) -> T {
         self.text(key).and_then(|name| find(&name)).unwrap_or_default()
     }
@@ -52,7 +52,7 @@ impl<'a> Reader<'a> {
         self.system.take_decimal(key, range, self.warnings).unwrap_or(default)
     }
 
-    /// Off unless above 0, without a word.
+    /// `None` (off) unless above 0, without a warning.
     pub fn positive(&mut self, key: &str) -> Option<u32> {
         u32::try_from(self.number(key, INT, -1)).ok().filter(|&number| number > 0)
     }
@@ -67,7 +67,7 @@ impl<'a> Reader<'a> {
         self.number(key, POSITIVE_INT, i64::from(default)) as u32
     }
 
-    /// Kilobytes as bytes; `None` for what Java takes as "off".
+    /// Kilobytes as bytes; `None` for values that mean "off" to Java.
     pub fn kilobytes(&mut self, key: &str, default: i64) -> Option<u64> {
         kilobytes(self.number(key, LONG, default))
     }

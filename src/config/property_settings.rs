@@ -23,7 +23,7 @@ const WATCH_MANAGERS: [&str; 2] = [
     "org.apache.zookeeper.server.watch.WatchManagerOptimized",
 ];
 
-/// Refuses properties that name a class or an algorithm that is not here.
+/// Refuses properties that name a class or an algorithm that this server does not have.
 pub(super) fn refuse_unknown_names(checker: &mut Checker, system: &mut SystemProperties) {
     if let Some(factory) = system.take("zookeeper.serverCnxnFactory")
         && !CNXN_FACTORIES.contains(&factory.value.as_str())
@@ -51,8 +51,8 @@ pub(super) fn refuse_unknown_names(checker: &mut Checker, system: &mut SystemPro
 
 /// Reads every system property that sets a field, and joins them with the settings of the file.
 ///
-/// Nothing here is a problem: Java takes the default for what it cannot use, and so do we, with a
-/// warning.
+/// Nothing here is a problem: as in Java, the default takes the place of a value that cannot be used,
+/// but with a warning.
 pub(super) fn take(
     checker: &mut Checker,
     system: &mut SystemProperties,
@@ -60,7 +60,7 @@ pub(super) fn take(
 ) -> Config {
     let force_sync =
         !takes_word(checker, system, "forceSync", "no", "acknowledged writes can be lost");
-    let skip_acl = takes_word(checker, system, "skipACL", "yes", "everybody may do everything");
+    let skip_acl = takes_word(checker, system, "skipACL", "yes", "ACLs are not checked");
     let snapshot_size_factor = take_size_factor(checker, system);
     let mut from = Reader::new(system, &mut checker.warnings);
     let read_only_mode_enabled = from.flag("readonlymode.enabled", false);
@@ -130,7 +130,7 @@ pub(super) fn take(
 }
 
 impl Reader<'_> {
-    /// Any case will do, and any other name means none.
+    /// The name may be in any case, and any other name means none.
     fn compression(&mut self) -> SnapshotCompression {
         let Some(Property { value, place }) = self.system.take(COMPRESSION) else {
             return SnapshotCompression::None;
@@ -147,7 +147,7 @@ impl Reader<'_> {
         SnapshotCompression::None
     }
 
-    /// The bare name is the older one and counts only without the other.
+    /// The property without a prefix is the older one, and counts only without the other.
     fn fsync_warning_ms(&mut self) -> u64 {
         let bare = self.number("fsync.warningthresholdms", LONG, 1000);
         self.long("zookeeper.fsync.warningthresholdms", bare)
@@ -162,7 +162,7 @@ impl Reader<'_> {
         let unknown: Vec<&str> = list.unknown().collect();
         if !unknown.is_empty() {
             let text = format!(
-                "4lw.commands.whitelist: no effect of {}; there is no such word",
+                "4lw.commands.whitelist: {} ignored, no such four-letter word",
                 unknown.join(", ")
             );
             self.warnings.push(Warning { place, text });
@@ -171,7 +171,7 @@ impl Reader<'_> {
     }
 }
 
-/// Whether `zookeeper.<key>` is exactly `word`, which gives up a promise and is worth a warning.
+/// Whether `zookeeper.<key>` is exactly `word`, which gives up a guarantee, so it gives a warning.
 fn takes_word(
     checker: &mut Checker,
     system: &mut SystemProperties,
@@ -201,7 +201,7 @@ fn take_size_factor(checker: &mut Checker, system: &mut SystemProperties) -> Opt
         Some(factor) if factor <= 1.0 => Some(factor).filter(|&factor| 0.0 <= factor),
         _ => {
             let text = format!(
-                "snapshotSizeFactor={} is no factor; {SNAPSHOT_SIZE_FACTOR} is used",
+                "snapshotSizeFactor={} is not a factor; {SNAPSHOT_SIZE_FACTOR} is used",
                 property.value
             );
             checker.warn(&property.place, text);

@@ -1,4 +1,4 @@
-//! Settings as they may be shown: log lines and reports leave out what may be a password.
+//! Masks settings for log lines and reports: what may be a password is not shown.
 
 /// `key=value`, without the value where it may be a secret: these lines go to logs.
 pub(super) fn shown(key: &str, value: &str) -> String {

@@ -1,4 +1,4 @@
-//! System properties: what `-D` flags and unknown keys of the file become, and how Java reads them.
+//! System properties: `-D` flags and unknown keys of the file become properties, read as Java reads them.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -9,7 +9,7 @@ use super::secrets::shown_word;
 /// Environment variables by name, as handed to the process.
 pub type Environment = BTreeMap<String, String>;
 
-/// Java's `String.trim`: everything up to U+0020 goes, and nothing else.
+/// Java's `String.trim`: removes characters up to U+0020 at both ends, and no others.
 pub(super) fn trim(text: &str) -> &str {
     text.trim_matches(|c| c <= ' ')
 }
@@ -56,8 +56,8 @@ impl SystemProperties {
         this
     }
 
-    /// As [`Self::from_flags`], with a warning for each word of the scripts' variables that a JVM would not start with, or
-    /// would take for something else than it looks like.
+    /// As [`Self::from_flags`], with a warning for each word of the scripts' variables with which a JVM would not start, or
+    /// which it would not read as the operator meant.
     pub fn with_warnings(env: &Environment, flags: &[String]) -> (Self, Vec<Warning>) {
         let mut warnings = Vec::new();
         for variable in ["SERVER_JVMFLAGS", "JVMFLAGS"] {
@@ -114,7 +114,7 @@ impl SystemProperties {
 
     /// `Integer.getInteger` and `Long.getLong`: `None` when absent or not a number in `range`.
     ///
-    /// Java takes the default for a malformed number without a word; we do so with one.
+    /// Java takes the default for a malformed number in silence; here it gives a warning.
     pub fn take_number(
         &mut self,
         key: &str,
@@ -144,14 +144,14 @@ impl SystemProperties {
         let Property { value, place } = self.take(key)?;
         let number = parse(&value).filter(|number| range.contains(number));
         if number.is_none() {
-            let text = format!("{key}={value} is not a number it can have; the default is used");
+            let text = format!("{key}={value} is not a valid number; the default is used");
             warnings.push(Warning { place, text });
         }
         number
     }
 }
 
-/// Options of a JVM whose value is the word behind them.
+/// Options of a JVM whose value is the next word.
 const TWO_WORDS: [&str; 9] = [
     "-cp",
     "-classpath",
@@ -173,7 +173,7 @@ fn has_open_quote(word: &str) -> bool {
 fn oddity(word: &str) -> Option<&'static str> {
     if has_open_quote(word) {
         return Some(
-            "no effect, or not the one meant: quotes stay as they are and the words between them apart; write no white space",
+            "no effect, or not the one meant: quotes don't join words; write no white space",
         );
     }
     match word.strip_prefix('-') {
@@ -213,7 +213,7 @@ pub(super) fn decode(text: &str) -> Option<i64> {
 
 /// Java's `Long.parseLong`: decimal alone.
 fn decimal(text: &str) -> Option<i64> {
-    text.parse().ok() // Rust's own grammar is the same: digits behind at most one sign.
+    text.parse().ok() // Rust's own grammar is the same: at most one sign, then digits.
 }
 
 /// Java's `Double.parseDouble`, without hexadecimal.
@@ -223,11 +223,11 @@ pub(super) fn double(text: &str) -> Option<f64> {
     let text = trim(text);
     match text.trim_start_matches(['+', '-']) {
         "NaN" | "Infinity" if text.len() - text.trim_start_matches(['+', '-']).len() < 2 => {}
-        // What else begins with a letter Rust reads and Java does not.
+        // Other words, such as `inf`, are numbers to Rust and not to Java.
         rest if rest.starts_with(|c: char| c.is_ascii_alphabetic()) => return None,
         _ => {}
     }
-    // A letter at the end says which type it was meant for.
+    // A letter at the end names the type.
     let number = text.strip_suffix(['f', 'F', 'd', 'D']).filter(|number| !number.is_empty());
     number.unwrap_or(text).parse().ok()
 }
@@ -249,9 +249,9 @@ mod tests {
             ("-D", "-D: no effect; it names no property"),
             ("-D=a -Dx=1", "-D=a: no effect; it names no property"),
             ("-Dx=1 y=2", "y=2: no effect; a JVM takes it for the class to run"),
-            ("-Dx=\"a b\" -Dy=1", "-Dx=\"a: no effect, or not the one meant: quotes stay"),
-            ("-Dx='a b c", "-Dx='a: no effect, or not the one meant: quotes stay"),
-            // What may be a part of a secret is not told.
+            ("-Dx=\"a b\" -Dy=1", "-Dx=\"a: no effect, or not the one meant: quotes don't"),
+            ("-Dx='a b c", "-Dx='a: no effect, or not the one meant: quotes don't"),
+            // A word that may be a part of a secret is not shown.
             ("-Dkey.password=my dog", "(not shown): no effect; a JVM takes it"),
             ("-Dkey.password='my dog'", "-Dkey.password=(not shown): no effect, or not the one"),
         ] {

@@ -1,4 +1,4 @@
-//! Settings that keep clients from asking for too much at once (C-91..C-97, C-123..C-133).
+//! Settings that limit outstanding writes and new connections (C-91..C-97, C-123..C-133).
 
 use super::checker::Checker;
 use super::property_reader::{INT, Reader};
@@ -7,37 +7,37 @@ use super::system_properties::{SystemProperties, decode, double};
 /// `oxkeeper.outstandingBytes`, `request_throttle_*`, `throttled_op_wait_time` and `connection_throttle_*`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Throttle {
-    /// `oxkeeper.outstandingBytes`: bytes of outstanding writes of all connections before those that wait for one are read no
-    /// further; above twice of it every further write waits.
+    /// `oxkeeper.outstandingBytes`: limit on the bytes of outstanding writes; above it, connections that wait for a write are
+    /// not read; above twice of it, every further write waits.
     pub outstanding_bytes: u32,
-    /// `oxkeeper.lagBytes`: committed bytes that a follower may lack before commits wait for it.
+    /// `oxkeeper.lagBytes`: committed bytes that a follower may not have acknowledged before commits wait for it.
     pub lag_bytes: u32,
-    /// `request_throttle_max_requests`: writes under way on all connections; 0 is off.
+    /// `request_throttle_max_requests`: limit on outstanding writes; 0 is off.
     pub requests_max: u32,
-    /// `throttled_op_wait_time`: ms after which a write that waited for those is refused; 0 is off.
+    /// `throttled_op_wait_time`: ms that a write may wait for others before it is refused; 0 is off.
     pub op_wait_ms: u32,
-    /// `request_throttle_drop_stale`: what is stale is dropped, and its connection with it.
+    /// `request_throttle_drop_stale`: a stale write is dropped, and its connection closed.
     pub drops_stale: bool,
-    /// `request_stale_latency_check`: what waited longer than its session's timeout is stale.
+    /// `request_stale_latency_check`: a write that waited longer than its session's timeout is stale.
     pub late_is_stale: bool,
-    /// `connection_throttle_tokens`: clients that may connect at once; 0 is off.
+    /// `connection_throttle_tokens`: clients that may connect in one burst; 0 is off.
     pub tokens: u32,
-    /// `connection_throttle_fill_time` in ms, and how many may connect anew after it.
+    /// `connection_throttle_fill_time` in ms, and the tokens that are added after it.
     pub fill_time_ms: u32,
     pub fill_count: u32,
-    /// `connection_throttle_freeze_time`: ms between changes of the chance to be turned away; `None` is off.
+    /// `connection_throttle_freeze_time`: ms between changes of the chance that a connection is dropped; `None` is off.
     pub freeze_time_ms: Option<u32>,
     pub drop_increase: f64,
     pub drop_decrease: f64,
     pub decrease_ratio: f64,
-    /// `connection_throttle_weight_enabled`: without it each takes one token.
+    /// `connection_throttle_weight_enabled`: without it each session takes one token.
     pub weighed: bool,
-    /// Tokens for a new session and for one that comes back.
+    /// Tokens for a new session and for one that reconnects.
     pub new_weight: u32,
     pub renew_weight: u32,
 }
 
-/// Java reads these without a default for what is no number, and does not start.
+/// Java has no default for these if they are no number, and does not start.
 const FRACTIONS: [&str; 4] = [
     "connection_throttle_drop_increase",
     "connection_throttle_drop_decrease",
@@ -45,7 +45,7 @@ const FRACTIONS: [&str; 4] = [
     "pathStats.sampleRate",
 ];
 
-/// Refuses what Java does not start with, whether it is used or not, and a bucket that would never let anybody in.
+/// Refuses values with which Java does not start, whether they are used or not, and a token bucket that would admit no client.
 pub(super) fn refuse(checker: &mut Checker, system: &SystemProperties) {
     for key in FRACTIONS {
         let property = system.get(&format!("zookeeper.{key}"));
@@ -58,7 +58,7 @@ pub(super) fn refuse(checker: &mut Checker, system: &SystemProperties) {
     let is_closed = |value: &str| decode(value).is_some_and(|n| (*INT.start()..0).contains(&n));
     if let Some(property) = tokens.filter(|property| is_closed(&property.value)) {
         let text = format!(
-            "connection_throttle_tokens={} lets nobody in; write 0 for no limit",
+            "connection_throttle_tokens={} admits no client; write 0 for no limit",
             property.value
         );
         checker.problem(&property.place, text);
@@ -140,14 +140,14 @@ mod tests {
         let source = Source { name: "zoo.cfg", text, my_id: None };
         let error = parse(source, &Environment::new(), &[]).unwrap_err().to_string();
         assert!(
-            error.starts_with("zoo.cfg:3: connection_throttle_tokens=-5 lets nobody in"),
+            error.starts_with("zoo.cfg:3: connection_throttle_tokens=-5 admits no client"),
             "{error}"
         );
     }
 
     // rows: C-127 C-128 C-129
     #[test]
-    fn chances_are_numbers() {
+    fn chance_to_be_dropped_that_is_no_number_is_refused() {
         let set =
             of("connection_throttle_drop_increase=1e-1\nconnection_throttle_drop_decrease=.5d\n\
             connection_throttle_decrease_ratio= 0.25 ");
@@ -163,7 +163,7 @@ mod tests {
 
     // rows: C-91 C-92 C-94 C-97
     #[test]
-    fn requests_wait_for_nothing_unless_asked_to() {
+    fn writes_are_not_throttled_by_default() {
         let plain = of("");
         assert_eq!((plain.requests_max, plain.op_wait_ms), (0, 0));
         assert!(plain.drops_stale && !plain.late_is_stale);

@@ -1,4 +1,4 @@
-//! What the table of keys says about the settings that were made: refused, without effect, unknown.
+//! Checks settings against the table of keys: they are refused, without effect, or unknown.
 
 use std::ops::RangeInclusive;
 
@@ -10,7 +10,7 @@ use super::{SettingPlace, Warning};
 
 const INT: RangeInclusive<i32> = i32::MIN..=i32::MAX;
 
-/// Providers of authentication that are here.
+/// Authentication providers that this server has.
 const OWN_PROVIDERS: [&str; 4] = [
     "org.apache.zookeeper.server.auth.DigestAuthenticationProvider",
     "org.apache.zookeeper.server.auth.EnsembleAuthenticationProvider",
@@ -18,7 +18,7 @@ const OWN_PROVIDERS: [&str; 4] = [
     "org.apache.zookeeper.server.auth.IPAuthenticationProvider",
 ];
 
-/// Settings that nothing comes of, gathered so that those with one reason make one line.
+/// Settings without effect, grouped by the reason: each reason makes one line.
 #[derive(Debug, Default)]
 pub(super) struct Idle {
     groups: Vec<(&'static str, Vec<(SettingPlace, String)>)>,
@@ -56,7 +56,7 @@ impl Idle {
     }
 }
 
-/// Takes those settings of the file that only a file makes and that set nothing here.
+/// Takes the settings that only a file may have and that set nothing in this server.
 ///
 /// Values are still checked: Java does not start with a wrong one, whether it is used or not.
 pub(super) fn take_idle(checker: &mut Checker, idle: &mut Idle) {
@@ -74,7 +74,7 @@ pub(super) fn take_idle(checker: &mut Checker, idle: &mut Idle) {
     }
 }
 
-/// Asks as Java asks; a problem says what is wrong.
+/// Checks the form of a value as Java does; a problem says what is wrong.
 fn is_well_formed(checker: &mut Checker, key: &Key, name: &str) -> bool {
     let problems = checker.problems.len();
     match key.form {
@@ -88,7 +88,8 @@ fn is_well_formed(checker: &mut Checker, key: &Key, name: &str) -> bool {
     checker.problems.len() == problems
 }
 
-/// Turns every key nobody took into `zookeeper.<key>`, and our own into themselves, over what a flag may have said.
+/// Turns every key that was not taken into the property `zookeeper.<key>`, and oxkeeper's own keys into properties of the same
+/// name. They win over flags.
 pub(super) fn pass_through(checker: &mut Checker, system: &mut SystemProperties) {
     for (key, setting) in checker.take_all(|_| true) {
         let is_own = keys::in_file(&key).is_some_and(|key| key.scope == Scope::Own);
@@ -97,7 +98,7 @@ pub(super) fn pass_through(checker: &mut Checker, system: &mut SystemProperties)
     }
 }
 
-/// Judges all properties; none is taken.
+/// Checks all properties; none is taken.
 pub(super) fn properties(checker: &mut Checker, system: &SystemProperties, idle: &mut Idle) {
     for (name, Property { value, place }) in system.all() {
         match place {
@@ -125,13 +126,13 @@ fn from_file(checker: &mut Checker, idle: &mut Idle, name: &str, value: &str, pl
         }
         None if name.starts_with('\u{ef}') => {
             let text = format!(
-                "{shown} has no effect: a byte order mark stands before it; save the file without"
+                "{shown} has no effect: a byte order mark is before it; save the file without one"
             );
             checker.warn(&place, text);
         }
         None => {
             let hint = keys::nearest(name).map_or(String::new(), |k| format!("; is it {k}?"));
-            checker.warn(&place, format!("{shown} is no setting of ZooKeeper's{hint}"));
+            checker.warn(&place, format!("{shown}: unknown setting, ignored{hint}"));
         }
     }
 }
@@ -148,25 +149,25 @@ fn from_flag(checker: &mut Checker, idle: &mut Idle, name: &str, value: &str, pl
         (None, Some(bare)) => {
             let hint =
                 keys::nearest(bare).map_or(String::new(), |k| format!("; is it zookeeper.{k}?"));
-            checker.warn(&place, format!("{shown} is no setting of ZooKeeper's{hint}"));
+            checker.warn(&place, format!("{shown}: unknown setting, ignored{hint}"));
         }
         // This one Java also reads under its older, bare name.
         (None, None) if name == "fsync.warningthresholdms" => {}
         (None, None) if keys::in_file(name).is_some_and(|key| key.scope == Scope::Both) => {
             checker.warn(&place, format!("{shown} has no effect; the flag is -Dzookeeper.{name}"));
         }
-        // The JVM's own, and other people's.
+        // Properties of the JVM and of other software.
         (None, None) => {}
     }
 }
 
-/// Whether the setting asks for nothing that is not here anyway.
+/// Whether the setting stands for what this server does anyway.
 pub(super) fn asks_nothing(key: &Key, value: &str) -> bool {
     let own_provider = key.class == Class::Guards && OWN_PROVIDERS.contains(&value);
     key.asks_nothing(value) || own_provider
 }
 
-/// What a known setting comes to.
+/// Treats a known setting by its class.
 fn judge(
     checker: &mut Checker,
     idle: &mut Idle,

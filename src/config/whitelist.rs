@@ -1,4 +1,4 @@
-//! Which four-letter words are answered.
+//! The four-letter words that are enabled.
 
 use std::collections::BTreeSet;
 
@@ -20,9 +20,9 @@ impl Whitelist {
     ///
     /// * `value`: comma list, each part trimmed; `*` enables every word, even after others.
     ///   `None` when the setting is absent.
-    /// * `read_only_mode`: adds `isro`, which read-only clients ask on their own.
+    /// * `read_only_mode`: adds `isro`, which clients that accept a read-only server send on their own.
     ///
-    /// `srvr` is always answered: `zkServer.sh status` asks it.
+    /// `srvr` is always enabled: `zkServer.sh status` sends it.
     ///
     /// Source: `FourLetterCommands.isEnabled`, ZooKeeper 3.9.5.
     pub fn new(value: Option<&str>, read_only_mode: bool) -> Self {
@@ -40,12 +40,12 @@ impl Whitelist {
         list
     }
 
-    /// What the list names and nobody can ask.
+    /// Names in the list that are no four-letter words.
     pub fn unknown(&self) -> impl Iterator<Item = &str> {
         self.words.iter().map(String::as_str).filter(|word| !WORDS.contains(word))
     }
 
-    /// Whether `word` is answered; case matters.
+    /// Whether `word` is enabled; case matters.
     pub fn allows(&self, word: &str) -> bool {
         self.all || self.words.contains(word)
     }
@@ -57,7 +57,7 @@ mod tests {
 
     // rows: W-01 W-02
     #[test]
-    fn srvr_alone_unless_told() {
+    fn srvr_alone_is_enabled_by_default() {
         let plain = Whitelist::new(None, false);
         assert!(plain.allows("srvr") && !plain.allows("ruok") && !plain.allows("isro"));
         assert!(Whitelist::new(None, true).allows("isro"));

@@ -19,13 +19,13 @@ impl Counter {
         self.slots.own().fetch_add(amount, Ordering::Relaxed);
     }
 
-    /// Sum over all threads; adds that run meanwhile may or may not be in it.
+    /// Sum over all threads; concurrent adds may or may not be included.
     pub fn get(&self) -> u64 {
         let counts = self.slots.all().map(|slot| slot.load(Ordering::Relaxed));
         counts.fold(0, u64::wrapping_add)
     }
 
-    /// Back to 0; adds that run meanwhile may be lost.
+    /// Sets the counter to 0; concurrent adds may be lost.
     pub fn reset(&self) {
         self.slots.all().for_each(|slot| slot.store(0, Ordering::Relaxed));
     }
@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sums_over_threads() {
+    fn counter_sums_the_adds_of_all_threads() {
         let counter = Counter::default();
         std::thread::scope(|scope| {
             for _ in 0..40 {

@@ -1,7 +1,7 @@
-//! Which names there are, and in which order a Java server prints them.
+//! The names of all metrics, in the order in which a Java server prints them.
 //!
-//! Java's tables are hash tables, so the order means nothing, but whoever compares two servers' answers by eye or with
-//! `diff` is glad of it. Taken from a running 3.9.5 server.
+//! Java's tables are hash tables, so the order means nothing, but it makes answers of two servers easy to compare by eye or with
+//! `diff`. Taken from a running 3.9.5 server.
 
 /// Counters in Java's order.
 pub(super) const COUNTERS: &[&str] = &[
@@ -58,11 +58,11 @@ pub(super) const COUNTERS: &[&str] = &[
     "revalidate_count",
 ];
 
-/// Counters that every request raises in Java, by what the server is: reads, pings and syncs as well, which take no such
-/// queue here. They are counted as answers already, so that nobody counts a read twice.
+/// Counters that every request raises in a standalone Java server: reads, pings and syncs too, which pass no such queue here.
+/// Those are counted as answers already, and are added from there, so that no read is counted twice.
 pub(super) const OF_ALL_REQUESTS: &[&str] =
     &["prep_processor_request_queued", "sync_processor_request_queued"];
-/// A leader's log is handed writes alone.
+/// The same in a leader, whose log is handed writes alone.
 pub(super) const OF_A_LEADERS_REQUESTS: &[&str] = &["prep_processor_request_queued"];
 
 /// Summaries without percentiles, in Java's order.
@@ -138,16 +138,16 @@ pub(super) const PERCENTILES: &[&str] = &[
     "write_commitproc_time_ms",
 ];
 
-/// Names that are printed and nobody counts: what they count cannot happen here, so their zeros are true.
+/// Names that are printed and never counted: the events cannot happen here, so their zeros are true.
 ///
-/// Each with what it counts. One that can happen has a field in [`super::Registry`] instead.
+/// Each group with what it counts. A name whose event can happen has a field in [`super::Registry`] instead.
 #[cfg_attr(
     not(test),
     allow(dead_code, reason = "for readers, and for the test that holds them to it")
 )]
 pub(super) const NEVER: &[(&str, &[&str])] = &[
     (
-        "of threads that hand requests on between agreement and reply: here a commit is applied where it is learned",
+        "of processor threads between agreement and reply: here a commit is applied by the thread that receives it",
         &[
             "requests_not_forwarded_to_commit_processor",
             "skip_learner_request_to_next_processor_count",
@@ -193,7 +193,7 @@ pub(super) const NEVER: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "of a queue before the pipeline, in which requests wait even when nothing holds them up",
+        "of the request throttler's queue, which every request passes in Java even if it is not throttled",
         &["request_throttle_queue_time_ms"],
     ),
     (
@@ -206,7 +206,7 @@ pub(super) const NEVER: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "of a cleaner of dead watches: they go together with their connection",
+        "of a cleaner of dead watchers: watches are removed together with their connection",
         &[
             "dead_watchers_queued",
             "add_dead_watcher_stall_time",
@@ -219,8 +219,8 @@ pub(super) const NEVER: &[(&str, &[&str])] = &[
         &["unrecoverable_error_count"],
     ),
     (
-        "of connections that come before the server serves; here the port is accepted from only once it does",
+        "of connections before the server serves: here none is accepted before that",
         &["cnxn_closed_without_zk_server_running"],
     ),
-    ("of the Java machine and of Netty", &["jvm_pause_time_ms", "netty_queued_buffer_capacity"]),
+    ("of the JVM and of Netty", &["jvm_pause_time_ms", "netty_queued_buffer_capacity"]),
 ];

@@ -21,8 +21,8 @@ pub struct Quantiles {
 
 /// A [`Summary`] plus a uniform random choice of its samples.
 ///
-/// Every slot has a reservoir of its own, made at its first sample (32 KiB). A reader weighs each
-/// sample by how many its slot has seen for every one kept, so a busy thread counts for more than
+/// Every slot has a reservoir of its own, allocated at its first sample (32 KiB). A reader weighs each
+/// kept sample by how many samples its slot has seen for it, so a busy thread counts for more than
 /// an idle one. Up to 4096 samples per slot nothing is left out and the result is exact.
 ///
 /// Source: `AvgMinMaxPercentileCounter`, ZooKeeper 3.9.5 (a uniform reservoir of 4096).
@@ -58,7 +58,7 @@ impl Percentiles {
         let kept =
             slot.kept.get_or_init(|| (0..RESERVOIR_LEN).map(|_| AtomicI64::new(0)).collect());
         let seen = slot.seen.fetch_add(1, Ordering::Relaxed);
-        // Sample number n stays with probability RESERVOIR_LEN / n, and pushes out any other.
+        // Sample number n is kept with probability RESERVOIR_LEN / n, and replaces a random other one.
         let place = if seen < RESERVOIR_LEN as u64 { seen } else { random_below(seen + 1) };
         if let Some(cell) = kept.get(place as usize) {
             cell.store(sample, Ordering::Relaxed);
@@ -86,7 +86,7 @@ impl Percentiles {
         Quantiles { p50: at(0.5), p95: at(0.95), p99: at(0.99), p999: at(0.999) }
     }
 
-    /// Forgets all samples; one that arrives meanwhile may be half forgotten.
+    /// Forgets all samples; a concurrent sample may be half forgotten.
     pub fn reset(&self) {
         self.summary.reset();
         self.slots.all().for_each(|slot| slot.seen.store(0, Ordering::Relaxed));
@@ -101,7 +101,7 @@ fn quantile_of(sorted: &[(i64, f64)], total: f64, quantile: f64) -> f64 {
     let position = quantile * (total + 1.0);
     let sample_at = |rank: f64| {
         let mut reached = 0.0;
-        // A rank past the end is the largest sample: weights may not add up to the last digit.
+        // A rank past the end is the largest sample: the sum of the weights may differ in its last digit.
         let found = sorted.iter().find(|&&(_, weight)| {
             reached += weight;
             rank <= reached
@@ -125,7 +125,7 @@ fn random_below(bound: u64) -> u64 {
     let state = STATE.with(|state| {
         let mut x = state.get();
         if x == 0 {
-            // Odd multiples never hit zero, from which the sequence would not get away.
+            // Odd multiples are never zero, which the sequence would not leave.
             x = SEED.fetch_add(2, Ordering::Relaxed).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         }
         x ^= x << 13;
@@ -134,7 +134,7 @@ fn random_below(bound: u64) -> u64 {
         state.set(x);
         x
     });
-    // The high half of the product: even without a division, and no bias that a reservoir shows.
+    // The high half of the product: no division, and a bias too small to show in a reservoir.
     ((u128::from(state) * u128::from(bound)) >> 64) as u64
 }
 
@@ -150,8 +150,8 @@ mod tests {
 
     // rows: M-32
     #[test]
-    fn small_numbers_of_samples_are_exact() {
-        // As a Java server showed them: 1 and 7 gave p50 4; 0, 0 and 4 gave p50 0 and p95 4.
+    fn quantiles_of_few_samples_are_exact() {
+        // From a Java server: 1 and 7 gave p50 4; 0, 0 and 4 gave p50 0 and p95 4.
         let pair = Quantiles { p50: 4, p95: 7, p99: 7, p999: 7 };
         assert_eq!(of([7, 1]).quantiles(), pair);
         assert_eq!(of([0, 4, 0]).quantiles(), Quantiles { p50: 0, p95: 4, p99: 4, p999: 4 });
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reservoir_stays_close_and_can_be_emptied() {
+    fn quantiles_of_many_samples_are_close_until_reset() {
         let percentiles = of((0..200_000).map(|i| i % 1000));
         let Quantiles { p50, p95, p99, .. } = percentiles.quantiles();
         assert!((460..540).contains(&p50) && (930..970).contains(&p95), "{p50} {p95}");
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_weigh_by_what_they_saw() {
+    fn threads_weigh_by_the_samples_they_have_seen() {
         let percentiles = &Percentiles::default();
         std::thread::scope(|scope| {
             scope.spawn(|| (0..100_000).for_each(|_| percentiles.record(1)));

@@ -24,7 +24,7 @@ macro_rules! registry {
         counter_sets { $($(#[$counted_doc:meta])* $counted:ident,)* }
         sets { $($(#[$set_doc:meta])* $set:ident,)* }
     ) => {
-        /// What a server counts while it runs; shared by all its threads.
+        /// The counters and summaries of a running server, shared by all its threads.
         ///
         /// A field is published under its own name, with the affixes of its kind. Times are ms.
         #[derive(Debug, Default)]
@@ -38,7 +38,7 @@ macro_rules! registry {
         }
 
         impl Registry {
-            /// Forgets everything counted, as the word `srst` asks.
+            /// Forgets everything counted, for the four-letter word `srst`.
             pub fn reset(&self) {
                 $(self.$unlisted.reset();)*
                 $(self.$counter.reset();)*
@@ -91,67 +91,67 @@ registry! {
         request_latency: Summary,
         /// Frames from clients, connect requests and four-letter words included; a gauge shows it.
         packets_received: Counter,
-        /// Frames to clients, answers to connect requests, events and answers to words included; a gauge shows it.
+        /// Frames to clients, connect responses, events and answers to four-letter words included; a gauge shows it.
         packets_sent: Counter,
         /// Sizes of answers and events, in bytes; three gauges show them.
         client_response_size: Sizes,
-        /// Sizes of what a leader proposed, in bytes; three gauges of a leader show them.
+        /// Sizes of a leader's proposals, in bytes; three gauges of a leader show them.
         proposal_size: Sizes,
-        /// Reads answered before this server took the role it has.
+        /// Reads answered before this server took its present role.
         reads_before: Counter,
     }
     counters {
         /// Bytes of watch events.
         watch_bytes,
-        /// Writes that waited for relief until they had outlived their session; each closed its connection.
+        /// Throttled writes that waited longer than their session's timeout; each closed its connection.
         stale_requests_dropped,
-        /// Writes that waited for relief for too long, and were refused.
+        /// Throttled writes that waited for too long, and were refused.
         throttled_ops,
-        /// Writes that were judged although their connection was gone.
+        /// Writes that were prepared although their connection was closed.
         stale_requests,
-        /// Writes that had to wait for relief.
+        /// Writes that were throttled: they had to wait for others.
         request_throttle_wait_count,
-        /// Answers to writes that nobody was left to take.
+        /// Replies to writes whose connection was closed.
         stale_replies,
-        /// Frames refused because large ones had all the room.
+        /// Frames refused because large requests took all their memory.
         large_requests_rejected,
-        /// Connections refused for a limit.
+        /// Connections refused because a limit was reached.
         connection_rejected,
-        /// Connections closed because no session came in time.
+        /// Connections closed because they had no session in time.
         sessionless_connections_expired,
-        /// Connections that their client ended without closing the session first.
+        /// Connections that the client closed without closing the session first.
         connection_drop_count,
         /// Bytes of frames from clients, and of four-letter words.
         bytes_received_count,
-        /// Transactions judged. The dump adds every request answered without one, as they all take this queue in Java.
+        /// Transactions prepared. The dump adds every request answered without one, as they all pass this queue in Java.
         prep_processor_request_queued,
-        /// Bytes of answers, those to pings, connect requests and identifications left out.
+        /// Bytes of replies, except those to pings, connect requests and auth requests.
         response_bytes,
-        /// Clients that said they look for another ensemble, and were closed.
+        /// Clients that named another ensemble; their connections were closed.
         ensemble_auth_fail,
-        /// Clients that identified themselves by an ensemble without its having to be right.
+        /// Clients that named no ensemble, or clients of a server that requires no name.
         ensemble_auth_skip,
         /// Clients that named this ensemble.
         ensemble_auth_success,
-        /// Connect requests for a session that was there before.
+        /// Connect requests for an existing session.
         connection_revalidate_count,
-        /// Znodes' changes that were judged and not applied yet.
+        /// Changes of znodes that were prepared.
         outstanding_changes_queued,
-        /// Those that were applied since.
+        /// Changes of znodes that were applied after they were prepared.
         outstanding_changes_removed,
         /// Transactions after which the tree's digest was not the predicted one.
         digest_mismatches_count,
         /// Snapshots that could not be written.
         snapshot_error_count,
-        /// Connect requests that were looked at.
+        /// Connect requests received.
         connection_request_count,
-        /// Sessions ended because their client went silent.
+        /// Sessions expired because their client was silent.
         stale_sessions_expired,
-        /// Transactions handed to the log; likewise.
+        /// Transactions handed to the log. The dump adds requests as for `prep_processor_request_queued`.
         sync_processor_request_queued,
-        /// Learners that were brought up to date by transactions, by this leader.
+        /// Learners that this leader synchronised by transactions.
         diff_count,
-        /// Learners that were sent the whole tree.
+        /// Learners that this leader synchronised by SNAP.
         snap_count,
         /// Elections begun.
         looking_count,
@@ -159,31 +159,31 @@ registry! {
         commit_count,
         /// Transactions that this leader proposed.
         proposal_count,
-        /// Times this leader gave up, because those who had voted for it no longer wanted it.
+        /// Times this leader gave up because voters that had elected it looked for another leader.
         quit_leading_due_to_disloyal_voter,
-        /// Commits and syncs that a member of an ensemble learned of.
+        /// Commits and syncs that a member of an ensemble made or received.
         request_commit_queued,
-        /// Transactions that this learner's leader proposed to it.
+        /// Proposals that this learner received.
         learner_proposal_received_count,
-        /// Commits that this learner's leader told it of.
+        /// Commits that this learner received.
         learner_commit_received_count,
-        /// Sessions that came to another server, which asked this leader.
+        /// Sessions that this leader revalidated for its learners.
         revalidate_count,
     }
     summaries {
-        /// Time from a write's judgement until the log had it, the log's own work left out.
+        /// Time from a write's preparation until the log thread had it, without the log's own work.
         proposal_process_time,
-        /// Watchers told of one creation.
+        /// Watchers notified of one creation.
         node_created_watch_count,
-        /// Tokens that were taken when a client connected; without a throttle of connections always 0.
+        /// Tokens taken when a client connected; always 0 without the throttle of connections.
         connection_token_deficit,
-        /// Watchers told of one deletion.
+        /// Watchers notified of one deletion.
         node_deleted_watch_count,
         /// Time to replay the log at the start.
         startup_txns_load_time,
         /// Requests that wait for the log when more are handed to it.
         sync_processor_queue_size,
-        /// Requests that wait for their judgement when the judge comes to them.
+        /// Requests that are prepared together in one turn.
         prep_processor_queue_size,
         /// Time of one flush of the log that is forced to the disk.
         fsynctime,
@@ -191,59 +191,59 @@ registry! {
         snapshottime,
         /// Transactions replayed at the start.
         startup_txns_loaded,
-        /// Time to judge a write.
+        /// Time to prepare a write.
         prep_process_time,
         /// Time to load snapshot and log at the start.
         dbinittime,
-        /// Transactions under one flush.
+        /// Transactions in one flush.
         sync_processor_batch_size,
-        /// Watchers told of one change of children.
+        /// Watchers notified of one change of children.
         node_children_watch_count,
-        /// Watchers told of one change of data.
+        /// Watchers notified of one change of data.
         node_changed_watch_count,
         /// A request's share of the time that the log takes over its batch before the flush.
         sync_process_time,
         /// Time to load the snapshot at the start.
         startup_snap_load_time,
-        /// Time from the begin of an election until clients are served again, by a leader.
+        /// Time from the begin of an election until this server serves clients again, as the leader.
         leader_unavailable_time,
-        /// Likewise, whatever this server is then.
+        /// Time from the begin of an election until this server serves clients again, in any role.
         unavailable_time,
-        /// Time of a follower from its promise until it serves.
+        /// Time of a follower from its ACKEPOCH until it serves.
         follower_sync_time,
-        /// Likewise, of an observer.
+        /// Time of an observer from its ACKEPOCH until it serves.
         observer_sync_time,
-        /// Learners that are being sent the tree, whenever one begins or ends.
+        /// Learners that are being synchronised by SNAP, whenever such a synchronisation begins or ends.
         inflight_snap_count,
-        /// Learners that are being sent transactions, likewise.
+        /// Learners that are being synchronised by transactions, whenever such a synchronisation begins or ends.
         inflight_diff_count,
-        /// Time of an election, where this server may vote.
+        /// Time of an election in which this server votes.
         election_time,
     }
     percentiles {
-        /// Time from a write's frame to its judgement.
+        /// Time from a write's frame until it is prepared.
         prep_processor_queue_time_ms,
-        /// Time to judge a closeSession, and what was asked together with it.
+        /// Time to prepare a closeSession, and the requests that came together with it.
         close_session_prep_time,
         /// Time of a write, from its frame to its reply.
         updatelatency,
-        /// Time of a read, likewise.
+        /// Time of a read, from its frame to its reply.
         readlatency,
-        /// Time a request was with the log: the next two together.
+        /// Time a request was with the log: `sync_processor_queue_time_ms` and `sync_processor_queue_flush_time_ms` together.
         sync_processor_queue_and_flush_time_ms,
-        /// Time from a transaction's birth until it is applied.
+        /// Time from a transaction's creation until it is applied.
         propagation_latency,
         /// Time a request waited for the log.
         sync_processor_queue_time_ms,
-        /// Time of one flush of the log, as those who wait see it.
+        /// Time of one flush of the log, for which its requests wait.
         sync_processor_queue_flush_time_ms,
-        /// Time from a transaction's birth until a quorum has it, at its leader.
+        /// At a leader: time from a transaction's creation until a quorum has acknowledged it.
         quorum_ack_latency,
-        /// Likewise until a learner knows.
+        /// At a learner: time from a transaction's creation until its commit is received.
         commit_propagation_latency,
-        /// Likewise until this server, if it votes, has it on its disk.
+        /// At a voter: time from a transaction's creation until this server has it on its disk.
         proposal_ack_creation_latency,
-        /// Likewise until a learner has heard of it.
+        /// At a learner: time from a transaction's creation until its proposal is received.
         proposal_latency,
     }
     counter_sets {
@@ -253,18 +253,18 @@ registry! {
     sets {
         /// Bytes of each read, by the first name of the path.
         read_per_namespace,
-        /// Bytes of each write, likewise.
+        /// Bytes of each write, by the first name of the path.
         write_per_namespace,
     }
 }
 
 impl Registry {
-    /// Hands out every number, in Java's order: counters by their names, summaries as `avg_`, `min_`, `max_`, `cnt_`
-    /// and `sum_`, percentiles with `p50_` to `p999_` besides; of sets each key before the name.
+    /// Gives every number to `sink`, in Java's order: counters by their names, summaries as `avg_`, `min_`, `max_`, `cnt_`
+    /// and `sum_`, percentiles also as `p50_` to `p999_`; in sets the key stands before the name.
     ///
-    /// What has no field is zero: see `names::NEVER`.
+    /// A name without a field is zero: see `names::NEVER`.
     ///
-    /// * `queues`: which of this server's queues every request takes in Java.
+    /// * `queues`: the queues that every request passes in a Java server of this role.
     ///
     /// Source: `DefaultMetricsContext.dump`, ZooKeeper 3.9.5.
     pub fn dump(&self, queues: Queues, sink: &mut dyn FnMut(&str, Value)) {
@@ -300,10 +300,9 @@ impl Registry {
 }
 
 impl Registry {
-    /// This server begins to be something else to its clients, which in Java makes a new set of figures for them; what
-    /// it counts about itself goes on.
+    /// This server begins a new role, for which Java begins the figures about clients anew; the other figures go on.
     ///
-    /// * `before`: what it was until now.
+    /// * `before`: the role until now.
     ///
     /// Source: `ZooKeeperServer` and its `ServerStats`, one for each role, ZooKeeper 3.9.5.
     pub fn begin_role(&self, before: Queues) {
@@ -323,7 +322,7 @@ impl Registry {
     }
 }
 
-/// Which queues every request takes in Java, reads included.
+/// The queues that every request passes in Java, reads included, by the server's role.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Queues {
     #[default]
@@ -377,7 +376,7 @@ mod tests {
 
     // rows: M-30 M-31 M-32
     #[test]
-    fn names_follow_the_kind() {
+    fn names_have_the_affixes_of_their_kind() {
         let registry = Registry::default();
         registry.watch_bytes.add(3);
         registry.fsynctime.record(2);
@@ -399,7 +398,7 @@ mod tests {
 
     // rows: M-14
     #[test]
-    fn requests_without_a_transaction_are_queued_in_name() {
+    fn requests_without_a_transaction_are_added_to_queued_requests() {
         let registry = Registry::default();
         registry.prep_processor_request_queued.add(3);
         registry.sync_processor_request_queued.add(2);
@@ -411,7 +410,7 @@ mod tests {
 
     // rows: M-14
     #[test]
-    fn roles_differ_in_what_their_queues_take() {
+    fn reads_are_added_to_queued_requests_by_role() {
         let registry = Registry::default();
         let queued = |queues| {
             let mut found = Vec::new();
@@ -437,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_role_begins_with_new_figures_for_clients() {
+    fn new_role_begins_the_figures_about_clients_anew() {
         let registry = Registry::default();
         let size = crate::metrics::SizeValues { last: 9, min: 9, max: 9 };
         registry.request_latency.record(9);
@@ -474,7 +473,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_counted_or_can_not_happen() {
+    fn every_name_is_counted_or_listed_as_impossible() {
         let never: Vec<&str> =
             names::NEVER.iter().flat_map(|(_, names)| names.iter().copied()).collect();
         let listed: Vec<&str> = [names::COUNTERS, names::SUMMARIES, names::PERCENTILES].concat();

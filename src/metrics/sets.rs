@@ -1,4 +1,4 @@
-//! A summary for each key of a set that grows.
+//! A summary for each key of a growing set.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
@@ -6,11 +6,11 @@ use std::sync::{Mutex, MutexGuard};
 use super::shard::Sharded;
 use super::summary::SummaryValues;
 
-/// Keys that are told apart. Java keeps every one for ever, so that one client with sequential names at the top of the
+/// Number of keys that are counted. Java keeps every key for ever, so that one client with sequential names at the top of the
 /// tree makes its answers, and its memory, grow without end.
 const KEYS_MAX: usize = 1000;
 
-/// A row of samples, added up.
+/// The sum of some samples.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Samples {
     pub count: u64,
@@ -34,19 +34,19 @@ impl Samples {
 #[derive(Debug, Default)]
 pub struct SummarySet {
     slots: Sharded<Mutex<Slot>>,
-    /// Every key that is told apart, in all slots together.
+    /// Every key that is counted, of all slots.
     known: Mutex<BTreeMap<Box<str>, ()>>,
 }
 
 #[derive(Debug, Default)]
 struct Slot {
     samples: BTreeMap<Box<str>, Samples>,
-    /// The set is full and this slot has all its keys: what it lacks is not counted.
+    /// The set is full and this slot has all its keys: other keys are not counted.
     complete: bool,
 }
 
 impl SummarySet {
-    /// Adds samples under `key`; past 1000 keys, only under those that are known.
+    /// Adds samples under `key`; once there are 1000 keys, no new ones are counted.
     pub fn record(&self, key: &str, samples: &Samples) {
         let mut slot = lock(self.slots.own());
         if let Some(found) = slot.samples.get_mut(key) {
@@ -59,7 +59,7 @@ impl SummarySet {
         if known.len() < KEYS_MAX {
             known.insert(key.into(), ());
         } else {
-            // From here on this thread asks the common table no more.
+            // From now on this thread does not look into the common table.
             for key in known.keys() {
                 slot.samples.entry(key.clone()).or_insert(Samples::NONE);
             }
@@ -70,7 +70,7 @@ impl SummarySet {
         }
     }
 
-    /// Every key with what came of its samples.
+    /// Every key with the values of its samples.
     pub fn values(&self) -> Vec<(Box<str>, SummaryValues)> {
         let mut all: BTreeMap<Box<str>, Samples> = BTreeMap::new();
         for slot in self.slots.all() {
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_are_joined() {
+    fn samples_of_all_threads_are_joined_by_key() {
         let set = &SummarySet::default();
         set.record("a", &one(5));
         std::thread::scope(|scope| {
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_do_not_grow_without_end() {
+    fn keys_beyond_the_limit_are_not_counted() {
         let set = &SummarySet::default();
         for number in 0..KEYS_MAX + 500 {
             set.record(&number.to_string(), &one(1));

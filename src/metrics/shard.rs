@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Slots of every sharded metric; threads beyond this many share, which costs speed and nothing else.
+/// Slots of every sharded metric; threads beyond this many share slots, which costs speed and nothing else.
 pub(super) const SLOTS: usize = 16;
 
 /// Keeps neighbours off its cache line, and off the next one, which prefetchers load along with it.

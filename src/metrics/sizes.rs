@@ -1,4 +1,4 @@
-//! The last, largest and smallest of a row of sizes.
+//! The last, largest and smallest of some sizes.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
@@ -7,7 +7,7 @@ use super::shard::Sharded;
 /// No size was seen.
 const NONE: i64 = -1;
 
-/// What came of a row of sizes in bytes; all -1 when there was none.
+/// The last, smallest and largest size in bytes; all -1 when there was none.
 ///
 /// Source: `BufferStats`, ZooKeeper 3.9.5.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -25,7 +25,7 @@ pub struct Sizes {
 
 #[derive(Debug)]
 struct Slot {
-    /// When `last` was seen: of all threads' last sizes the latest counts.
+    /// When `last` was seen: the latest of all threads' last sizes counts.
     at_us: AtomicU64,
     last: AtomicI64,
     min: AtomicI64,
@@ -69,7 +69,7 @@ impl Sizes {
         found
     }
 
-    /// Forgets all; a size that arrives meanwhile may be half forgotten.
+    /// Forgets all sizes; a concurrent size may be half forgotten.
     pub fn reset(&self) {
         for slot in self.slots.all() {
             for value in [&slot.last, &slot.min, &slot.max] {
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_latest_of_all_threads_is_the_last() {
+    fn latest_size_of_all_threads_is_the_last() {
         let sizes = &Sizes::default();
         assert_eq!(sizes.values(), SizeValues { last: -1, min: -1, max: -1 });
         sizes.record(SizeValues { last: 40, min: 16, max: 90 }, 7);

@@ -1,10 +1,10 @@
-//! Smallest, largest, how many, how much.
+//! Minimum, maximum, count and sum of samples.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use super::shard::Sharded;
 
-/// What came of a row of samples.
+/// The values of some samples.
 ///
 /// Source: `AvgMinMaxCounter`, ZooKeeper 3.9.5; all zero when there was no sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -18,7 +18,7 @@ pub struct SummaryValues {
 }
 
 impl SummaryValues {
-    /// * `min`, `max`: the ends of their type when there was no sample.
+    /// * `min`, `max`: `i64::MAX` and `i64::MIN` if there was no sample.
     pub(super) fn of(count: u64, sum: i64, min: i64, max: i64) -> Self {
         let exact = if count == 0 { 0.0 } else { sum as f64 / count as f64 };
         Self {
@@ -33,7 +33,7 @@ impl SummaryValues {
 
 /// Keeps [`SummaryValues`] without locks.
 ///
-/// A reader may see a sample in the count and not yet in the sum; so does Java's.
+/// A reader may see a sample in the count and not yet in the sum, as in Java.
 #[derive(Debug, Default)]
 pub struct Summary {
     slots: Sharded<Slot>,
@@ -85,7 +85,7 @@ impl Summary {
         SummaryValues::of(count, sum, min, max)
     }
 
-    /// Forgets all samples; one that arrives meanwhile may be half forgotten.
+    /// Forgets all samples; a concurrent sample may be half forgotten.
     pub fn reset(&self) {
         for slot in self.slots.all() {
             slot.count.store(0, Ordering::Relaxed);
@@ -102,7 +102,7 @@ mod tests {
 
     // rows: M-34
     #[test]
-    fn averages_to_four_decimals() {
+    fn average_is_rounded_to_four_decimals() {
         let summary = Summary::default();
         assert_eq!(summary.values(), SummaryValues::default());
         [12, 7, 1].into_iter().for_each(|sample| summary.record(sample));
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn joins_threads() {
+    fn summary_joins_the_samples_of_all_threads() {
         let summary = &Summary::default();
         std::thread::scope(|scope| {
             for base in 0..20 {

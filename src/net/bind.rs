@@ -11,18 +11,18 @@ use tokio::net::TcpListener;
 /// Why an address can't be bound.
 #[derive(Debug, thiserror::Error)]
 pub enum ListenError {
-    #[error("resolve host {host}")]
+    #[error("cannot resolve host {host}")]
     Resolve { host: String, source: io::Error },
-    #[error("listen on {address}")]
+    #[error("cannot listen on {address}")]
     Bind { address: SocketAddr, source: io::Error },
 }
 
-/// Binds; gives the address, which has a port of its own where 0 was asked for. Of several addresses that a host stands for
-/// the first that this machine has. All addresses are one socket for both families (P-23a); a machine without IPv6 has no
-/// such socket to give, and listens for IPv4 alone.
+/// Binds an address, and returns it with the real port where 0 was asked for. If a host name has several addresses, the first
+/// that this machine has is bound. "All addresses" is one socket for both families (P-23a); a machine without IPv6 has no such
+/// socket and listens for IPv4 alone.
 ///
 /// # Errors
-/// When none can be bound; and when one is in use: at another one fewer peers would find this server.
+/// When no address can be bound, and when one is in use: fewer peers would find this server at another address.
 pub fn bind(at: &ListenAddress, backlog: i32) -> Result<(StdListener, SocketAddr), ListenError> {
     let addresses = match &at.host {
         None => {
@@ -40,7 +40,7 @@ pub fn bind(at: &ListenAddress, backlog: i32) -> Result<(StdListener, SocketAddr
     bound.map_err(|(address, source)| ListenError::Bind { address, source })
 }
 
-/// What opens first of several addresses, at least one; or the address at which the search ended, and why.
+/// Opens the first of at least one addresses that can be opened; or the address at which the search ended, and why.
 fn first<T>(
     addresses: &[SocketAddr],
     mut open: impl FnMut(SocketAddr) -> io::Result<T>,
@@ -56,7 +56,7 @@ fn first<T>(
     open(last).map_err(|error| (last, error))
 }
 
-/// [`bind`] for a task: tells in words why the address can't be bound.
+/// [`bind`] for a task; the error is a text.
 pub async fn bind_in_task(at: ListenAddress, backlog: i32) -> Result<TcpListener, String> {
     let bound = tokio::task::spawn_blocking(move || bind(&at, backlog)).await;
     let (listener, _) = bound.map_err(|error| chain(&error))?.map_err(|error| chain(&error))?;
@@ -81,7 +81,7 @@ mod tests {
 
     // rows: Q-30
     #[test]
-    fn address_that_this_machine_does_not_have_is_passed_over_and_one_in_use_is_not() {
+    fn bind_passes_over_an_address_that_the_machine_lacks_but_not_one_in_use() {
         let addresses: Vec<SocketAddr> =
             ["[::]:7", "0.0.0.0:7"].map(|at| at.parse().unwrap()).to_vec();
         let opened = |at_ipv6: Option<io::ErrorKind>| {
@@ -110,7 +110,7 @@ mod tests {
         let port = socket.local_addr().unwrap().as_socket().unwrap().port();
         let Err(ListenError::Bind { source, .. }) = bind(&ListenAddress { host: None, port }, 1)
         else {
-            panic!("clients of IPv6 find another server there")
+            panic!("IPv6 clients would find another server at this port")
         };
         assert_eq!(source.kind(), io::ErrorKind::AddrInUse);
     }

@@ -1,4 +1,4 @@
-//! One client's socket: moves bytes between it and the connection's machine.
+//! One client connection's socket: moves bytes between it and the connection's state machine.
 
 use super::client_slot::{Slot, SlotClient, Turned};
 use super::sink::Sink;
@@ -18,12 +18,12 @@ use tokio::net::TcpStream;
 const READ_BYTES: usize = 64 * 1024;
 /// A thread's buffer for replies grows to this and no further.
 const SPARE_BYTES_MAX: usize = 1024 * 1024;
-/// A client that is being closed has this long to take what was sent to it, or a piece of an answer to a four-letter word.
+/// How long the client of a connection that is closed has to read its last replies, or a piece of an answer to a four-letter word.
 const FAREWELL: Duration = Duration::from_secs(5);
-/// How long a closed connection's rest is read, so that its last reply is not lost to a reset.
+/// How long bytes of a closed connection are still read, so that its last reply is not lost to a reset.
 const DRAIN: Duration = Duration::from_millis(200);
 
-/// Java hands answers to words over in pieces of this many characters, and counts each as a packet.
+/// Java sends answers of four-letter words in pieces of this many characters, and counts each as a packet.
 const WORD_PACKET_BYTES: usize = 8192;
 
 /// What connections need of the server.
@@ -44,7 +44,7 @@ thread_local! {
 
 /// Serves one connection to its end.
 ///
-/// * `place`: given back when the connection counts no more, which is before the client can see its end.
+/// * `place`: dropped when the connection no longer counts against the limits, which is before the client can see its end.
 pub async fn serve<P: Send + 'static>(
     stream: TcpStream,
     machine: Connection,
@@ -80,20 +80,20 @@ struct Client<P> {
     stream: TcpStream,
     machine: Connection,
     server: ServerHandles,
-    /// Read and not taken by the machine yet.
+    /// Bytes that were read and that the machine has not taken yet.
     held: Vec<u8>,
-    /// How much of the machine's unsent bytes is gone already.
+    /// How many of the machine's unsent bytes were written already.
     sent: usize,
     need: Need,
     /// Monotonic microseconds at which the turn began.
     turn_us: u64,
-    /// The place in the count of connections; none once the connection has left.
+    /// The place in the count of connections; `None` once the connection has left.
     place: Option<P>,
 }
 
 impl<P: Send + 'static> SlotClient for Client<P> {
     fn poll_turn(&mut self, cx: &mut Context<'_>, waker: &Waker) -> Poll<io::Result<Turned>> {
-        // After a reply on another thread the end may be known already.
+        // A reply on another thread may have found the end already.
         if !matches!(self.need, Need::Word(_) | Need::Close(_)) {
             ready!(self.poll_ready(cx, waker));
             if !self.turn(cx)? {
@@ -123,7 +123,7 @@ impl<P: Send + 'static> SlotClient for Client<P> {
 }
 
 impl<P> Client<P> {
-    /// What is left to do for a client that is not read from any more.
+    /// Sends the last bytes to a client that is not read from any more, and closes the connection.
     async fn finish(&mut self) -> io::Result<()> {
         match &self.need {
             Need::Word(word) => self.answer(*word).await?,
@@ -138,13 +138,15 @@ impl<P> Client<P> {
         self.close().await
     }
 
-    /// Source: `NIOServerCnxn.checkFourLetterWord`: a word is a packet of four bytes.
+    /// Answers a four-letter word.
+    ///
+    /// Source: `NIOServerCnxn.checkFourLetterWord`: a four-letter word is a packet of four bytes.
     async fn answer(&mut self, word: [u8; 4]) -> io::Result<()> {
         let stats = &self.machine.conn().stats;
         self.server.metrics.packets_received.increment();
         self.server.metrics.bytes_received_count.add(4);
         stats.add_received(1);
-        stats.set_interest(false, false); // As Java, which hears no more of such a connection.
+        stats.set_interest(false, false); // As Java, which reads no more from such a connection.
         let (peer, rest) = (self.machine.conn().peer, self.held.split_off(4));
         let answer = (self.server.words)(WordRequest { word, rest, peer }).await;
         let mut len = 0;
@@ -159,10 +161,10 @@ impl<P> Client<P> {
         Ok(())
     }
 
-    /// Ready when there is something to read that the machine wants, room to write, or news from others.
+    /// Ready when there are bytes that the machine wants to read, room to write, or events and replies from other threads.
     fn poll_ready(&self, cx: &mut Context<'_>, waker: &Waker) -> Poll<()> {
         let wants_bytes = matches!(self.need, Need::Bytes(_));
-        // One that waited for room goes on once everything is sent, which is its last turn's doing.
+        // A connection that waited for room goes on once everything is sent, as its last turn may have done.
         let has_room = self.need == Need::Room && self.machine.unsent.is_empty();
         if self.need == Need::Turn
             || has_room
@@ -175,7 +177,7 @@ impl<P> Client<P> {
         Poll::Pending
     }
 
-    /// One turn: read once, let the machine go on, hand over what it asks, write what it says. `false`: the client left.
+    /// One turn: reads once, advances the machine, hands over its commands, writes its replies. `false`: the client has closed.
     fn turn(&mut self, cx: &mut Context<'_>) -> io::Result<bool> {
         self.take_spare();
         let open = READ.with_borrow_mut(|buffer| self.read_and_advance(buffer, cx))?;
@@ -197,8 +199,8 @@ impl<P> Client<P> {
         let mut read = 0;
         if matches!(self.need, Need::Bytes(_)) {
             let mut into = ReadBuf::new(buffer);
-            // Polled, not tried: when less came than fits, tokio takes the socket for drained until epoll says otherwise,
-            // while `try_read` would have the next turn ask the kernel once more for nothing.
+            // Polled, not tried: when a read does not fill the buffer, tokio counts the socket as drained until epoll says
+            // otherwise, while `try_read` would have the next turn ask the kernel once more in vain.
             match Pin::new(&mut self.stream).poll_read(cx, &mut into)? {
                 Poll::Ready(()) if into.filled().is_empty() => {
                     self.server.metrics.connection_drop_count.increment();
@@ -224,7 +226,7 @@ impl<P> Client<P> {
         Ok(true)
     }
 
-    /// The connection counts no more, and its watches are gone.
+    /// Takes the connection out of the count, and removes its watches.
     fn leave(&mut self) {
         if self.place.take().is_some() {
             self.machine.end();
@@ -238,7 +240,7 @@ impl<P> Client<P> {
         }
     }
 
-    /// Writes what the socket takes.
+    /// Writes as much as the socket takes.
     fn write(&mut self) -> io::Result<()> {
         let unsent = &mut self.machine.unsent;
         while self.sent < unsent.len() {
@@ -280,9 +282,9 @@ impl<P> Client<P> {
         Ok(())
     }
 
-    /// Says goodbye so that the last bytes arrive: our end is shut first, and what the client still sends is read.
+    /// Closes the connection so that the last bytes arrive: this end is shut down first, and what the client still sends is read.
     async fn close(&mut self) -> io::Result<()> {
-        // As Java: who sees the end and comes again finds no trace of this connection.
+        // As in Java, a client that sees the end and reconnects finds this connection gone.
         self.leave();
         self.stream.shutdown().await?;
         let drain = async {
@@ -359,7 +361,7 @@ impl<P> Client<P> {
     }
 }
 
-/// One write call for what is left after the first `sent` bytes, shared pieces in their places.
+/// One write call for the bytes after the first `sent`, with shared pieces in their places.
 fn write_some(stream: &TcpStream, unsent: &Outgoing, sent: usize) -> io::Result<usize> {
     if unsent.shared.is_empty() {
         return stream.try_write(&unsent.bytes[sent..]);

@@ -1,4 +1,4 @@
-//! The socket of the client port, which a reconfiguration can move.
+//! The listening socket of the client port, which a reconfiguration can move.
 
 use super::bind::bind_in_task;
 use super::listening_socket::{ListeningEvent, ListeningSocket};
@@ -31,7 +31,7 @@ impl ClientPort {
         Ok(Self { machine: ClientListening::bound(), socket, backlog })
     }
 
-    /// A configuration names the address. Connections stay as they are.
+    /// Moves to the address that a new configuration names. Connections stay as they are.
     pub fn move_to(&mut self, address: ListenAddress) {
         let resolved = address.host.as_ref().and_then(|host| resolve(host, address.port).ok());
         let resolved = resolved.map(|address| address.ip());
@@ -40,25 +40,25 @@ impl ClientPort {
         }
     }
 
-    /// Waits for the next client, and for the address that is wanted. May be cancelled by [`Self::move_to`] alone.
+    /// Waits for the next client, or until the wanted address is bound. May be cancelled by [`Self::move_to`] alone.
     pub async fn next(&mut self) -> ClientPortEvent {
         loop {
             match self.try_next().await {
                 ListeningEvent::Bound(address) => {
-                    tracing::info!(%address, "clients are served here from now on");
+                    tracing::info!(%address, "client port moved");
                     return ClientPortEvent::Moved(address);
                 }
                 ListeningEvent::BindFailed { failures: 2.., .. } => {}
                 ListeningEvent::BindFailed { error, .. } => tracing::error!(
                     error,
-                    "no client can connect: the client port of the new configuration can't be bound; it is tried again \
-                     every second"
+                    "no client can connect: the client address of the new configuration can't be \
+                     bound, it is tried again every second; free it or correct it by a reconfig"
                 ),
                 ListeningEvent::Accepted(stream, peer) => {
                     return ClientPortEvent::Accepted(stream, peer);
                 }
                 ListeningEvent::AcceptFailed(error) => {
-                    tracing::warn!(target: crate::model::STRANGERS, %error, "accept client")
+                    tracing::warn!(target: crate::model::STRANGERS, %error, "client not accepted")
                 }
             }
         }
@@ -88,7 +88,7 @@ mod tests {
         ListenAddress { host: None, port }
     }
 
-    /// Binds the address that is wanted, as if the pause after the last attempt were over.
+    /// Tries to bind the wanted address, as if the pause after the last attempt were over.
     async fn try_once(port: &mut ClientPort) -> Option<SocketAddr> {
         port.socket.began -= Duration::from_secs(1);
         match port.try_next().await {
@@ -98,7 +98,7 @@ mod tests {
         }
     }
 
-    // An address that is taken: the old one is closed, as Java closes it, and the new one is served once it is free.
+    // The new address is in use: the old one is closed, as in Java, and the new one is served once it is free.
     #[tokio::test]
     async fn the_old_address_is_closed_and_the_new_one_is_tried_until_it_is_free() {
         let (first, old) = bind(&everywhere(0), 1).unwrap();
@@ -120,7 +120,7 @@ mod tests {
         assert!(socket.machine.listening.is_bound());
     }
 
-    // Both sockets can't be open at once: the first is for every address of the port.
+    // Both sockets can't be open at the same time: the first is bound to every address of the port.
     #[tokio::test]
     async fn one_address_follows_all_addresses_of_its_port() {
         let (first, old) = bind(&everywhere(0), 1).unwrap();

@@ -1,4 +1,4 @@
-//! Where a client's connection is kept between its turns, so that a thread with a reply can send it at once.
+//! Keeps a client connection between its turns, so that another thread with a reply can send it at once.
 
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -20,10 +20,10 @@ pub fn reply_at_once(max: u32, wake: impl FnOnce()) {
 
 /// How a turn has ended.
 pub(super) enum Turned {
-    /// There is nothing to do until something comes.
+    /// There is nothing to do until the connection is woken.
     Waits,
     Again,
-    /// The client is read from no more.
+    /// The client is not read from any more.
     Ends,
     /// The client has closed the connection.
     Left,
@@ -33,11 +33,11 @@ pub(super) enum Turned {
 pub(super) trait SlotClient: Send + 'static {
     /// One turn, if there is anything to do.
     ///
-    /// * `waker`: woken when others have something for this connection.
+    /// * `waker`: woken when other threads have put something for this connection.
     fn poll_turn(&mut self, cx: &mut Context<'_>, waker: &Waker) -> Poll<io::Result<Turned>>;
 
-    /// Sends what others have put into the outbox, if this connection waits for nothing but that and further requests;
-    /// `false`: that, or the socket, does not allow it, and the connection's task has to go on.
+    /// Sends what other threads have put into the outbox, if this connection waits for nothing but that and further requests;
+    /// `false`: it waits for something else, or the socket is full, and the connection's task has to go on.
     fn reply(&mut self, waker: &Waker) -> bool;
 }
 
@@ -96,7 +96,7 @@ impl<C: SlotClient> Slot<C> {
 }
 
 impl<C: SlotClient> Owner<C> {
-    /// Turns of the connection until it is read from no more.
+    /// Runs turns of the connection until the client is not read from any more.
     pub async fn run(&self) -> io::Result<()> {
         let slot = &self.0;
         let waker = Waker::from(slot.clone());

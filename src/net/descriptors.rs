@@ -1,4 +1,4 @@
-//! File descriptors that accepted connections leave to log, snapshots and other servers.
+//! Keeps file descriptors free for log, snapshots and other servers when connections are accepted.
 
 use crate::member::listening::Port;
 use rustix::process::{Resource, getrlimit};
@@ -6,10 +6,10 @@ use std::io;
 use std::os::fd::AsRawFd;
 use tokio::net::TcpStream;
 
-/// A connection that was accepted, unless too few descriptors would be left with it.
+/// Returns the accepted connection, unless it leaves too few descriptors free.
 ///
 /// # Errors
-/// In words, which limit to raise.
+/// A text with the limit to raise.
 pub fn leaving_enough(port: Port, stream: TcpStream) -> io::Result<TcpStream> {
     // Asked each time: an operator can change the limit of a process that runs.
     let Some(limit) = getrlimit(Resource::Nofile).current else { return Ok(stream) };

@@ -1,4 +1,4 @@
-//! Performs dials of other servers ([`Dial`]) with sockets.
+//! Dials other servers: performs with sockets what [`Dial`] decides.
 
 use crate::member::dial::{AttemptError, Dial, DialError, DialStep, Patience};
 use std::io;
@@ -7,7 +7,7 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-/// Connects to whichever of `addresses` answers first, trying each again for as long as `patience` lasts.
+/// Connects to the one of `addresses` that answers first, trying each again for as long as `patience` lasts.
 ///
 /// # Errors
 /// That of the last attempt that counts.
@@ -16,9 +16,9 @@ pub async fn dial(addresses: Vec<(String, u16)>, patience: Patience) -> io::Resu
     perform(addresses, dial).await
 }
 
-/// Connects to whichever of `addresses` answers first, trying each once.
+/// Connects to the one of `addresses` that answers first, trying each once.
 ///
-/// * `grace`: how much longer the others have once one of them has refused; `None`: until each has failed.
+/// * `grace`: how much longer the other addresses have once one of them has refused; `None`: until each has failed.
 ///
 /// # Errors
 /// That of the last attempt that counts.
@@ -42,7 +42,7 @@ async fn perform(addresses: Vec<(String, u16)>, mut dial: Dial) -> io::Result<Tc
     loop {
         match dial.next(began.elapsed().as_millis() as u64) {
             DialStep::Attempt { address, until_ms } => {
-                // Resolved each time: an address may have changed meanwhile.
+                // Names are resolved at each attempt: an address may have changed meanwhile.
                 let (host, port) = addresses[address].clone();
                 let connecting = timeout_at(at(until_ms), TcpStream::connect((host, port)));
                 attempts.spawn(async move { (address, connecting.await) });
@@ -105,7 +105,7 @@ mod tests {
         let listener = socket.listen(0).unwrap();
         let at = listener.local_addr().unwrap();
         let connect = || tokio::time::timeout(Duration::from_millis(100), TcpStream::connect(at));
-        // A connection that finds no room there gets no answer.
+        // A connection beyond the listener's queue gets no answer.
         let mut kept = Vec::new();
         while let Ok(stream) = connect().await {
             kept.push(stream.unwrap());
@@ -150,7 +150,7 @@ mod tests {
         let error = dial(there(), short).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
         assert!(Duration::from_millis(100) <= began.elapsed() && began.elapsed() < LONG);
-        // It comes late.
+        // The server begins to listen late.
         let dialing = tokio::spawn(dial(there(), Patience { refusals: LONG, ..short }));
         tokio::time::sleep(Duration::from_millis(50)).await;
         let listener = TcpListener::bind(("127.0.0.1", port)).await.unwrap();
@@ -160,7 +160,7 @@ mod tests {
 
     // rows: Q-30 C-60 C-61
     #[tokio::test]
-    async fn the_address_that_answers_is_taken() {
+    async fn dial_takes_the_address_that_answers() {
         let (silent, _kept) = silent().await;
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let there = listener.local_addr().unwrap();
@@ -179,14 +179,14 @@ mod tests {
 
     // rows: Q-30 C-60 C-61
     #[tokio::test]
-    async fn a_dead_address_is_not_waited_for_where_another_one_refuses() {
+    async fn dial_does_not_wait_for_a_dead_address_after_another_one_refuses() {
         let ms = Duration::from_millis;
         let (silent, _kept) = silent().await;
         let both = || vec![address(&silent), ("127.0.0.1".to_owned(), free_port())];
         let dead = dial_once(both(), LONG, Some(ms(20))).await.unwrap_err();
         assert_eq!(dead.kind(), io::ErrorKind::ConnectionRefused);
         let waiting = dial_once(both(), LONG, None);
-        assert!(tokio::time::timeout(ms(60), waiting).await.is_err(), "unless it is to be");
+        assert!(tokio::time::timeout(ms(60), waiting).await.is_err(), "without grace it waits");
         let nowhere = dial_once(Vec::new(), LONG, None).await.unwrap_err();
         assert_eq!(nowhere.kind(), io::ErrorKind::NotFound);
     }

@@ -1,4 +1,4 @@
-//! Takes clients' connections in.
+//! Accepts client connections, within the limits on their number.
 
 use super::bind::{ListenError, bind};
 use super::client::{ServerHandles, serve};
@@ -52,10 +52,10 @@ impl Listener {
         })
     }
 
-    /// Accepts and serves until `stop`; gives the connections that are left, each a task.
+    /// Accepts and serves until `stop`; returns the connections that are left, each a task.
     ///
-    /// * `moves`: other places to listen at, from now on; connections stay as they are.
-    /// * `port`: kept true for those who tell of it.
+    /// * `moves`: new addresses to listen at; connections stay as they are.
+    /// * `port`: set to the port that is bound, for four-letter words.
     ///
     /// # Errors
     /// When the runtime can't take the socket.
@@ -86,13 +86,16 @@ impl Listener {
                     continue;
                 }
             };
-            // A client of IPv4 is one, on whatever socket it comes (P-23a).
+            // An IPv4 client on an IPv6 socket is shown and counted by its IPv4 address (P-23a).
             let address = peer.ip().to_canonical();
             let peer = SocketAddr::new(address, peer.port());
             let place = counts.enter(address, self.per_address_max, self.conns_max);
             let Ok(place) = place.inspect_err(|limit| {
                 server.metrics.connection_rejected.increment();
-                tracing::warn!(target: crate::model::STRANGERS, %peer, "connection refused: {limit} are there already");
+                tracing::warn!(
+                    target: crate::model::STRANGERS, %peer,
+                    "connection refused: limit reached, {limit}"
+                );
             }) else {
                 continue;
             };
@@ -139,7 +142,7 @@ struct CountedConnection {
 }
 
 impl Counts {
-    /// A place, or which of the limits is reached; 0 is no limit.
+    /// Takes a place in the count, or returns which limit is reached; 0 is no limit.
     fn enter(
         self: &Arc<Self>,
         address: IpAddr,
@@ -150,10 +153,10 @@ impl Counts {
         let (all, by_address) = &mut *counts;
         let own = by_address.get(&address).copied().unwrap_or(0);
         if per_address_max > 0 && own >= per_address_max {
-            return Err(format!("{own} from {address} (maxClientCnxns)"));
+            return Err(format!("maxClientCnxns={own} from {address}"));
         }
         if conns_max > 0 && *all >= conns_max {
-            return Err(format!("{all} (maxCnxns)"));
+            return Err(format!("maxCnxns={all}"));
         }
         by_address.insert(address, own + 1);
         *all += 1;
@@ -182,25 +185,25 @@ mod tests {
 
     // rows: P-23 C-111
     #[test]
-    fn places_are_counted_per_address() {
+    fn connections_are_limited_per_address_and_in_all() {
         let counts = Arc::new(Counts::default());
         let (a, b) = (IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2]));
         let first = counts.enter(a, 1, 0).unwrap();
         let refused =
             |address, per_address_max, max| counts.enter(address, per_address_max, max).err();
-        assert_eq!(refused(a, 1, 0).unwrap(), "1 from 10.0.0.1 (maxClientCnxns)");
+        assert_eq!(refused(a, 1, 0).unwrap(), "maxClientCnxns=1 from 10.0.0.1");
         let _other = counts.enter(b, 1, 2).unwrap();
-        assert_eq!(refused(IpAddr::from([10, 0, 0, 3]), 1, 2).unwrap(), "2 (maxCnxns)");
+        assert_eq!(refused(IpAddr::from([10, 0, 0, 3]), 1, 2).unwrap(), "maxCnxns=2");
         drop(first);
         assert!(counts.enter(a, 1, 2).is_ok());
         let kept = counts.by_address.lock().unwrap();
         assert_eq!((kept.0, kept.1.len()), (1, 1), "a refused place is not kept");
     }
 
-    /// No connection is accepted here: one more than the queue is long is established, and the next one waits.
+    /// No connection is accepted here: one more than the queue's length is established, and the next one waits.
     // rows: C-19
     #[test]
-    fn as_many_connections_wait_to_be_accepted_as_are_set() {
+    fn backlog_holds_as_many_connections_as_are_set() {
         use crate::config::{Environment, Source, parse};
         let waiting = |line: &str, count: usize| {
             let text = format!("dataDir=/d\nclientPort=0\nclientPortAddress=127.0.0.1\n{line}\n");

@@ -1,4 +1,4 @@
-//! One listening socket: performs what `member::listening` decides.
+//! One listening socket: performs with it what `member::listening` decides.
 
 use super::descriptors::leaving_enough;
 use crate::member::listening::{ListenStep, Listening};
@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, sleep_until};
 
-/// What happened at a socket.
+/// What happened at a listening socket.
 pub enum ListeningEvent {
     Bound(SocketAddr),
     /// * `failures`: attempts that have failed in a row.
@@ -39,10 +39,10 @@ impl ListeningSocket {
         self.listener = None;
     }
 
-    /// Waits until something happens. If it is cancelled while the address is being bound, the machine waits for ever for the
+    /// Waits until something happens. If this is cancelled while the address is being bound, the machine waits for ever for the
     /// end of that attempt.
     ///
-    /// * `bind`: binds the address once; in words, why it can't.
+    /// * `bind`: tries once to bind the address; the error is a text.
     pub async fn next<F>(&mut self, machine: &mut Listening, bind: impl Fn() -> F) -> ListeningEvent
     where
         F: Future<Output = Result<TcpListener, String>>,

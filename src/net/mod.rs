@@ -1,8 +1,8 @@
-//! Sockets: what comes in goes to a machine of `request` or `member`, what it says goes out. Decides nothing but what ARCHITECTURE.md
-//! lists under "Rules that only the server's IO has".
+//! Sockets: bytes that are read go to a state machine of `request` or `member`, bytes that it puts out are written. Decides nothing
+//! but what ARCHITECTURE.md lists under "Rules that only the server's IO has".
 //!
 //! # Not here
-//! What the bytes mean (`request`), what a four-letter word answers (`admin`).
+//! What the bytes mean (`request`), the answers of four-letter words (`admin`).
 #![allow(clippy::disallowed_methods, reason = "sockets and clocks are what this room is for")]
 #![allow(clippy::disallowed_types, reason = "addresses are counted, never iterated over")]
 

@@ -1,10 +1,10 @@
-//! From the name of a host to an address, as Java finds it.
+//! Resolves host names to addresses as Java does.
 
 use rustix::net::{AddressFamily, SocketType, netdevice, socket};
 use std::io;
 use std::net::{Ipv6Addr, SocketAddr, SocketAddrV6, ToSocketAddrs};
 
-/// The address that `host` stands for: of several the first of IPv4, if there is any. As `resolve_all`.
+/// The address of `host`: of several the first IPv4 address, if there is any. As `resolve_all`.
 ///
 /// # Errors
 /// When there is no such host, or no such interface.
@@ -12,7 +12,7 @@ pub fn resolve(host: &str, port: u16) -> io::Result<SocketAddr> {
     Ok(resolve_all(host, port)?[0])
 }
 
-/// The addresses that `host` stands for, at least one: those of IPv4 first.
+/// The addresses of `host`, at least one: those of IPv4 first.
 ///
 /// * `host`: a name or an address; an IPv6 address without brackets, perhaps with a zone (a number, or the name of one of this
 ///   machine's interfaces) after `%`.
@@ -31,7 +31,7 @@ pub fn resolve_all(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
     let mut found: Vec<SocketAddr> = (host, port).to_socket_addrs()?.collect();
     sort(&mut found);
     if found.is_empty() {
-        return Err(io::Error::new(io::ErrorKind::NotFound, "it has no address"));
+        return Err(io::Error::new(io::ErrorKind::NotFound, "the host name has no address"));
     }
     Ok(found)
 }
@@ -42,7 +42,7 @@ fn sort(found: &mut [SocketAddr]) {
 
 /// The number of an interface.
 fn interface(name: &str) -> io::Result<u32> {
-    // Any socket is good enough to ask by.
+    // The system call needs a socket, and any will do.
     let asked = socket(AddressFamily::INET, SocketType::DGRAM, None)?;
     Ok(netdevice::name_to_index(&asked, name)?)
 }

@@ -1,4 +1,4 @@
-//! Where a socket's task puts what comes in.
+//! Where the task of a socket puts the events of its connection.
 
 use std::sync::Arc;
 use tokio::sync::mpsc::UnboundedSender;

@@ -1,4 +1,4 @@
-//! What connections ask of the server that answers four-letter words.
+//! How connections pass four-letter words to the desk that answers them.
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -11,11 +11,11 @@ pub type Words =
 /// The answer to a four-letter word: pieces that are made one by one, while they are sent. A piece may be empty.
 pub type WordAnswer = Box<dyn Iterator<Item = Vec<u8>> + Send>;
 
-/// A four-letter word and who sent it.
+/// A four-letter word and the client that sent it.
 #[derive(Clone, Debug)]
 pub struct WordRequest {
     pub word: [u8; 4],
-    /// What came with it.
+    /// The bytes that came after it.
     pub rest: Vec<u8>,
     pub peer: SocketAddr,
 }

@@ -1,4 +1,4 @@
-//! From a configuration to a serving server, and to its end.
+//! Starts a server from its configuration, and shuts it down.
 
 use super::clock::Clock;
 use super::data_dir_lock::DataDirLock;
@@ -45,7 +45,7 @@ type Disk = FailStop<RealDisk>;
 
 /// Serves until TERM or INT, or until the disk fails.
 ///
-/// * `seed`: of hashes and of what is drawn at random.
+/// * `seed`: of hash tables and random choices.
 /// * `ready`: called once clients are served, with the address.
 ///
 /// # Errors
@@ -54,12 +54,12 @@ pub async fn run(config: Config, seed: u64, ready: impl FnOnce(&Ready)) -> Resul
     let clock = Clock::start();
     super::limits::raise_open_files();
     super::limits::survive_file_limit()?;
-    // Bound before the data is loaded: a port in use must be known at once.
+    // Bound before the data is loaded, so that a port in use is reported at once.
     let listener = Listener::bind(&config)?;
     let folders = Folders::new(&config.data_dir, &config.data_log_dir);
     let disk = FailStop::new(RealDisk);
     let metrics = Arc::new(Registry::default());
-    // Nothing speaks before the members' own protocols do: SASL between members comes in its place.
+    // No exchange precedes the protocols between members. Quorum SASL would replace this.
     let openings: Arc<dyn Openings> = Arc::new(NoOpening);
     let mut parts = PartSettings::of(&config, openings.clone(), seed, clock.wall_ms());
     (parts.limits.words, parts.limits.schemes) = (words(), schemes(&config));
@@ -79,7 +79,7 @@ pub async fn run(config: Config, seed: u64, ready: impl FnOnce(&Ready)) -> Resul
         Ok::<_, SnapshotError>(())
     })?;
     recover::consume_initialize(&disk, &folders)
-        .map_err(|source| ServerError::System { what: "remove file initialize", source })?;
+        .map_err(|source| ServerError::System { what: "remove the file initialize", source })?;
     let Started { member, shared, log, actions } = started;
 
     let loader = loader(&disk, &folders, recovery, options);
@@ -121,7 +121,7 @@ pub async fn run(config: Config, seed: u64, ready: impl FnOnce(&Ready)) -> Resul
     finish(ended, accepting, &shared).await
 }
 
-/// What is left to do once the driver has ended.
+/// Ends the server after the driver: an error if the disk failed, else connections get their last replies.
 async fn finish(
     ended: io::Result<Ended>,
     accepting: tokio::task::JoinHandle<io::Result<TaskTracker>>,
@@ -137,7 +137,7 @@ async fn finish(
     Ok(())
 }
 
-/// What connections need: where commands go, and a desk that answers words.
+/// What client connections need: where their commands go, and the desk that answers four-letter words.
 fn connection(
     config: Config,
     shared: &Arc<Shared>,
@@ -171,16 +171,16 @@ fn start_error(error: StartError<RestoreError>) -> ServerError {
     }
 }
 
-/// The data directory as a start found it.
+/// What a start has locked and loaded.
 pub struct RestoredData {
-    /// The directory is this server's as long as this lives.
+    /// Kept until the server ends: no other server may use the data directory.
     lock: DataDirLock,
     tree: Tree,
     pub recovered: Recovered,
     pub history: RestoredHistory,
 }
 
-/// Makes the folders, makes them this server's, and loads what is in them.
+/// Creates the data folders if need be, locks them, and loads what is in them.
 pub fn restore(
     disk: &Disk,
     folders: &Folders,
@@ -197,7 +197,8 @@ pub fn restore(
         .map_err(start_error)?;
     let recovered = found.recovered;
     for skipped in &recovered.skipped {
-        tracing::warn!(file = %skipped.path.display(), why = ?skipped.why, "file not used");
+        let path = skipped.path.display();
+        tracing::warn!(%path, why = ?skipped.why, "file, or the end of it, not used");
     }
     let Restored { tree, digest_mismatches, .. } = restorer.finish();
     metrics.digest_mismatches_count.add(digest_mismatches);
@@ -220,8 +221,9 @@ pub fn restore(
     if !history.fits_digests && config.ensemble.is_some() {
         tracing::error!(
             txns = digest_mismatches,
-            "the data does not fit the digests in its log: it counts for nothing until a leader has sent its tree, or until \
-             nobody has led for initLimit"
+            "the data does not match the digests in its log: this server votes for no server until \
+             a leader has sent its tree, or until no server has led for initLimit; compare the \
+             znodes of the members"
         );
     }
     Ok(RestoredData { lock, tree, recovered, history })
@@ -232,7 +234,7 @@ fn restorer(config: &Config, options: Options) -> Restorer {
     if config.ensemble.is_some() { restorer.keep_orphans() } else { restorer }
 }
 
-/// Loads the tree once more, when the log was cut before the end of what the tree holds.
+/// Loads the tree from disk again after the log was truncated below the tree's last zxid.
 pub fn loader(
     disk: &Disk,
     folders: &Folders,
@@ -249,10 +251,10 @@ pub fn loader(
     })
 }
 
-/// What is no frame, but a four-letter word.
+/// First four bytes of a connection that are a four-letter word, not the length of a frame.
 fn words() -> Vec<[u8; 4]> {
     let words = Word::ALL.iter().filter_map(|word| word.name().as_bytes().first_chunk().copied());
-    // What telnet sends when its user closes it is no word, but no frame either (W-08).
+    // Telnet sends these bytes when its user interrupts it: no four-letter word, but no frame either (W-08).
     words.chain([[0xff, 0xf4, 0xff, 0xfd]]).collect()
 }
 
@@ -287,17 +289,19 @@ fn start_purging(config: &Config, folders: &Folders) -> Option<tokio::task::Join
     Some(tokio::spawn(purge_often(folders.clone(), hours, keep)))
 }
 
-/// Removes old snapshots and logs: once now, then every so many hours (`autopurge`).
+/// Purges old snapshots and logs now and then every `hours` hours (`autopurge`).
 async fn purge_often(folders: Folders, hours: u32, keep: usize) {
     let mut timer = tokio::time::interval(Duration::from_secs(u64::from(hours) * 3600));
     loop {
         timer.tick().await;
         let folders = folders.clone();
-        // Not through the latching disk: a file that can't be removed is no reason to stop.
+        // Not through `FailStop`: a file that can't be removed must not end the server.
         match tokio::task::spawn_blocking(move || purge::purge(&RealDisk, &folders, keep)).await {
             Ok(Ok(removed)) => tracing::info!(files = removed.len(), keep, "old files purged"),
-            Ok(Err(error)) => tracing::warn!("purge old files: {}", chain(&error)),
-            Err(error) => tracing::warn!(%error, "purge old files"),
+            Ok(Err(error)) => {
+                tracing::warn!("autopurge failed, next try in {hours} h: {}", chain(&error))
+            }
+            Err(error) => tracing::warn!(%error, "autopurge failed, next try in {hours} h"),
         }
     }
 }
@@ -310,7 +314,7 @@ mod tests {
 
     // rows: C-77 C-78 C-210 C-211 C-212 C-213 C-217
     #[test]
-    fn clients_show_who_they_are_as_is_set() {
+    fn authentication_schemes_are_those_of_the_configuration() {
         let of = |lines: &str| {
             let text = format!("dataDir=/d\nclientPort=0\n{lines}\n");
             let source = Source { name: "zoo.cfg", text: text.as_bytes(), my_id: None };

@@ -1,4 +1,4 @@
-//! What a start makes of settings that only say how files are read.
+//! Settings that decide how a start reads the files.
 
 use super::boot::{loader, restore};
 use crate::config::{Config, Environment, Source, parse};
@@ -57,7 +57,7 @@ fn a_tree_is_loaded_again_from_a_log_without_snapshots_if_that_is_trusted() {
 
 // rows: C-151 D-60
 #[test]
-fn a_member_with_an_empty_directory_knows_nothing_unless_it_may_begin_with_one() {
+fn member_with_an_empty_directory_has_no_history_unless_autocreate_is_set() {
     let members = "server.1=127.0.0.1:1:2\nserver.2=127.0.0.1:3:4";
     for (begins, wanted) in [(true, Start::Empty), (false, Start::Unsure)] {
         let home = tempfile::tempdir().unwrap();

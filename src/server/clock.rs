@@ -1,4 +1,4 @@
-//! The clocks of the machine, as numbers.
+//! The machine's clocks, as numbers.
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -23,7 +23,7 @@ impl Clock {
         self.epoch.elapsed().as_millis() as u64
     }
 
-    /// Milliseconds since 1970 at a monotonic millisecond, past or to come, by what the wall clock said at the start.
+    /// Milliseconds since 1970 at a monotonic millisecond, past or future, computed from the wall clock at the start.
     pub const fn wall_ms_at(self, at_ms: u64) -> u64 {
         self.epoch_wall_ms + at_ms
     }

@@ -1,7 +1,7 @@
 //! One server per data directory.
 //!
 //! Two servers that write one log destroy it. Java does not notice, so long as their ports differ. The lock is the
-//! kernel's, on the folder itself: no file that Java or a backup could trip over, and nothing to clean up after a crash.
+//! kernel's, on the folder itself: there is no lock file that could confuse Java or a backup, and nothing to clean up after a crash.
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
@@ -10,20 +10,20 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use std::{io, thread};
 
-/// A server that was killed may take a moment to be gone.
+/// How long the lock is waited for: a server that was killed may take a moment to end.
 const PATIENCE: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Why a folder can't be had.
+/// Why a data folder can't be locked.
 #[derive(Debug, thiserror::Error)]
 pub enum DataDirLockError {
-    #[error("another server runs on {}", .0.display())]
+    #[error("another server uses {}", .0.display())]
     Taken(PathBuf),
-    #[error("open {}", .0.display())]
+    #[error("cannot open {}", .0.display())]
     Open(PathBuf, #[source] io::Error),
 }
 
-/// Folders that are this server's for as long as this value lives.
+/// The locks on the data folders, released when this is dropped.
 #[derive(Debug)]
 pub struct DataDirLock {
     _held: Vec<File>,
@@ -47,7 +47,7 @@ impl DataDirLock {
     }
 }
 
-/// `None`: the file system has no locks, and one has to do without.
+/// Locks one folder; `None`: the file system has no locks, so the server runs without one.
 fn lock(dir: &Path, patience: Duration) -> Result<Option<File>, DataDirLockError> {
     let file = File::open(dir).map_err(|error| DataDirLockError::Open(dir.to_owned(), error))?;
     let began = Instant::now();
@@ -57,8 +57,8 @@ fn lock(dir: &Path, patience: Duration) -> Result<Option<File>, DataDirLockError
             Err(Errno::WOULDBLOCK) if began.elapsed() < patience => thread::sleep(PAUSE),
             Err(Errno::WOULDBLOCK) => return Err(DataDirLockError::Taken(dir.to_owned())),
             Err(error) => {
-                let dir = dir.display();
-                tracing::warn!(%dir, %error, "two servers on this folder would not be noticed");
+                let path = dir.display();
+                tracing::warn!(%path, %error, "folder not locked: start no second server on it");
                 return Ok(None);
             }
         }

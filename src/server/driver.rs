@@ -26,13 +26,13 @@ use tokio::sync::mpsc::UnboundedSender;
 /// Inputs processed before their actions are performed, so that one flush covers every append in them.
 const BATCH_MAX: usize = 1024;
 
-/// A flush that took longer is the log thread's, for the clock and new connections wait for this one.
+/// The driver flushes itself only if the last flush was not slower than this, because its clock and new connections wait meanwhile.
 const QUICK_FLUSH: Duration = Duration::from_millis(1);
 
-/// Loads the tree from the files; in words, why it can't.
+/// Loads the tree from the files, or fails with the reason as text.
 pub type Loader = dyn Fn() -> Result<Tree, String> + Send + Sync;
 
-/// What the driver moves values between.
+/// The parts of the server that the driver moves values between.
 pub struct Parts<D> {
     pub member: Member,
     pub shared: Arc<Shared>,
@@ -43,10 +43,11 @@ pub struct Parts<D> {
     pub snapshot_style: SnapshotStyle,
     pub metrics: Arc<Registry>,
     pub clock: Clock,
-    /// Connections to the other servers of an ensemble, and what becomes of this one among them.
+    /// Connections to the other servers of the ensemble; `None`: standalone.
     pub peers: Option<Peers>,
+    /// Logs and counts elections and roles; `None`: standalone.
     pub roles: Option<Roles>,
-    /// Where clients are to be served after a reconfiguration.
+    /// Takes the client address of a new configuration.
     pub client_ports: UnboundedSender<ListenAddress>,
     pub loader: Arc<Loader>,
 }
@@ -58,19 +59,19 @@ pub struct Driver<D> {
     published: Published,
     waiting: Waiting,
     actions: Vec<Action>,
-    /// Clients to whom the thread that runs the turn sends replies itself.
+    /// How many clients the thread that runs the turn sends replies to itself.
     direct_replies_max: u32,
-    /// Reports of the flush that this turn has done itself.
+    /// Reports of the flush that this turn did itself.
     flushed: Vec<Event>,
     /// How long the last flush took.
     last_flush: Duration,
-    /// When the inputs of this turn are taken.
+    /// When the inputs of this turn were taken.
     now: Now,
     ended: Option<Ended>,
 }
 
 impl<D: Disk + Clone + 'static> Driver<D> {
-    /// * `first`: what the member asked for before.
+    /// * `first`: actions that the member asked for during the start.
     pub fn new(parts: Parts<D>, first: Vec<Action>) -> Self {
         Self {
             pipeline: Pipeline::new(parts.metrics.clone()),
@@ -86,8 +87,8 @@ impl<D: Disk + Clone + 'static> Driver<D> {
         }
     }
 
-    /// Steps the member with all that waits in the inbox and with the time, and performs what it asks for. Nothing once the
-    /// server has ended.
+    /// Steps the member with everything in the inbox and with the time, and performs its actions. Does nothing once the server
+    /// has ended.
     ///
     /// * `direct_replies_max`: clients to whom this thread sends replies itself; the tasks of the others do.
     pub fn turn(&mut self, direct_replies_max: u32) {
@@ -103,10 +104,10 @@ impl<D: Disk + Clone + 'static> Driver<D> {
             self.direct_replies_max = 1;
             turn::run(self, &mut events, &mut commands, BATCH_MAX);
         }
-        self.waiting = Waiting { events, commands }; // Their memory.
+        self.waiting = Waiting { events, commands }; // Keeps their memory.
     }
 
-    /// How the server has ended.
+    /// How the server has ended; `None`: it runs.
     pub fn ended(&self) -> Option<Ended> {
         self.ended.clone()
     }
@@ -129,9 +130,9 @@ impl<D: Disk + Clone + 'static> Driver<D> {
         }
     }
 
-    /// Performs actions in order; log commands reach the log thread together, before anything is woken and before what is put
-    /// for learners and the leader is sent, unless a connection begins, ends or gets a tree meanwhile: nothing that is sent
-    /// then waits for a command of the same turn, because an ACK follows the report of its flush.
+    /// Performs actions in order. Log commands reach the log thread together, before any task is woken and before packets for
+    /// learners and the leader are sent. Only where a connection begins, ends or gets a tree, its packets are sent earlier: none
+    /// of them depends on a log command of the same turn, because an ACK is put only after the flush was reported.
     fn perform_all(&mut self) {
         if self.actions.is_empty() {
             return;
@@ -154,7 +155,7 @@ impl<D: Disk + Clone + 'static> Driver<D> {
             }
             None
         });
-        self.actions = actions; // Its memory.
+        self.actions = actions; // Keeps its memory.
         if handed.records > 0 {
             self.note_handed_over(handed, self.now.us);
         }
@@ -178,9 +179,9 @@ impl<D: Disk + Clone + 'static> Driver<D> {
         }
     }
 
-    /// Whether this thread does what the log thread would do, which saves a change of threads: nobody waits for it meanwhile but
-    /// the only client, whose request this is. Not after another flush in the same turn, nor on the log thread, both of which
-    /// send replies themselves.
+    /// Whether this thread flushes instead of the log thread, which saves a change of threads: only the one connected client,
+    /// whose request this is, waits meanwhile. Not after another flush in the same turn, and not on the log thread, because
+    /// both send replies themselves.
     fn flushes_itself(&self, log: &[store::Command]) -> bool {
         matches!(log, [store::Command::Append { .. }])
             && self.direct_replies_max == 0
@@ -234,7 +235,7 @@ impl<D: Disk + Clone + 'static> turn::TurnDriver for Driver<D> {
             }
             Event::Report(to) => {
                 let report = Report::of(&parts.member.replica, parts.roles.as_ref(), parts.clock);
-                // The asker may have gone.
+                // The connection that asked may be closed.
                 let _gone = to.send(report);
             }
             Event::Sessions(to) => {
@@ -250,14 +251,14 @@ impl<D: Disk + Clone + 'static> turn::TurnDriver for Driver<D> {
 
     fn on_commands(&mut self, commands: &mut dyn Iterator<Item = ClientCommand>) {
         let now = self.now;
-        // A learner prepares nothing.
+        // A learner's writes are prepared by its leader.
         let prepares = self.parts.member.replica.prepares();
         let mut taken = pipeline::Taken::default();
         for command in commands {
             if prepares {
                 self.pipeline.take(&command, now.us, &mut taken);
             }
-            // Rare, so it has its clock read for itself.
+            // The end of a session is rare, so the clock is read for it alone.
             let began_us = pipeline::closes(&command).then(|| self.parts.clock.now_us());
             self.step(Input::Client(command));
             if let Some(began_us) = began_us {
@@ -274,7 +275,7 @@ impl<D: Disk + Clone + 'static> turn::TurnDriver for Driver<D> {
         self.step(Input::Timer);
         let is_own =
             |action: &&Action| matches!(action, Action::Log(store::Command::Append { .. }));
-        // Ends of sessions and of containers.
+        // The server's own transactions: ends of sessions, deletions of containers.
         let own = self.actions[first..].iter().filter(is_own).count() as u64;
         let expired = self.parts.member.replica.stats.sessions_expired - before;
         if own + expired > 0 {
@@ -341,7 +342,7 @@ impl<D: Disk + Clone + 'static> Parts<D> {
             inbox.put_input(Input::SnapshotWritten { job, draft });
         });
         if let Err(error) = begun {
-            tracing::error!(%error, "start snapshot thread");
+            tracing::error!(%error, "no snapshot: cannot start its thread; raise ulimit -u");
             self.metrics.snapshot_error_count.increment();
             self.inbox.put_input(Input::snapshot_not_begun(job));
         }
@@ -352,7 +353,7 @@ impl<D: Disk + Clone + 'static> Parts<D> {
         tokio::task::spawn_blocking(move || draft.discard(&disk));
     }
 
-    /// On a thread of its own. The log was truncated, so the log thread does not write to it meanwhile.
+    /// Loads the tree on a thread of its own. The log was truncated, so the log thread does not write to it meanwhile.
     fn load_tree(&self) {
         let (loader, inbox) = (self.loader.clone(), self.inbox.clone());
         tokio::task::spawn_blocking(move || {
@@ -360,7 +361,7 @@ impl<D: Disk + Clone + 'static> Parts<D> {
         });
     }
 
-    /// Beside the log thread: only what is committed is asked for.
+    /// Reads the log on a thread of its own while the log thread writes: only committed transactions are asked for.
     fn read_log(
         &self,
         connection: LearnerConnectionId,

@@ -1,4 +1,4 @@
-//! The driver with slow and fast disks, and at its end.
+//! The driver with slow and fast disks, and when the server stops.
 
 use super::clock::Clock;
 use super::driver::{Driver, Parts};
@@ -48,17 +48,17 @@ fn sessions() -> Tree {
 /// How long a sync of the slow disk takes.
 const SLOW: Duration = Duration::from_millis(60);
 
-/// A driver at work.
+/// A running driver.
 struct Driven {
     shared: Arc<Shared>,
     disk: SimDisk,
     inbox: Arc<Inbox>,
     driving: JoinHandle<Ended>,
-    /// Reports that came from the log thread.
+    /// Number of reports from the log thread.
     reports: Arc<AtomicU32>,
 }
 
-/// Reports that are counted.
+/// Counts reports and passes them on.
 struct Counted {
     to: LogReports<SimDisk>,
     count: Arc<AtomicU32>,
@@ -123,7 +123,7 @@ fn drive(tree: Tree, sync_takes: Duration) -> Driven {
     Driven { shared, disk, inbox, driving, reports }
 }
 
-/// In each flush three sessions fall due: whoever waited for them all would wait eight seconds.
+/// Three sessions expire during each flush: a server that waited for all of them would take eight seconds to stop.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_server_that_stops_waits_for_no_new_work() {
     let Driven { shared, inbox, driving, .. } = drive(sessions(), SLOW);
@@ -132,7 +132,7 @@ async fn a_server_that_stops_waits_for_no_new_work() {
     }
     inbox.put_input(Input::Stop);
     assert_eq!(driving.await.unwrap(), Ended::Stopped);
-    assert!(!shared.state.tree.read().sessions().is_empty(), "they live on, for the next start");
+    assert!(!shared.state.tree.read().sessions().is_empty(), "sessions are kept for a restart");
 }
 
 /// A client without a socket.
@@ -174,7 +174,7 @@ impl Client {
         self.machine.unsent.clear();
     }
 
-    /// Creates answered so far, each of them well and in its turn; `None`: not even welcomed.
+    /// Creates answered so far; asserts that replies are in order and without errors. `None`: no connect response yet.
     fn acknowledged(&self) -> Option<i32> {
         let (welcome, mut rest) = self.heard.split_at_checked(4 + 36)?;
         assert_eq!(welcome[..4], 36_i32.to_be_bytes());
@@ -189,10 +189,10 @@ impl Client {
     }
 }
 
-/// The end comes in the midst of writes, and the power goes right behind it.
+/// The server is stopped while writes are under way, and the power fails right after its end.
 // rows: P-87
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_slow_disk_has_all_that_was_asked_before_the_server_ends() {
+async fn stopping_server_flushes_and_answers_all_requests_that_came_before() {
     let Driven { shared, disk, inbox, mut driving, .. } =
         drive(Tree::new(Options::default()), SLOW);
     let mut client = Client::new(&shared);
@@ -210,7 +210,7 @@ async fn a_slow_disk_has_all_that_was_asked_before_the_server_ends() {
         tokio::select! {
             ended = &mut driving => break ended.unwrap(),
             () = tokio::time::sleep(Duration::from_millis(4)) => {
-                // No longer heard, once the server has taken what there was.
+                // Ignored once the server has taken what had come before.
                 client.create();
                 client.turn(&inbox);
             }
@@ -230,7 +230,7 @@ async fn a_slow_disk_has_all_that_was_asked_before_the_server_ends() {
     }
 }
 
-/// Writes one after the other; returns how many flushes were the log thread's.
+/// Sends one write after the other; returns how many flushes the log thread did.
 async fn flushes_of_the_log_thread(clients: usize, sync_takes: Duration) -> u32 {
     let tree = Tree::new(Options::default());
     let Driven { shared, inbox, driving, reports, .. } = drive(tree, sync_takes);
@@ -261,7 +261,7 @@ async fn the_driver_flushes_itself_for_an_only_client() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn the_log_thread_flushes_if_others_would_wait() {
-    // One for the session; the other client only holds a connection.
+    // One flush is for the session; the other client only holds a connection.
     assert_eq!(flushes_of_the_log_thread(2, Duration::ZERO).await, 1 + WRITES as u32);
 }
 
@@ -270,7 +270,7 @@ async fn the_log_thread_flushes_if_the_disk_is_slow() {
     assert_eq!(flushes_of_the_log_thread(1, Duration::from_millis(5)).await, 1 + WRITES as u32);
 }
 
-/// The failure comes in the same turn as a session, before it.
+/// The failure comes in the same turn as the create of a session, and before it.
 #[tokio::test]
 async fn nothing_is_logged_after_a_failure() {
     let Driven { shared, disk, inbox, driving, .. } =

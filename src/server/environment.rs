@@ -1,9 +1,9 @@
-//! What the system says about this process.
+//! Host, user, directories and memory of this process, for `envi`.
 
 use crate::admin::EnvironmentInfo;
 use std::fs;
 
-/// Asks the system. Memory is as it is now.
+/// Asks the system. The memory figures are those of this moment.
 pub fn look() -> EnvironmentInfo {
     let unknown = EnvironmentInfo::default();
     let system = rustix::system::uname();
@@ -15,7 +15,7 @@ pub fn look() -> EnvironmentInfo {
     EnvironmentInfo {
         host_name: text(system.nodename()),
         os_name: text(system.sysname()),
-        // As Java calls it.
+        // Java's name for it.
         os_arch: match std::env::consts::ARCH {
             "x86_64" => "amd64".to_owned(),
             other => other.to_owned(),
@@ -45,14 +45,14 @@ fn user_in(passwd: &str, uid: u32) -> Option<(String, String)> {
     })
 }
 
-/// Bytes of memory; 0 where the system does not tell.
+/// Bytes of memory; 0 if unknown.
 #[derive(Debug, Default, Eq, PartialEq)]
 struct Memory {
-    /// This process could still take.
+    /// What this process could still take.
     free_bytes: u64,
-    /// It may take at most.
+    /// What this process may take at most.
     max_bytes: u64,
-    /// It has taken.
+    /// What this process has taken.
     own_bytes: u64,
 }
 
@@ -62,7 +62,7 @@ impl Memory {
         Self::of(
             &read("/proc/meminfo"),
             &read("/proc/self/status"),
-            // Of the container, if this is one and has a limit.
+            // The container's limit, if there is one.
             read("/sys/fs/cgroup/memory.max").trim().parse().ok(),
         )
     }
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_container_bounds_what_there_is() {
+    fn memory_in_a_container_is_at_most_its_limit() {
         let machine = "MemTotal:       8000 kB\nMemFree: 10 kB\nMemAvailable:   6000 kB\n";
         let process = "VmPeak:\t 900 kB\nVmRSS:\t   500 kB\n";
         let memory = |free: u64, max: u64| Memory {
@@ -111,7 +111,7 @@ mod tests {
 
     // rows: W-15
     #[test]
-    fn the_system_tells() {
+    fn environment_of_this_process_is_found() {
         let found = look();
         let unknown = EnvironmentInfo::default();
         assert_ne!(found.host_name, unknown.host_name);

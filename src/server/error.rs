@@ -15,20 +15,21 @@ use std::path::PathBuf;
 pub enum ServerError {
     #[error(transparent)]
     Listen(#[from] ListenError),
-    #[error("prepare data directories")]
+    #[error("cannot prepare the data directories")]
     Folders(#[source] Box<RecoverError<Infallible>>),
     #[error(transparent)]
     DataDirLock(#[from] DataDirLockError),
-    #[error("restore the data")]
+    #[error("cannot restore the data")]
     Recover(#[source] Box<RecoverError<RestoreError>>),
     #[error(
-        "the data was quarantined as damaged, and no leader has sent its tree since: restore its files, then remove {}",
+        "the data was quarantined as damaged, and no leader has sent its tree since: restore a \
+         backup, then remove {}",
         mark.display()
     )]
     Unsure { mark: PathBuf },
-    #[error("write the first snapshot")]
+    #[error("cannot write the first snapshot")]
     Snapshot(#[from] SnapshotError),
-    #[error("{what}")]
+    #[error("cannot {what}")]
     System { what: &'static str, source: io::Error },
     #[error("{reason}")]
     Failed { reason: String, exit: u8 },
@@ -38,14 +39,14 @@ impl ServerError {
     /// The process's exit code, from Java's list (P-87).
     pub fn exit_code(&self) -> u8 {
         match self {
-            // Java looks whether it is there and can be written, and fails later.
+            // Java only checks that it exists and is writable, and fails later.
             Self::Folders(error) if matches!(**error, RecoverError::NotAFolder { .. }) => 1,
-            // What Java finds while it reads the configuration.
+            // Java resolves the host while it reads the configuration.
             Self::Listen(ListenError::Resolve { .. }) => 2,
             Self::Folders(_) | Self::DataDirLock(_) => 3,
             Self::Snapshot(_) => 10,
             Self::Failed { exit, .. } => *exit,
-            // 14 is for the ports between servers; a client port that is taken is 1 in Java too.
+            // 14 is for quorum and election ports; a client port in use gives 1 in Java too.
             Self::Listen(ListenError::Bind { .. })
             | Self::Recover(_)
             | Self::Unsure { .. }
@@ -71,7 +72,7 @@ impl ServerError {
         }
     }
 
-    /// What to do about it, where that is not plain.
+    /// What to do about it, unless the error itself says so.
     pub fn advice(&self) -> Option<&'static str> {
         match self {
             Self::Listen(ListenError::Bind { source, .. }) => match source.kind() {
@@ -85,18 +86,18 @@ impl ServerError {
                 Some("stop the other server or name another directory")
             }
             Self::Folders(error) => match **error {
-                // They say so themselves.
+                // These errors say what to do themselves.
                 RecoverError::Misplaced { .. } | RecoverError::NotAFolder { .. } => None,
                 _ => Some(
                     "name a directory that this user may write to; \
-                     datadir.autocreate=false makes none",
+                     with datadir.autocreate=false it has to exist",
                 ),
             },
             _ => None,
         }
     }
 
-    /// The whole story on one line.
+    /// The error and its causes on one line.
     pub fn line(&self) -> String {
         chain(self)
     }

@@ -9,7 +9,7 @@ use crate::request::ClientCommand;
 use std::sync::{Mutex, MutexGuard};
 use tokio::sync::{Notify, oneshot};
 
-/// When each session expires; also those that only this server knows, if it keeps such.
+/// When each global session expires, and when each local session does, if local sessions are enabled.
 pub type Dues = (Vec<(u64, SessionId)>, Option<Vec<(u64, SessionId)>>);
 
 /// What reaches the driver besides the clients' commands.
@@ -38,7 +38,7 @@ impl Waiting {
     }
 }
 
-/// A queue that many fill; the thread that runs the driver's turn takes all of it.
+/// The driver's queue: many threads fill it, and the thread that runs a turn takes everything in it.
 #[derive(Default)]
 pub struct Inbox {
     state: Mutex<State>,
@@ -48,7 +48,7 @@ pub struct Inbox {
 #[derive(Default)]
 struct State {
     waiting: Waiting,
-    /// The driver has ended, and takes nothing any more.
+    /// The driver has ended, so nothing more is queued.
     is_closed: bool,
 }
 
@@ -61,17 +61,17 @@ impl Inbox {
         self.put(Event::Input(input));
     }
 
-    /// Dropped once the driver has ended.
+    /// Queues an event and wakes the driver. After the driver's end the event is dropped.
     pub fn put(&self, event: Event) {
         self.fill(|waiting| waiting.events.push(event));
     }
 
-    /// Dropped once the driver has ended.
+    /// Queues a command and wakes the driver. After the driver's end the command is dropped.
     pub fn put_command(&self, command: ClientCommand) {
         self.fill(|waiting| waiting.commands.push(command));
     }
 
-    /// For a thread that takes a turn itself just after.
+    /// Queues an event without waking the driver: for a thread that runs a turn itself right after.
     pub fn put_quietly(&self, event: Event) {
         let mut state = self.lock();
         if !state.is_closed {
@@ -87,7 +87,7 @@ impl Inbox {
         let was_empty = state.waiting.is_empty();
         put(&mut state.waiting);
         drop(state);
-        // Only an empty inbox can have the driver's task asleep.
+        // The driver's task is awake as long as the inbox is not empty.
         if was_empty {
             self.wake();
         }

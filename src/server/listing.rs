@@ -1,7 +1,7 @@
-//! Answers to the four-letter words that list what there is, made in pieces while they are sent: a piece is in memory at a
-//! time, and each lock is held for a part of a list, about a millisecond at most.
+//! Answers of four-letter words that are lists (`cons`, `dump`, `stat`, `wchc`, `wchp`), made in pieces while they are sent: one
+//! piece is in memory at a time, and each lock is held for a part of a list, about a millisecond at most.
 //!
-//! What comes and goes meanwhile may be in a list or not, as in Java's, which are not of one moment either.
+//! Connections, sessions and watches that come or go meanwhile may be listed or not. Java's lists are not of one moment either.
 
 use crate::admin::{self, Expiries, Line};
 use crate::model::sync::Arc;
@@ -12,34 +12,35 @@ use std::collections::VecDeque;
 use std::mem::take;
 use tokio::sync::OwnedSemaphorePermit;
 
-/// A piece is full at this size, but for what one hold of a lock adds. It is made within a millisecond, because the
+/// A piece is complete at this size; the last hold of a lock may add some more. It is made within a millisecond, because the
 /// thread has other connections too.
 const PIECE_BYTES: usize = 64 * 1024;
-/// Holds of locks for one piece, which is smaller than that if little is found: others have their turn on this thread.
+/// A piece is also complete after so many holds of locks, however little they have found: other connections get their turn on
+/// this thread.
 const PIECE_HOLDS: usize = 64;
-/// What is looked at under one hold...
+/// Items that are examined under one hold of a lock...
 const LOOKS_MAX: usize = 1024;
-/// ...unless so many bytes were found before.
+/// ...unless so many bytes of text were made before.
 const LOOK_BYTES_MAX: usize = 32 * 1024;
-/// Watches whose list is not longer are listed in order.
+/// A list of watches is sorted if it is not longer than this.
 const SORTED_BYTES_MAX: usize = 64 * 1024;
 
-/// Prints a wall clock's milliseconds.
+/// Prints milliseconds of the wall clock as a date.
 pub type Date = Box<dyn Fn(u64) -> String + Send>;
 /// What `cons` and `stat` show of a connection.
 pub type Describe = Box<dyn Fn(&Conn) -> admin::ConnectionInfo + Send>;
 
-/// An answer. A piece may be empty.
+/// An answer in pieces. A piece may be empty.
 pub struct Listing {
     shared: Arc<Shared>,
     parts: VecDeque<Part>,
     date: Date,
     describe: Describe,
-    /// Given back with the answer's end.
+    /// The answer's permit, one of a fixed number, released when the answer ends.
     _place: Option<OwnedSemaphorePermit>,
 }
 
-/// What is left of a text or a list.
+/// What is still to be sent of a text or a list.
 pub enum Part {
     Text(String),
     Connections {
@@ -49,7 +50,7 @@ pub enum Part {
     WatchesByPath(ByPath),
     WatchesBySession(BySession),
     Sessions(Expiries<i64>),
-    /// After this session's, if there is one.
+    /// Those of the sessions after this one; `None`: all.
     SessionTimeouts(Option<i64>),
     Ephemerals(Ephemerals),
     ConnectionExpiries(Expiries<(SocketAddr, i64)>),
@@ -64,11 +65,11 @@ pub struct Ephemerals {
     has_head: bool,
 }
 
-/// Watched paths in the order of their places.
+/// Watched paths in the order of their places in the table.
 #[derive(Default)]
 pub struct ByPath {
     place: WatchedPlace,
-    /// Found and not listed. An empty path has been.
+    /// Found and not listed yet. If the path is empty its line was listed, and the watchers are those that are left.
     found: VecDeque<(String, Vec<WatcherId>)>,
     is_last: bool,
 }
@@ -78,7 +79,7 @@ pub struct ByPath {
 pub struct BySession {
     watchers: VecDeque<(i64, WatcherId)>,
     shard: usize,
-    /// Places of watches in the shard before.
+    /// Places of the watcher's watches in the shard before `shard`.
     places: Vec<u32>,
     has_head: bool,
 }
@@ -94,7 +95,7 @@ impl Listing {
         Self { shared, parts, date, describe, _place: place }
     }
 
-    /// Appends what one hold of a lock gives of the first part. `false`: that was all of it.
+    /// Appends what one hold of a lock gives of the first part. `false`: the part has ended.
     fn put(&mut self, to: &mut String) -> bool {
         let shared = &self.shared;
         match self.parts.front_mut() {
@@ -178,7 +179,7 @@ fn few_watches(shared: &Shared) -> Option<Vec<(String, i64)>> {
         .watches
         .data_watches(SORTED_BYTES_MAX)?
         .into_iter()
-        // One whose connection has just gone is no watch any more.
+        // A watch whose connection has just ended is left out.
         .filter_map(|(path, watcher)| Some((path, session(shared, watcher)?)))
         .collect();
     all.sort_unstable();
@@ -343,7 +344,7 @@ mod tests {
     #[test]
     fn many_watches_are_listed_in_pieces_and_none_is_missing() {
         let shared = server(5);
-        // The fifth has child watches alone, and the fourth has left.
+        // The fifth connection has child watches alone, and the fourth is closed.
         shared.state.watches.add("/child", WatcherId(4), WatchKind::CHILD);
         shared.state.watches.add("/left", WatcherId(3), WatchKind::DATA);
         shared.conns.remove(WatcherId(3));

@@ -1,7 +1,7 @@
-//! At most one log line a second of each kind that strangers, single clients or looping peers can cause.
+//! Writes at most one log line a second of each kind that strangers, single clients or looping peers can cause.
 //!
-//! Such events have the target [`STRANGERS`]. Of a kind are events of one line of the source whose texts differ by numbers and
-//! quoted words alone.
+//! Such events have the target [`STRANGERS`]. Events of the same source line whose texts differ by numbers and quoted words alone
+//! are of one kind.
 
 use crate::model::STRANGERS;
 use std::cell::Cell;
@@ -18,7 +18,7 @@ use tracing_subscriber::layer::{Context, Layer};
 use tracing_subscriber::registry::LookupSpan;
 
 const PAUSE: Duration = Duration::from_secs(1);
-/// Kinds that are told apart; all further ones are one.
+/// Number of kinds that are distinguished; all others share one.
 const KINDS_MAX: usize = 256;
 /// A kind that has not been seen for so long makes room for another one.
 const KEPT: Duration = Duration::from_secs(60);
@@ -28,7 +28,7 @@ thread_local! {
     static LEFT_OUT: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Lets events through.
+/// Decides which events are written.
 #[derive(Default)]
 pub struct LogPace {
     kinds: Mutex<Kinds>,
@@ -39,13 +39,13 @@ struct Kinds(BTreeMap<u64, Kind>);
 
 struct Kind {
     written: Instant,
-    /// When there was an event of this kind last, written or left out.
+    /// When the last event of this kind came, whether it was written or left out.
     seen: Instant,
     left_out: u64,
 }
 
 impl Kinds {
-    /// Whether an event may be written: how many of its kind were left out since the last one.
+    /// How many events of a kind were left out since the last one that was written; `None`: this one is left out too.
     fn admit(&mut self, kind: u64, now: Instant) -> Option<u64> {
         let kind = if self.has_room_for(kind, now) { kind } else { 0 };
         let Some(before) = self.0.get_mut(&kind) else {
@@ -85,8 +85,8 @@ impl<S: Subscriber> Layer<S> for LogPace {
     }
 }
 
-/// Hashes the words of an event's text and of its reason: no numbers, and nothing between quotes, which a stranger chooses. A
-/// text may come in pieces.
+/// Hashes the words of an event's text and of its reason, without numbers and without text between quotes, which a stranger
+/// chooses. A text may come in pieces.
 #[derive(Default)]
 struct Shape {
     hasher: DefaultHasher,
@@ -200,7 +200,7 @@ mod tests {
         for kind in 1000..2000 {
             kinds.admit(kind, at(2500));
         }
-        assert!(kinds.0.len() <= KINDS_MAX + 1, "strangers can't make up kinds without end");
+        assert!(kinds.0.len() <= KINDS_MAX + 1, "strangers can't cause any number of kinds");
     }
 
     #[test]
@@ -235,7 +235,7 @@ mod tests {
         assert_eq!(kinds.admit(1002, at(70)), Some(0));
         assert_eq!(kinds.admit(1003, at(70)), Some(0), "each has a kind of its own again");
         assert_eq!(kinds.admit(1, at(70)), Some(0));
-        assert_eq!(kinds.admit(1, at(70)), None, "the kind that was seen is known still");
+        assert_eq!(kinds.admit(1, at(70)), None, "a kind seen in the last minute is kept");
     }
 
     #[test]

@@ -17,18 +17,19 @@ pub enum Format {
     Json,
 }
 
-/// What the command line says; the rest comes from the environment and from flags.
+/// Logging options of the command line; the environment and flags give the defaults.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Options {
-    /// error, warn, info, debug or trace; also per module, as RUST_LOG. Otherwise RUST_LOG or -Doxkeeper.log.level.
+    /// Log level: error, warn, info, debug or trace, or one per module as in RUST_LOG. Default: RUST_LOG, else
+    /// -Doxkeeper.log.level, else info.
     #[arg(long, global = true, value_name = "LEVEL", display_order = 900)]
     pub log_level: Option<String>,
-    /// Otherwise -Doxkeeper.log.format.
+    /// Log format. Default: -Doxkeeper.log.format, else text.
     #[arg(long, global = true, value_name = "FORMAT", display_order = 901)]
     pub log_format: Option<Format>,
 }
 
-/// Starts the log; what cannot be understood is told in it. Returns the format chosen.
+/// Starts the log, and warns of options that are not understood. Returns the format chosen.
 ///
 /// * `flags`: our own `-D` arguments; those of `SERVER_JVMFLAGS` and `JVMFLAGS` count as well.
 pub fn start(options: &Options, env: &Environment, flags: &[String]) -> Format {
@@ -57,7 +58,7 @@ pub fn start(options: &Options, env: &Environment, flags: &[String]) -> Format {
     format
 }
 
-/// Standard error, or nothing: a full disk or a reader that is gone must not end the server.
+/// Standard error, errors ignored: a full disk or a closed pipe must not end the server.
 struct Unfailing(std::io::Stderr);
 
 impl Write for Unfailing {
@@ -71,7 +72,7 @@ impl Write for Unfailing {
     }
 }
 
-/// Level, format, and what was wrong. The command line wins, then `RUST_LOG`, then flags.
+/// Level, format, and warnings. The command line wins, then `RUST_LOG`, then flags.
 fn choose(options: &Options, env: &Environment, flags: &[String]) -> (String, Format, Vec<String>) {
     let flag = |name: &str| flag_value(env, flags, &format!("oxkeeper.log.{name}"));
     let level = options.log_level.clone().or_else(|| env.get("RUST_LOG").cloned());
@@ -81,7 +82,7 @@ fn choose(options: &Options, env: &Environment, flags: &[String]) -> (String, Fo
         None | Some("text") => Format::Text,
         Some("json") => Format::Json,
         Some(other) => {
-            complaints.push(format!("-Doxkeeper.log.format={other} is neither text nor json"));
+            complaints.push(format!("-Doxkeeper.log.format={other}: use text or json"));
             Format::Text
         }
     });

@@ -13,12 +13,12 @@ use crate::store::RealDisk;
 use crate::tree::Options;
 use std::sync::Arc;
 
-/// Prepares the connections to the other members, if there are any.
+/// Prepares the connections to the other members; `None`: standalone.
 ///
 /// * `openings`: as in [`crate::member::configured::PartSettings::of`].
 ///
 /// # Errors
-/// When the folder that the process is in can't be named.
+/// When the path of the current directory is unknown.
 pub fn connect(
     config: &Config,
     shared: &Arc<Shared>,
@@ -29,7 +29,7 @@ pub fn connect(
     let Some(ensemble) = &config.ensemble else { return Ok(None) };
     let file = &ensemble.config_file;
     let absolute = std::path::absolute(file)
-        .map_err(|source| ServerError::System { what: "name the configuration file", source })?;
+        .map_err(|source| ServerError::System { what: "find the configuration file", source })?;
     let files = ConfigFiles::new(RealDisk, file.clone(), absolute);
     if let Some(path) = ensemble.oracle_path.clone() {
         tokio::spawn(oracle::poll_file(path, inbox.clone()));

@@ -1,4 +1,4 @@
-//! Asks the oracle of two voters: reads its file again and again, and tells the driver what it says.
+//! Reads the oracle file of two voters again and again, and reports each change of its answer to the driver.
 
 use super::inbox::Inbox;
 use crate::member::Input;
@@ -8,23 +8,26 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Between two looks at the file. Java looks whenever it counts votes or acknowledgements.
+/// Pause between two reads of the file. Java reads it whenever it counts votes or ACKs.
 const PAUSE: Duration = Duration::from_millis(50);
-/// A file that cannot be read within this long, as on a network that is gone, says no.
+/// A file that cannot be read within this time, as on a network that is down, is a no.
 const READ_MAX: Duration = Duration::from_secs(1);
 
-/// Reads the file until the driver is gone, and reports each change of the answer. The driver begins with a no.
+/// Reads the file until the driver has ended, and reports each change of the answer. The driver begins with a no.
 pub async fn poll_file(path: PathBuf, inbox: Arc<Inbox>) {
     let (mut agreed, mut failure) = (false, None);
     while !inbox.is_closed() {
         let asked = path.clone();
         let mut reading = tokio::task::spawn_blocking(move || answer(&asked));
-        // One that hangs is waited for, and not asked a second time meanwhile.
+        // A read that hangs is awaited, and no second read begins meanwhile.
         let answered = match tokio::time::timeout(READ_MAX, &mut reading).await {
             Ok(answered) => answered,
             Err(_) => {
                 tell(&mut agreed, false, &path, &inbox);
-                tracing::warn!(path = %path.display(), "the oracle does not answer: that is a no");
+                tracing::warn!(
+                    path = %path.display(),
+                    "oracle unreadable, treated as no: its file system has not answered for 1 s"
+                );
                 reading.await
             }
         };
@@ -32,7 +35,10 @@ pub async fn poll_file(path: PathBuf, inbox: Arc<Inbox>) {
         let failed = answer.as_ref().err().map(ToString::to_string);
         if failed != failure {
             if let Some(error) = &failed {
-                tracing::warn!(path = %path.display(), error, "cannot read the oracle: that is a no");
+                tracing::warn!(
+                    path = %path.display(), error,
+                    "oracle unreadable, treated as no; check that the file exists and is readable"
+                );
             }
             failure = failed;
         }
@@ -46,12 +52,12 @@ fn tell(agreed: &mut bool, agrees: bool, path: &Path, inbox: &Inbox) {
         return;
     }
     let answer =
-        if agrees { "this server may go on alone" } else { "this server is not to go on alone" };
-    tracing::info!(path = %path.display(), answer, "the oracle has changed its answer");
+        if agrees { "this server may lead alone" } else { "this server may not lead alone" };
+    tracing::info!(path = %path.display(), answer, "the oracle's answer has changed");
     inbox.put_input(Input::Oracle { agrees });
 }
 
-/// Yes is a first character of `1`; an empty file says no.
+/// The answer is yes if the first character is `1`; an empty file is a no.
 ///
 /// Source: `QuorumOracleMaj.askOracle`, ZooKeeper 3.9.5.
 fn answer(path: &Path) -> io::Result<bool> {
@@ -83,7 +89,7 @@ mod tests {
         let asking = tokio::spawn(poll_file(path.clone(), inbox.clone()));
         for (text, agrees) in [("1\n", true), ("0", false), ("1", true), ("", false), ("10", true)]
         {
-            // As a whole: it is read at any moment.
+            // By renaming, because the file may be read at any moment.
             let new = folder.path().join("new");
             std::fs::write(&new, text).unwrap();
             std::fs::rename(new, &path).unwrap();

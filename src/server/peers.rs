@@ -20,13 +20,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tokio_util::task::AbortOnDropHandle;
 
-/// What learner connections are set to.
+/// Settings of learner connections.
 pub struct LearnerSettings {
-    /// How long a leader is dialed.
+    /// For how long a leader is dialed.
     pub patience: Patience,
     /// Options of a tree that the leader sends.
     pub options: Options,
-    /// `jute.maxbuffer` and its `extrasize` together: limit on what a packet brings.
+    /// `jute.maxbuffer` and its `extrasize` together: limit on the payload of a packet.
     pub entry_max: usize,
 }
 
@@ -34,16 +34,16 @@ pub struct LearnerSettings {
 pub struct Peers {
     shared: Arc<Shared>,
     learners: BTreeMap<LearnerConnectionId, PeerHandle>,
-    /// Learners' connections that something was put for.
+    /// Learner connections with packets that were put since the last flush.
     touched: BTreeSet<LearnerConnectionId>,
     leader: Option<PeerHandle>,
     settings: LearnerSettings,
-    /// What speaks first on learner connections.
+    /// Gives each learner connection the exchange that it opens with.
     openings: Arc<dyn Openings>,
     events: Sink<PeerEvent>,
     elections: ElectionSockets,
     files: ConfigFiles<RealDisk>,
-    /// Where learners' connections are accepted; a task that is dropped ends.
+    /// Addresses where learner connections are accepted, each with its task, which ends when it is dropped.
     listening: BTreeMap<ListenAddress, AbortOnDropHandle<()>>,
     learner_port: Arc<LearnerPort>,
     inbox: Arc<Inbox>,
@@ -79,14 +79,14 @@ impl Peers {
         }
     }
 
-    /// What an event of a learner connection is to the member.
+    /// Turns an event of a learner connection into the member's input.
     pub fn take(&mut self, event: PeerEvent) -> Option<Input> {
         Some(match event {
             PeerEvent::Accepted { connection, handle, peer } => {
                 self.learners.insert(connection, handle);
                 Input::LearnerConnected { connection, address: peer.to_string() }
             }
-            // The permit is given back here: the driver steps with the event next.
+            // The permit is released here: the driver steps the member with the event next.
             PeerEvent::Received { from, event, permit: _ } => return Input::received(from, event),
             PeerEvent::Sent { to, event } => Input::sent(to, event),
             PeerEvent::Gone { from, why } => {
@@ -98,7 +98,7 @@ impl Peers {
         })
     }
 
-    /// What a report of an election socket is to the member.
+    /// Turns a report of an election socket into the member's input.
     ///
     /// * `next_connection`: gives an id for an accepted connection.
     pub fn take_election(
@@ -121,7 +121,7 @@ impl Peers {
             Action::SendTree { connection, frozen, learner } => {
                 self.send_tree(connection, frozen, learner)
             }
-            // A handle that is dropped sends what was put before.
+            // A handle that is dropped sends the packets that were put before.
             Action::CloseLearner { connection } => drop(self.learners.remove(&connection)),
             Action::DialLeader { dial, addresses } => {
                 let opening = self.openings.dialed(ConnectionKind::Learner, &addresses);
@@ -139,7 +139,7 @@ impl Peers {
             Action::Election(action) => self.elections.perform(action),
             Action::ListenForLearners(addresses) => self.listen(addresses),
             Action::SetMembers(members) => self.learner_port.set_members(members),
-            // The driver's own.
+            // The driver performs these itself.
             Action::Log(_)
             | Action::ChangeConfigFiles(_)
             | Action::WriteSnapshot(_)
@@ -152,7 +152,7 @@ impl Peers {
         }
     }
 
-    /// Changes the configuration files; tells why the server has to end.
+    /// Changes the configuration files; if that fails, returns how the server has to end.
     pub fn change_config_files(&self, change: &ConfigChange) -> Option<Ended> {
         let error = self.files.change(change).err()?;
         Some(change.failed(self.files.folder(), &error))
@@ -169,13 +169,14 @@ impl Peers {
         }
     }
 
-    /// Sends what was put together since.
+    /// Sends the packets that were put since the last flush.
     pub fn flush(&mut self) {
         for connection in std::mem::take(&mut self.touched) {
             if self.learners.get_mut(&connection).is_some_and(|handle| !handle.flush()) {
                 tracing::warn!(
                     target: crate::model::STRANGERS, connection = connection.0,
-                    "a learner takes nothing: its connection is closed"
+                    "connection to a learner closed: too much is unsent; check the learner's load \
+                     and its network"
                 );
             }
         }

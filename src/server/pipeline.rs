@@ -1,6 +1,6 @@
-//! How long writes take on their way through preparation and the log.
+//! Measures how long writes take in preparation and in the log.
 //!
-//! Java has a thread with a queue for each. Here the driver prepares what has arrived together and hands it to the log
+//! Java has a thread with a queue for each. Here the driver prepares the requests of a turn together and hands them to the log
 //! thread together, so a batch is measured and its requests share the figures: no clock is read for a single request.
 
 use crate::metrics::{Registry, SizeValues, Summary};
@@ -12,7 +12,7 @@ use crate::tree::txn;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// What the log was handed and has not reported as flushed.
+/// The records that the log thread was handed and has not flushed, and the times that are measured.
 pub struct Pipeline {
     metrics: Arc<Registry>,
     handed: VecDeque<Handed>,
@@ -22,8 +22,8 @@ pub struct Pipeline {
     logging: Shares,
 }
 
-/// Shares a time out among requests in whole milliseconds. What is left over goes to the next ones: the sums are true,
-/// although most shares are zero.
+/// Divides a time among requests in whole milliseconds. The remainder goes to the next requests: the sums are right, although
+/// most shares are zero.
 #[derive(Default)]
 struct Shares {
     left_us: u64,
@@ -52,12 +52,12 @@ pub struct Taken {
 
 /// Records that the log was handed together.
 pub struct Handed {
-    /// Of the last of them.
+    /// Zxid of the last record.
     pub through: Zxid,
     pub records: u64,
     /// Monotonic microseconds.
     pub at_us: u64,
-    /// Of a voter's records that it has to acknowledge: when each was born, in wall-clock milliseconds.
+    /// Of records that a voter acknowledges: the time in the transaction's header, in wall-clock milliseconds.
     pub births: Vec<i64>,
 }
 
@@ -67,7 +67,7 @@ impl Pipeline {
         Self { metrics, handed: VecDeque::new(), waiting: 0, preparing, logging }
     }
 
-    /// A command is prepared next.
+    /// Counts the requests of a command that is prepared next.
     pub fn take(&self, command: &ClientCommand, now_us: u64, taken: &mut Taken) {
         let (count, received_us) = match command {
             ClientCommand::Open(open) => (1, open.received_us),
@@ -79,7 +79,7 @@ impl Pipeline {
         self.metrics.prep_processor_queue_time_ms.record_many(waited_ms, count);
     }
 
-    /// All commands of a turn were prepared.
+    /// Records the time in which all commands of a turn were prepared.
     pub fn prepared_taken(&mut self, taken: Taken, took_us: impl FnOnce() -> u64) {
         if taken.requests > 0 {
             self.metrics.prep_processor_queue_size.record(taken.requests as i64);
@@ -87,12 +87,12 @@ impl Pipeline {
         }
     }
 
-    /// So many requests were prepared in all this time.
+    /// Records the time in which so many requests were prepared.
     pub fn prepared(&mut self, requests: u64, took_us: u64) {
         self.preparing.record(&self.metrics.prep_process_time, took_us, requests);
     }
 
-    /// So many requests of the server's own, or of its learners, were prepared in all this time, the moment they came up.
+    /// Records the time in which so many requests of the server itself, or of its learners, were prepared. They wait in no queue.
     pub fn prepared_own(&mut self, requests: u64, took_us: u64) {
         if requests > 0 {
             self.metrics.prep_processor_queue_time_ms.record_many(0, requests);
@@ -101,7 +101,7 @@ impl Pipeline {
         }
     }
 
-    /// Ends of sessions were prepared in all this time.
+    /// Records the time in which the ends of so many sessions were prepared.
     pub fn closed(&self, sessions: u64, took_us: u64) {
         if sessions > 0 {
             let each_ms = took_us as i64 / sessions as i64 / 1000;
@@ -109,12 +109,12 @@ impl Pipeline {
         }
     }
 
-    /// The log was handed records.
+    /// Records that the log thread was handed records.
     ///
-    /// * `prepared_us`: when they were prepared, if they were prepared here.
+    /// * `prepared_us`: when they were prepared, if this server prepared them.
     pub fn handed(&mut self, handed: Handed, prepared_us: Option<u64>) {
         let records = handed.records;
-        // Of both counters: what takes no transaction is added where they are printed.
+        // Both `*_request_queued` counters: requests without a transaction are added where the counters are printed.
         if let Some(prepared_us) = prepared_us {
             let took_ms = handed.at_us.saturating_sub(prepared_us) as i64 / 1000;
             self.metrics.proposal_process_time.record_many(took_ms, records);
@@ -126,7 +126,7 @@ impl Pipeline {
         self.handed.push_back(handed);
     }
 
-    /// The log has flushed.
+    /// Records that the log thread has flushed.
     pub fn flushed(&mut self, report: &FlushReport, now_us: u64, wall_ms: i64) {
         let metrics = &self.metrics;
         let sync_us = report.sync_took.unwrap_or_default().as_micros() as u64;
@@ -136,13 +136,13 @@ impl Pipeline {
         }
         metrics.sync_processor_batch_size.record(i64::from(report.records));
         metrics.sync_processor_queue_flush_time_ms.record(sync_ms);
-        // As Java: the flush is no part of it, unless nothing more fitted in: then the last record bears it.
+        // As Java: the time of the flush is not included, except in the last record of a full batch.
         let (records, last) = (u64::from(report.records.max(1)), u64::from(report.full));
         let write_us = report.write_took.as_micros() as u64;
         let each_us = write_us / records;
         self.logging.record(&metrics.sync_process_time, write_us - each_us * last, records - last);
         self.logging.record(&metrics.sync_process_time, each_us + sync_us, last);
-        // A flush may end in the middle of what was handed over together.
+        // A flush may end in the middle of records that were handed over together.
         while let Some(handed) = self.handed.front()
             && handed.through <= report.through
         {
@@ -168,12 +168,12 @@ pub fn closes(command: &ClientCommand) -> bool {
     matches!(command, ClientCommand::Writes(batch) if last(batch) == Some(op::CLOSE_SESSION))
 }
 
-/// Records that one turn hands to the log thread, as the metrics want them.
+/// Records that one turn hands to the log thread, for the metrics.
 pub struct HandedOver {
     mode: Mode,
     pub records: u64,
     pub through: Zxid,
-    /// Of a voter's records: when each became a transaction, in wall-clock milliseconds.
+    /// Of a voter's records: the time in the transaction's header, in wall-clock milliseconds.
     pub births: Vec<i64>,
     pub sizes: Option<SizeValues>,
 }
@@ -238,10 +238,10 @@ mod tests {
         assert_eq!(count(metrics.sync_processor_queue_size.values()), (2, 4));
         assert_eq!(count(metrics.fsynctime.values()), (2, 9));
         assert_eq!(count(metrics.sync_processor_batch_size.values()), (2, 6));
-        // The flushes are no part of it. The parts of a millisecond are not lost.
+        // The flushes are not included, and no fraction of a millisecond is lost.
         assert_eq!(count(metrics.sync_process_time.values()), (6, 4));
         assert_eq!(metrics.sync_process_time.values().max, 2);
-        // 10 ms with the log, 8 of them in the flush, for four; 10 and 1 for two.
+        // Four records were with the log thread for 10 ms, 8 of them in the flush; two for 10 ms, 1 of them in the flush.
         let queue = metrics.sync_processor_queue_time_ms.values();
         assert_eq!(count(queue), (6, 4 * 2 + 2 * 9));
         let all = metrics.sync_processor_queue_and_flush_time_ms.values();
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_record_of_a_full_batch_bears_the_flush() {
+    fn last_record_of_a_full_batch_includes_the_flush() {
         let metrics = Arc::new(Registry::default());
         let mut pipeline = Pipeline::new(metrics.clone());
         pipeline.flushed(&FlushReport { full: true, ..report(4, 4, 4_000, 50) }, 60_000, 0);
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flush_that_is_not_forced_is_no_fsync() {
+    fn flush_without_fsync_is_not_counted_as_fsync() {
         let metrics = Arc::new(Registry::default());
         let mut pipeline = Pipeline::new(metrics.clone());
         pipeline.flushed(&FlushReport { sync_took: None, ..report(4, 4, 0, 0) }, 0, 0);
@@ -274,7 +274,7 @@ mod tests {
 
     // rows: M-04 M-06 M-14
     #[test]
-    fn what_the_server_itself_wants_is_judged_like_the_rest() {
+    fn requests_of_the_server_itself_are_counted_as_prepared() {
         let metrics = Arc::new(Registry::default());
         let mut pipeline = Pipeline::new(metrics.clone());
         pipeline.prepared_own(0, 900);

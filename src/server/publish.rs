@@ -1,11 +1,11 @@
-//! Moves the replica's plain counters and measurements into the registry.
+//! Copies the replica's counters and measurements into the registry.
 
 use crate::metrics::{Registry, Samples};
 use crate::model::EventKind;
 use crate::replica::{Mode, Replica, Stats, WriteSample};
 use crate::request::{ChangeCounts, Namespace};
 
-/// What of the replica's counters is in the registry already.
+/// The part of the replica's counters that is in the registry already.
 #[derive(Default)]
 pub struct Published {
     stats: Stats,
@@ -43,7 +43,7 @@ impl Published {
             if let Some(took_us) = took_us {
                 let took_ms = took_us as i64 / 1000;
                 metrics.request_latency.record(took_ms);
-                // As Java: what takes no zxid, a sync or a body that can't be read, counts as a read.
+                // As Java: a request that takes no zxid (a sync, a body that can't be decoded) counts as a read.
                 let kind =
                     if born_ms.is_some() { &metrics.updatelatency } else { &metrics.readlatency };
                 kind.record(took_ms);

@@ -1,4 +1,4 @@
-//! What a server that begins to serve can tell about itself.
+//! What the server prints when it starts to serve.
 
 use super::clock::Clock;
 use crate::config::{Config, Ensemble};
@@ -17,7 +17,7 @@ pub struct Ready {
     pub address: SocketAddr,
     pub data_dir: PathBuf,
     pub data_log_dir: PathBuf,
-    /// There was nothing on the disk.
+    /// The data directory was empty.
     pub fresh: bool,
     pub znodes: u64,
     pub sessions: u64,
@@ -28,19 +28,19 @@ pub struct Ready {
     pub txns: u64,
     /// From the start of the process.
     pub took_ms: u64,
-    /// What it is a member of; `None` is standalone.
+    /// The ensemble; `None`: standalone.
     pub member: Option<Membership>,
 }
 
-/// A member of an ensemble among the others.
+/// This server's part in its ensemble.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Membership {
     pub id: i64,
     pub observes: bool,
-    /// Numbers of those who vote and of those who observe, this one included.
+    /// Server ids of the voters and of the observers, this server included.
     pub voters: Vec<i64>,
     pub observers: Vec<i64>,
-    /// Where the others reach this one: for its learners, and for elections.
+    /// Addresses of the quorum port, and of the election port.
     pub quorum: String,
     pub election: String,
 }
@@ -73,18 +73,18 @@ impl Membership {
         }
     }
 
-    /// Who it is and with whom, in words.
+    /// The ensemble in words.
     pub fn ensemble(&self) -> String {
         let list = |ids: &[i64]| ids.iter().map(i64::to_string).collect::<Vec<_>>().join(", ");
-        let own = if self.observes { "observing" } else { "voting" };
+        let own = if self.observes { "observer" } else { "voter" };
         let observers = match &self.observers[..] {
             [] => String::new(),
-            ids => format!("; {} observing", list(ids)),
+            ids => format!("; observers {}", list(ids)),
         };
-        format!("server {}, {own}; of {} voting{observers}", self.id, list(&self.voters))
+        format!("server {}, {own}; voters {}{observers}", self.id, list(&self.voters))
     }
 
-    /// Where the others reach it, in words.
+    /// The ports for other servers in words.
     pub fn ports(&self) -> String {
         format!("{} for learners, {} for elections", self.quorum, self.election)
     }
@@ -116,7 +116,7 @@ impl Ready {
     /// What recovery did, in words.
     pub fn restored(&self) -> String {
         if self.fresh {
-            return "nothing yet: a new, empty tree".to_owned();
+            return "no data found: a new, empty tree".to_owned();
         }
         let snapshot = match &self.snapshot {
             Some((zxid, bytes)) => format!("snapshot {zxid} ({} MB) and ", megabytes(*bytes)),
@@ -129,15 +129,16 @@ impl Ready {
         )
     }
 
-    /// The lines for whoever started it.
+    /// The lines printed on standard output.
     ///
     /// * `settings`: where they came from.
     pub fn banner(&self, version: &str, settings: &str) -> String {
-        // A member serves nobody before there is a leader.
+        // A member serves no client before there is a leader.
         let serves = if self.member.is_none() { "serves" } else { "will serve" };
         let mut text =
             format!("oxkeeper {version} {serves} ZooKeeper clients on {}\n", self.address);
-        let mut line = |what: &str, value: &str| _ = writeln!(text, "  {what:8}  {value}"); // A string never refuses.
+        // Writing to a string can't fail.
+        let mut line = |what: &str, value: &str| _ = writeln!(text, "  {what:8}  {value}");
         line("settings", settings);
         if let Some(member) = &self.member {
             line("ensemble", &member.ensemble());
@@ -164,7 +165,7 @@ mod tests {
     use crate::config::{Environment, Source, parse};
 
     #[test]
-    fn the_banner_tells_what_an_operator_looks_for() {
+    fn banner_shows_address_directories_restored_data_and_ensemble() {
         let mut ready = Ready {
             address: SocketAddr::from(([127, 0, 0, 1], 2181)),
             data_dir: "/data".into(),
@@ -179,7 +180,7 @@ mod tests {
             member: None,
         };
         let fresh = "oxkeeper 0.1.0 serves ZooKeeper clients on 127.0.0.1:2181\n  settings  zoo.cfg\n  \
-            data      /data\n  restored  nothing yet: a new, empty tree\n  try       echo srvr | nc 127.0.0.1 2181\n";
+            data      /data\n  restored  no data found: a new, empty tree\n  try       echo srvr | nc 127.0.0.1 2181\n";
         assert_eq!(ready.banner("0.1.0", "zoo.cfg"), fresh);
         ready =
             Ready { fresh: false, snapshot: Some(("0x2a".into(), 3_450_000)), txns: 7, ..ready };
@@ -200,11 +201,11 @@ mod tests {
         assert!(
             banner.starts_with("oxkeeper 0.1.0 will serve ZooKeeper clients on 127.0.0.1:2181\n")
         );
-        let lines = "\n  ensemble  server 2, voting; of 1, 2, 3 voting; 4 observing\n  \
+        let lines = "\n  ensemble  server 2, voter; voters 1, 2, 3; observers 4\n  \
             peers     [0:0:0:0:0:0:0:1]:3 for learners, [0:0:0:0:0:0:0:1]:4 for elections\n";
         assert!(banner.contains(lines), "{banner}");
         let observer = member("4");
-        assert_eq!(observer.ensemble(), "server 4, observing; of 1, 2, 3 voting; 4 observing");
+        assert_eq!(observer.ensemble(), "server 4, observer; voters 1, 2, 3; observers 4");
         assert_eq!(observer.ports(), "d:7 for learners, d:8 for elections");
     }
 }

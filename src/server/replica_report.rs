@@ -1,4 +1,4 @@
-//! What only the driver knows, for those that answer four-letter words.
+//! What only the driver knows of the figures that four-letter words show.
 
 use super::clock::Clock;
 use super::role_log::Roles;
@@ -7,23 +7,23 @@ use crate::model::Zxid;
 use crate::replica::{self, Replica};
 use crate::zab::Role;
 
-/// What only the driver knows.
+/// The figures that only the driver knows.
 pub struct Report {
     pub outstanding: u64,
     pub local_sessions: u64,
     /// `None`: clients are not served.
     pub mode: Option<Mode>,
-    /// `None` is standalone, and so on.
+    /// `None`: standalone.
     pub member: Option<MemberInfo>,
     pub leader: Option<LeaderInfo>,
-    /// Where the epoch of a leader begins; nothing may have been written in it.
+    /// The zxid with which a leader's epoch begins: the last transaction may be of an earlier epoch.
     pub begin: Zxid,
     /// Monotonic milliseconds from which the uptime counts.
     pub since_ms: u64,
 }
 
 impl Report {
-    /// * `roles`: of a member of an ensemble.
+    /// * `roles`: `None`: standalone.
     pub fn of(replica: &Replica, roles: Option<&Roles>, clock: Clock) -> Self {
         let mode = match replica.mode() {
             replica::Mode::Resting => None,

@@ -1,4 +1,4 @@
-//! How things stand: what the four-letter words are answered from.
+//! Collects the server's state and answers four-letter words from it.
 
 use super::clock::Clock;
 use super::environment;
@@ -27,12 +27,12 @@ use std::time::Duration;
 use tokio::sync::{Semaphore, oneshot};
 use tokio::time::timeout;
 
-/// Java's trace mask before anybody set it: requests, server packets, sessions and warnings.
+/// Java's default trace mask: requests, server packets, sessions and warnings.
 const TRACE_MASK: i64 = 306;
-/// Answers with lists in them that are under way at once; other connections wait for their end.
+/// Answers with lists that are sent at the same time; other connections wait until one of them has ended.
 const LISTINGS_MAX: usize = 8;
 
-/// Answers words; shared by all connections.
+/// Answers four-letter words; shared by all connections.
 pub struct Desk {
     config: Config,
     shared: Arc<Shared>,
@@ -43,7 +43,7 @@ pub struct Desk {
     environment: EnvironmentInfo,
     /// Kept for `gtmk` and `stmk`. What is logged is chosen by `--log-level` and `RUST_LOG` instead.
     trace_mask: AtomicI64,
-    /// For answers with lists in them.
+    /// Permits for answers with lists.
     listings: Arc<Semaphore>,
 }
 
@@ -83,7 +83,7 @@ impl Desk {
     pub async fn answer(&self, asked: WordRequest) -> WordAnswer {
         let Some(word) = Word::from_bytes(asked.word) else { return Box::new(std::iter::empty()) };
         let is_refused = admin::refusal(word, &self.config.four_letter_words).is_some();
-        // No connection waits for longer without a session.
+        // No connection stays open for longer without a session.
         let patience = Duration::from_millis(self.config.sessionless_cnxn_timeout_ms.into());
         let place = match word.lists() && !is_refused {
             true => match timeout(patience, self.listings.clone().acquire_owned()).await {
@@ -93,7 +93,7 @@ impl Desk {
             false => None,
         };
         let mut status = match word {
-            Word::Ruok => Status::default(), // Answered however busy the rest is.
+            Word::Ruok => Status::default(), // Answered however busy the driver is.
             _ if is_refused => Status::default(),
             _ => self.status(word).await,
         };
@@ -213,7 +213,7 @@ impl Desk {
                     Some(_) => conn.stats.figures().timeout_ms.max(0) as u64,
                     None => sessionless_ms,
                 };
-                // Java looks at its connections this often, and gives each until the next look.
+                // Java checks its connections at this interval; a connection expires at the check after its timeout.
                 let looks = (conn.heard_ms() + timeout_ms) / sessionless_ms + 1;
                 let at_ms = self.clock.wall_ms_at(looks * sessionless_ms);
                 (at_ms, (conn.peer, session.map_or(0, |session| session.0)))
@@ -255,7 +255,7 @@ fn describe(conn: &Conn, clock: Clock) -> ConnectionInfo {
     }
 }
 
-/// The four gauges of quotas. What a namespace has no znode for is not among its values.
+/// The four gauges of quotas. A namespace without the znode for a gauge has no value in it.
 fn quotas(totals: &BTreeMap<String, QuotaTotals>) -> Vec<(&'static str, Vec<(String, i64)>)> {
     let gauge = |name, value: fn(&QuotaTotals) -> Option<i64>| {
         let values = totals.iter().filter_map(|(space, all)| Some((space.clone(), value(all)?)));
@@ -280,7 +280,7 @@ fn open_files() -> Option<u64> {
     Some(fs::read_dir("/proc/self/fd").ok()?.count() as u64)
 }
 
-/// Bytes of the files below a folder. What cannot be read counts nothing.
+/// Bytes of the files below a folder. Files that cannot be read count as 0.
 fn bytes_in(dir: &Path) -> u64 {
     let Ok(entries) = fs::read_dir(dir) else { return 0 };
     let sizes = entries.flatten().map(|entry| match entry.metadata() {

@@ -1,7 +1,7 @@
-//! From the files to a tree.
+//! Builds the tree from snapshot and log.
 //!
-//! A small directory is restored where it is read. From [`ALONE_MAX`] on a second thread builds the tree, while this one
-//! reads, checks, unpacks and cuts: with a million znodes that is a third of the work.
+//! A small tree is built on the thread that reads the files. From [`ALONE_MAX`] on a second thread builds the tree, while the
+//! first one reads, checks, unpacks and splits the bytes: with a million znodes that is a third of the work.
 
 use crate::model::Zxid;
 use crate::store::{Progress, Restore, Trailers};
@@ -15,11 +15,11 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// Progress of a long load is told this often.
+/// Progress of a long restore is logged this often.
 const TELL_EVERY: Duration = Duration::from_secs(1);
-/// Transactions between two looks at the clock.
+/// The clock is read once in so many transactions.
 const TXNS_UNTOLD: u64 = 4096;
-/// Znodes named in one line.
+/// Znodes that are named in one log line.
 const LOST_SHOWN: usize = 10;
 /// Bytes of snapshot and log that one thread restores alone.
 const ALONE_MAX: u64 = 4 << 20;
@@ -37,9 +37,9 @@ pub enum RestoreError {
     Txn { zxid: i64, source: TxnError },
 }
 
-/// What a restore came to.
+/// The result of a restore.
 pub struct Restored {
-    /// With the ephemerals of sessions that no longer exist taken away (D-67).
+    /// On a standalone server without the ephemerals of sessions that no longer exist (D-67).
     pub tree: Tree,
     /// Number of those sessions.
     pub orphans: usize,
@@ -55,15 +55,15 @@ pub struct Restorer {
     batch: Batch,
     /// Znodes of the snapshot so far.
     nodes: u64,
-    /// Entries that are not sent yet, each behind its length.
+    /// Entries that are not sent yet, each after its length.
     entries: Vec<u8>,
     /// Bytes taken since the last reset.
     taken: u64,
-    /// Of sessions that no longer exist: what a server that is alone takes away, an ensemble agrees on.
+    /// Keeps ephemerals of sessions that no longer exist: a standalone server removes them, an ensemble agrees on that.
     keeps_orphans: bool,
     /// Transactions of the log.
     replayed: u64,
-    /// Bytes of the log that were read, and all there are to be.
+    /// Bytes of the log that were read, and bytes of the whole log.
     log_bytes: (u64, u64),
     stage: Stage,
     told: Instant,
@@ -73,7 +73,7 @@ pub struct Restorer {
 enum Stage {
     Here(Box<Rebuild>),
     There(There),
-    /// While it moves from here to there.
+    /// While the tree moves from `Here` to `There`.
     Nowhere,
 }
 
@@ -82,7 +82,7 @@ impl Restorer {
         Self::with_alone_max(options, ALONE_MAX)
     }
 
-    /// * `alone_max`: bytes of snapshot and log from which on there is a second thread.
+    /// * `alone_max`: from so many bytes of snapshot and log on there is a second thread.
     pub fn with_alone_max(options: Options, alone_max: u64) -> Self {
         Self {
             options,
@@ -121,15 +121,15 @@ impl Restorer {
         let (paths, count) = building.tree.znodes_without_acl(LOST_SHOWN);
         if 0 < count {
             tracing::error!(
-                "the snapshot holds {count} znodes without their access lists, and the log does not bring them back; \
-                 only a superuser may touch them, and give them new ones: {}",
+                "the snapshot holds {count} znodes without their ACLs, and the log does not have \
+                 them; only a superuser can access them: set new ACLs on {}",
                 paths.join(" ")
             );
         }
         Restored { tree: building.tree, orphans, digest_mismatches: building.digest_mismatches }
     }
 
-    /// Counts bytes, and gets help when they are many.
+    /// Counts bytes, and starts the second thread when they are many.
     fn count(&mut self, bytes: usize) {
         self.taken += bytes as u64;
         if self.taken < self.alone_max || !matches!(self.stage, Stage::Here(_)) {
@@ -147,7 +147,7 @@ impl Restorer {
         }
     }
 
-    /// One line now and then: a big state takes a while, and whoever waits wants to know how long.
+    /// Whether a progress line is due: a big tree takes a while, and the operator sees how long.
     fn is_time_to_tell(&mut self) -> bool {
         let due = self.told.elapsed() >= TELL_EVERY;
         if due {
@@ -217,7 +217,7 @@ impl Restore for Restorer {
     }
 
     fn replay(&mut self, zxid: i64, entry: &[u8]) -> Result<(), RestoreError> {
-        // Applying can't fail, so what is refused is refused here, with its place in the log.
+        // Applying can't fail, so an entry that can't be decoded is refused here, with its place in the log.
         let decoded = Entry::decode(entry).map_err(|source| RestoreError::Txn { zxid, source })?;
         match &mut self.stage {
             Stage::Here(building) => building.replay(&decoded),
@@ -248,9 +248,9 @@ const fn percent(done: u64, of: u64) -> u64 {
 enum Work {
     Batch(Batch),
     SnapshotDone(Zxid, Trailers),
-    /// Log entries, each behind its length.
+    /// Log entries, each after its length.
     Entries(Vec<u8>),
-    /// Answered when all before it is done.
+    /// Answered when all work before it is done.
     Settle(SyncSender<()>),
 }
 
@@ -265,13 +265,13 @@ struct There {
 }
 
 impl There {
-    /// Without a thread to be had it stays here.
+    /// Moves the tree to a second thread. If none can be started, the tree stays here.
     fn start(building: Box<Rebuild>) -> Stage {
         let (work, works) = mpsc::sync_channel(QUEUE_MAX);
         let (done, spare) = mpsc::channel();
         let failed = Arc::new(Mutex::new(None));
         let errors = failed.clone();
-        // The thread gets the tree by the queue, so that it is still here when there is no thread.
+        // The thread gets the tree by a channel, so that the tree is still here if no thread can be started.
         let (hand, handed) = mpsc::sync_channel::<Box<Rebuild>>(1);
         let spawned = thread::Builder::new().name("restore".to_owned()).spawn(move || {
             let mut building = *handed.recv().expect("the tree comes before the thread's end");
@@ -294,7 +294,7 @@ impl There {
                 Stage::There(Self { work, spare, failed, thread })
             }
             Err(error) => {
-                tracing::warn!(%error, "restoring goes on without a second thread");
+                tracing::warn!(%error, "cannot start a second restore thread: raise ulimit -u");
                 Stage::Here(building)
             }
         }
@@ -318,7 +318,7 @@ impl There {
         }
     }
 
-    /// All that was sent is done when this returns.
+    /// Ends the thread once all work that was sent is done; returns the tree.
     fn end(self) -> Rebuild {
         drop(self.work);
         self.thread.join().expect("the building thread does not panic")

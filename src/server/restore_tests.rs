@@ -1,4 +1,4 @@
-//! A tree built on one thread and on two.
+//! Restores on one thread and on two.
 
 use super::restore::{RestoreError, Restorer};
 use crate::model::Zxid;
@@ -8,7 +8,7 @@ use crate::tree::Options;
 const OPTIONS: Options =
     Options { seed: 1, digest: true, extended_types: false, emulate_353: false };
 
-/// No session, no list, and znodes with these paths.
+/// A snapshot without sessions and ACLs, and with znodes at these paths.
 fn stream(paths: &[&str]) -> Vec<u8> {
     let mut bytes = vec![0; 8];
     for path in paths {
@@ -21,7 +21,7 @@ fn stream(paths: &[&str]) -> Vec<u8> {
     bytes
 }
 
-/// Gives `bytes` in pieces, as a file would come; returns what is said at the end.
+/// Gives `bytes` in pieces, as they come from a file; returns the outcome of the whole snapshot.
 fn give(restorer: &mut Restorer, bytes: &[u8]) -> Result<(), RestoreError> {
     let (mut at, mut have) = (0, 0);
     loop {
@@ -35,7 +35,7 @@ fn give(restorer: &mut Restorer, bytes: &[u8]) -> Result<(), RestoreError> {
 }
 
 #[test]
-fn two_threads_say_what_one_says() {
+fn restore_on_two_threads_gives_the_tree_and_the_errors_of_one() {
     for alone_max in [0, u64::MAX] {
         let mut restorer = Restorer::with_alone_max(OPTIONS, alone_max);
         for (paths, wrong) in [
@@ -71,7 +71,7 @@ fn with_orphan() -> Vec<u8> {
 #[test]
 fn ephemerals_without_a_session_go_at_the_start_of_a_standalone_server_only() {
     let is_kept = |mut restorer: Restorer| {
-        // What was read before of a damaged snapshot is forgotten, and nothing else is.
+        // `reset` forgets what was read of a damaged snapshot, and nothing else.
         give(&mut restorer, &stream(&["", "/a", "/a"])).unwrap_err();
         restorer.reset();
         give(&mut restorer, &with_orphan()).unwrap();

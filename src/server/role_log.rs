@@ -1,4 +1,4 @@
-//! The story of one member in the log and the metrics: elections, roles, learners.
+//! Logs and counts what happens to one member: elections, roles, learners.
 
 use crate::metrics::{Queues, Registry};
 use crate::model::{STRANGERS, ServerId};
@@ -6,19 +6,19 @@ use crate::replica::{self, Replica};
 use crate::zab::{Note, PeerState, Stats, Sync};
 use std::sync::Arc;
 
-/// The story of one member, as far as it matters to the next line of it.
+/// What the log lines and metrics of one member depend on.
 pub struct Roles {
     metrics: Arc<Registry>,
-    /// All in monotonic microseconds. Since when an election runs, since when nobody is served.
+    /// When the election under way began, and since when clients are not served. These times are monotonic microseconds.
     looking_us: u64,
     away_us: Option<u64>,
-    /// When the last election ended, when the history was asked for, when clients began to be served.
+    /// When the last election ended, when synchronisation with the leader began, when clients began to be served.
     elected_us: u64,
     promised_us: u64,
     serving_us: u64,
     state: PeerState,
     queues: Queues,
-    /// What of the peer's counters is in the registry already.
+    /// The part of the peer's counters that is in the registry already.
     published: Stats,
     published_of_replica: replica::Stats,
 }
@@ -49,7 +49,7 @@ impl Roles {
         self.serving_us
     }
 
-    /// Takes what has happened since the last time.
+    /// Logs and counts what has happened since the last call.
     pub fn publish(&mut self, replica: &mut Replica, now_us: u64) {
         for note in replica.notes() {
             self.take(note, now_us);
@@ -65,7 +65,7 @@ impl Roles {
         metrics.quit_leading_due_to_disloyal_voter.add(stats.disloyal - before.disloyal);
         let (own, own_before) = (replica.stats, self.published_of_replica);
         metrics.revalidate_count.add(own.revalidations - own_before.revalidations);
-        // As Java, where a leader's own syncs wait for nobody's word, and those of its learners' clients are queued.
+        // As Java, where syncs of a leader's own clients are answered at once, and those of its learners' clients are queued.
         let is_learner = self.queues == Queues::OfLearner;
         let syncs = if is_learner { own.syncs - own_before.syncs } else { 0 };
         metrics.request_commit_queued.add(stats.commits - before.commits + heard + syncs);
@@ -83,14 +83,15 @@ impl Roles {
             }
             Note::Elected { leader, state } => self.on_elected(leader, state, now_us),
             Note::Synchronising { leader, epoch } => {
-                tracing::debug!(leader = leader.0, epoch = epoch.0, "promised; taking its history");
+                tracing::debug!(leader = leader.0, epoch = epoch.0, "synchronising");
                 self.promised_us = now_us;
             }
             Note::SyncBegun { sync, under_way } => self.on_sync(sync, under_way, true),
             Note::SyncEnded { sync, under_way } => self.on_sync(sync, under_way, false),
             Note::Believed => tracing::error!(
-                "nobody leads whose tree could replace this server's, which does not fit the digests in its log: it counts from \
-                 now on; compare the znodes of the members"
+                "no server has led for initLimit whose tree could replace this server's, which \
+                 does not match the digests in its log: this server votes again with its own \
+                 tree; compare the znodes of the members"
             ),
             Note::Reconfigured { version } => {
                 let version = format!("{version:x}");
@@ -105,12 +106,11 @@ impl Roles {
             }
             Note::Alone { is_alone: true } => {
                 tracing::warn!(
-                    "the other voter is not there; this server decides alone, as its oracle says"
+                    "the other voter is not connected; this server leads alone, as its oracle \
+                     allows; bring the other voter back"
                 );
             }
-            Note::Alone { is_alone: false } => {
-                tracing::info!("this server decides alone no longer")
-            }
+            Note::Alone { is_alone: false } => tracing::info!("this server leads alone no longer"),
             Note::Learns { leader, epoch, how, txns } => {
                 let away_ms = self.serve(Queues::OfLearner, now_us);
                 let sync_ms = since_ms(self.promised_us, now_us);
@@ -138,7 +138,7 @@ impl Roles {
     fn on_elected(&mut self, leader: ServerId, state: PeerState, now_us: u64) {
         (self.state, self.elected_us) = (state, now_us);
         let election_ms = since_ms(self.looking_us, now_us);
-        // As Java, which does not time those who have no vote.
+        // As Java, which does not measure the elections of observers.
         if state != PeerState::Observing {
             self.metrics.election_time.record(election_ms);
         }
@@ -150,7 +150,7 @@ impl Roles {
         }
     }
 
-    /// Clients are served from now on. Returns for how long nobody was, in milliseconds.
+    /// Clients are served from now on. Returns for how long no client was served, in milliseconds.
     fn serve(&mut self, queues: Queues, now_us: u64) -> i64 {
         self.metrics.begin_role(self.queues);
         (self.queues, self.serving_us) = (queues, now_us);
@@ -171,13 +171,7 @@ impl Roles {
         match begins {
             true => {
                 all.increment();
-                tracing::debug!(
-                    learner,
-                    is_observer,
-                    sync,
-                    txns,
-                    "a learner is sent what it lacks"
-                );
+                tracing::debug!(learner, is_observer, sync, txns, "synchronising a learner");
             }
             false => {
                 tracing::info!(target: STRANGERS, learner, is_observer, sync, txns, "a learner is in sync")
@@ -207,13 +201,13 @@ mod tests {
 
     // rows: M-02
     #[test]
-    fn times_run_from_the_election_to_the_first_client() {
+    fn unavailable_time_runs_from_the_first_election_until_clients_are_served() {
         let (metrics, mut roles) = roles();
         let (leader, epoch) = (ServerId(2), Epoch(1));
         roles.take(looking(), 1_000_000);
         roles.take(Note::Elected { leader, state: PeerState::Following }, 1_300_000);
         roles.take(Note::Synchronising { leader, epoch }, 1_400_000);
-        // Its leader died: nobody was served meanwhile, and the next election has a time of its own.
+        // The leader died: no client was served meanwhile, and the next election is measured on its own.
         roles.take(looking(), 2_000_000);
         roles.take(Note::Elected { leader, state: PeerState::Following }, 2_050_000);
         roles.take(Note::Synchronising { leader, epoch }, 2_060_000);
@@ -241,7 +235,7 @@ mod tests {
 
     // rows: M-12
     #[test]
-    fn learners_are_counted_by_how_they_came_to_the_history() {
+    fn synchronisations_are_counted_by_kind() {
         let (metrics, mut roles) = roles();
         let sync = |how| Sync { learner: ServerId(1), is_observer: false, how, txns: 0 };
         let snap = How::Snap { zxid: Zxid::ZERO };

@@ -1,7 +1,7 @@
 //! The driver, shared by two threads: its turns run on a task of the runtime, and on the log thread after a small flush when no
-//! command waits for it.
+//! command waits for that thread.
 //!
-//! On the log thread a flush that is done is applied, and the next batch begun, without a change of threads in between.
+//! On the log thread the flushed transactions are applied, and the next batch is begun, without a change of threads in between.
 
 use super::driver::Driver;
 use super::inbox::{Event, Inbox};
@@ -14,13 +14,13 @@ use std::sync::{Arc, Mutex, TryLockError};
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 
-/// Clients to whom the log thread sends replies itself: few, for the next batch waits meanwhile.
+/// How many clients the log thread sends replies to itself: few, because the next batch waits meanwhile.
 const DIRECT_REPLIES_MAX: u32 = 4;
 
-/// Txns of a flush that the log thread applies itself. More are applied on the core that has read and prepared them.
+/// Transactions of a flush that the log thread applies itself. More are applied on the core that has read and prepared them.
 const FLUSH_MAX: u32 = DIRECT_REPLIES_MAX;
 
-/// A timer that is so late says that the process stood still.
+/// If a timer is so late, the process stood still.
 const STOOD_STILL: Duration = Duration::from_millis(100);
 
 /// Whether a turn was taken.
@@ -30,7 +30,7 @@ enum Turn {
     OfAnotherThread,
 }
 
-/// The driver, and what the threads that run its turns tell each other.
+/// The driver, and the flags between the threads that run its turns.
 pub struct SharedDriver<D> {
     driver: Mutex<Driver<D>>,
     inbox: Arc<Inbox>,
@@ -56,7 +56,7 @@ impl<D: Disk + Clone + 'static> SharedDriver<D> {
                 return ended;
             }
             if turn == Turn::Taken && !self.inbox.is_empty() {
-                // The tasks that this turn has woken come first.
+                // The tasks that this turn has woken run first.
                 tokio::task::yield_now().await;
                 continue;
             }
@@ -66,7 +66,7 @@ impl<D: Disk + Clone + 'static> SharedDriver<D> {
                 () = self.inbox.filled() => {}
                 () = tokio::time::sleep_until(due.into()), if turn == Turn::Taken => {
                     if STOOD_STILL < due.elapsed() {
-                        // What peers and clients have sent meanwhile is read before they are found to have been silent.
+                        // Bytes that peers and clients have sent meanwhile are read before they are counted silent.
                         tokio::task::yield_now().await;
                     }
                 }
@@ -78,14 +78,14 @@ impl<D: Disk + Clone + 'static> SharedDriver<D> {
         self.driver.lock().expect("a panic aborts").ended()
     }
 
-    /// A turn on the driver's task. If the log thread is in one, it wakes the task after it.
+    /// Runs a turn on the driver's task. If the log thread is in a turn, it wakes the task afterwards.
     fn turn_on_task(&self) -> Turn {
         if self.turn(0) == Turn::Taken {
             return Turn::Taken;
         }
-        // Swapped and not stored: this thread sees all that the log thread did before it looked here.
+        // Swapped and not stored: this thread sees all that the log thread did before it read the flag.
         self.is_wanted.swap(true, Ordering::SeqCst);
-        // The log thread may have ended its turn before it could see this.
+        // The log thread may have ended its turn before it could see the flag.
         self.turn(0)
     }
 
@@ -103,7 +103,7 @@ impl<D: Disk + Clone + 'static> SharedDriver<D> {
         Turn::Taken
     }
 
-    /// A turn on the log thread.
+    /// Runs a turn on the log thread.
     fn turn_at_rest(&self) {
         let before_us = self.deadline_us.load(Ordering::Acquire);
         let turn = self.turn(DIRECT_REPLIES_MAX);
@@ -118,7 +118,7 @@ impl<D: Disk + Clone + 'static> SharedDriver<D> {
 /// Brings the log thread's reports to the driver.
 pub struct LogReports<D> {
     pub driver: Arc<SharedDriver<D>>,
-    /// Tasks that a turn starts are this runtime's.
+    /// The runtime on which a turn starts tasks.
     pub runtime: Handle,
 }
 

@@ -1,4 +1,4 @@
-//! Writing snapshots beside the server's work.
+//! Writes snapshots while the server serves.
 
 use crate::member::configured::SnapshotStyle;
 use crate::member::trailers;
@@ -10,21 +10,21 @@ use crate::tree::freeze::{Frozen, PIECE_CAPACITY};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// A scan rests this many times as long as it worked, so that it takes a fifth of a core and of the disk: half of them
-/// cost writers on two cores a fifth of their throughput.
+/// The snapshot thread rests this many times as long as it worked, so that it takes a fifth of a core and of the disk: taking
+/// half of them cost writers on two cores a fifth of their throughput.
 const REST_FACTOR: u32 = 4;
 const REST_MAX: Duration = Duration::from_millis(100);
-/// Above so many bytes saved for the snapshot its thread does not rest: writes change the tree faster than it is written.
+/// Above so many bytes saved for the snapshot the thread does not rest: writes change the tree faster than it is written.
 const SAVED_AT_REST_MAX: u64 = 16 << 20;
 
 /// Streams the frozen tree into a snapshot file, holding the tree's lock for a piece at a time.
 ///
 /// * `gently`: rest between pieces, because clients are being served.
 ///
-/// `None`: the tree was replaced meanwhile, and nobody needs the snapshot.
+/// `None`: the tree was replaced meanwhile, so the snapshot is not needed.
 ///
 /// # Errors
-/// Those of the disk; nothing is left behind that a reader would take for a snapshot.
+/// Those of the disk; no file is left that a reader would take for a snapshot.
 pub fn draft<D: Disk>(
     disk: &D,
     dir: &Path,
@@ -57,7 +57,7 @@ pub fn draft<D: Disk>(
     writer.draft(trailers(frozen, style.with_zxid)).map(Some)
 }
 
-/// Counts what came of a snapshot, and logs it.
+/// Counts and logs the outcome of a snapshot.
 pub fn note(metrics: &Registry, zxid: Zxid, draft: Option<&Draft>, took: Duration) {
     match draft {
         Some(Draft { bytes, .. }) => {

@@ -1,4 +1,4 @@
-//! The end of a server that was asked to stop.
+//! Stops the server on a signal.
 
 use super::error::ServerError;
 use super::inbox::Inbox;
@@ -11,10 +11,10 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// Clients have this long to take the answers that wait for them.
+/// How long clients have to read their last replies.
 const FAREWELL: Duration = Duration::from_secs(2);
 
-/// At TERM or INT: nobody new is let in, and the driver ends once it has finished what it was asked.
+/// On TERM or INT no further connection is accepted, and the driver ends once it has finished the requests it has.
 pub fn on_signal(
     inbox: Arc<Inbox>,
     stop: CancellationToken,
@@ -23,11 +23,11 @@ pub fn on_signal(
     let mut term = signal(SignalKind::terminate()).map_err(fail)?;
     let mut int = signal(SignalKind::interrupt()).map_err(fail)?;
     let mut quit = signal(SignalKind::quit()).map_err(fail)?;
-    // A JVM prints its threads and goes on, so scripts send this to servers that are to live.
+    // A JVM prints its threads on QUIT and goes on, so scripts send QUIT to servers that are meant to live.
     tokio::spawn(async move {
         while quit.recv().await.is_some() {
             tracing::info!(
-                "QUIT: there are no Java threads to show; srvr, mntr and cons tell how things stand"
+                "QUIT: ignored, there are no Java threads; srvr, mntr and cons show the state"
             );
         }
     });
@@ -38,14 +38,14 @@ pub fn on_signal(
         };
         tracing::info!(
             signal = name,
-            "stopping: what is under way is finished, sessions stay for the next start"
+            "stopping: requests under way are finished, sessions are kept for the next start"
         );
         stop.cancel();
         inbox.put_input(Input::Stop);
     }))
 }
 
-/// Sends every connection what waits for it, and closes it.
+/// Sends every client the replies that wait for it, and closes its connection.
 pub async fn say_goodbye(shared: &Shared, tasks: &TaskTracker) {
     tasks.close();
     let mut wakers = Vec::new();
@@ -53,7 +53,8 @@ pub async fn say_goodbye(shared: &Shared, tasks: &TaskTracker) {
     conns.iter().for_each(|conn| conn.close_behind(&mut wakers));
     wakers.into_iter().for_each(std::task::Waker::wake);
     if tokio::time::timeout(FAREWELL, tasks.wait()).await.is_err() {
-        tracing::warn!(connections = tasks.len(), "these did not take their last answers in time");
+        let connections = tasks.len();
+        tracing::warn!(connections, "clients did not read their final replies before shutdown");
     }
     tracing::info!(connections = conns.len(), "stopped: everything acknowledged is on disk");
 }

@@ -1,24 +1,24 @@
-//! `oxkeeper config check`: a configuration as it is understood, and all that is wrong with it.
+//! `oxkeeper config check`: the effective value of each setting, and every problem of a configuration.
 
 use crate::config::{Check, Problem, SettingPlace, Understood};
 use crate::model::Role;
 use std::fmt::Write;
 use std::io;
 
-/// How the result is written.
+/// Options of `config check`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
-    /// One object for programs instead of a table.
+    /// Print one JSON object instead of a table.
     #[arg(long)]
     pub json: bool,
-    /// What the server would be started with: a zoo.cfg, or a port and a data directory, and flags -Dkey=value.
+    /// The arguments the server would be started with: a zoo.cfg, or a client port and a data directory, and -Dkey=value flags.
     #[arg(allow_hyphen_values = true)]
     pub arguments: Vec<String>,
 }
 
-/// Asks whether the host to listen on exists, which the settings alone don't tell.
+/// Resolves the host to listen on for clients: an unknown host is a problem that parsing alone does not find.
 ///
-/// * `resolve`: an error when it does not.
+/// * `resolve`: fails if the host is unknown.
 pub fn look_up<T>(check: &mut Check, resolve: impl Fn(&str) -> io::Result<T>) {
     let Some((host, place)) = &check.client_host else { return };
     let Err(error) = resolve(host) else { return };
@@ -27,11 +27,11 @@ pub fn look_up<T>(check: &mut Check, resolve: impl Fn(&str) -> io::Result<T>) {
             setting.state = "wrong";
         }
     }
-    let text = format!("resolve host {host}: {error}; name a host or address of this machine");
+    let text = format!("cannot resolve {host}: {error}; name a host or address of this machine");
     check.problems.push(Problem { place: place.clone(), text });
 }
 
-/// The whole answer.
+/// Renders the result.
 pub fn render(check: &Check, json: bool) -> String {
     if json { as_json(check) } else { as_table(check) }
 }
@@ -56,7 +56,7 @@ fn as_table(check: &Check) -> String {
     if !check.settings.is_empty() {
         for row in &rows {
             for (cell, width) in row.iter().zip(widths) {
-                _ = write!(text, "{cell:width$}  "); // A string never refuses.
+                _ = write!(text, "{cell:width$}  "); // Writing to a string can't fail.
             }
             text += &row[4];
             text.push('\n');
@@ -88,7 +88,7 @@ fn as_table(check: &Check) -> String {
         text.push('\n');
     }
     let verdict = if check.problems.is_empty() {
-        "nothing in it keeps the server from starting"
+        "no problems, the server would start with it"
     } else {
         "the server refuses to start with it"
     };
@@ -96,7 +96,7 @@ fn as_table(check: &Check) -> String {
     text
 }
 
-/// The line alone where the file is the one that was asked about.
+/// Where a setting was made: the line alone if it is in the file that is checked.
 fn place(setting: &Understood, source: &str) -> String {
     match &setting.place {
         None => "default".to_owned(),
@@ -146,7 +146,7 @@ mod tests {
         let env =
             Environment::from([("SERVER_JVMFLAGS".into(), "-Xmx1g -Dzookeeper.x.pass=s3".into())]);
         let check = config::check(&launch, &env);
-        // The directory's name differs from run to run.
+        // The temporary directory has another name in each run.
         let name = file.display().to_string();
         let place = |place: SettingPlace| match place {
             SettingPlace::Line { file, line } if file == name => {
@@ -182,15 +182,15 @@ mod tests {
 KEY                    VALUE                                  FROM                         STATE       EFFECT
 tickTime               0                                      line 2                       wrong       unit of time, ms; sessions expire on its multiples
 dataDir                /data                                  line 3                       works       directory of snapshots; the files are in its version-2
-clientPort             2182                                   line 5                       works       TCP port for clients; 0 takes a free one
+clientPort             2182                                   line 5                       works       TCP port for clients; 0: any free port
 initLimit              10                                     line 6                       no effect   only an ensemble uses this
-sslQuorum              false                                  line 7                       works       asks for what is so anyway
+sslQuorum              false                                  line 7                       works       same as the default
 secureClientPort       2281                                   line 8                       refused     asks for TLS
-snapCount              5                                      line 9                       works       transactions between snapshots, half of it by chance; at least 2
-tickTme                7                                      line 10                      unknown     no setting of ZooKeeper's
+snapCount              5                                      line 9                       works       transactions between snapshots, randomised between half and all of this; at least 2
+tickTme                7                                      line 10                      unknown     unknown setting, ignored
 -Djute.maxbuffer       4194304                                -D flag in the command line  works       largest frame a client may send, bytes
 -Dzookeeper.snapCount  9                                      -D flag in the command line  overridden  set by zoo.cfg:9
--Dzookeeper.x.pass     (not shown)                            -D flag in SERVER_JVMFLAGS   unknown     no setting of ZooKeeper's
+-Dzookeeper.x.pass     (not shown)                            -D flag in SERVER_JVMFLAGS   unknown     unknown setting, ignored
 SERVER_JVMFLAGS        -Xmx1g -Dzookeeper.x.pass=(not shown)  environment                  works       its -D flags are read
 
 2 problems:
@@ -200,8 +200,8 @@ SERVER_JVMFLAGS        -Xmx1g -Dzookeeper.x.pass=(not shown)  environment       
 4 warnings:
   zoo.cfg:4: clientPort is set again in line 5, which counts
   zoo.cfg:6: initLimit=10: no effect; only an ensemble uses this
-  zoo.cfg:10: tickTme=7 is no setting of ZooKeeper's; is it tickTime?
-  -D flag in SERVER_JVMFLAGS: -Dzookeeper.x.pass=(not shown) is no setting of ZooKeeper's
+  zoo.cfg:10: tickTme=7: unknown setting, ignored; is it tickTime?
+  -D flag in SERVER_JVMFLAGS: -Dzookeeper.x.pass=(not shown): unknown setting, ignored
 
 zoo.cfg: the server refuses to start with it
 ";
@@ -210,7 +210,7 @@ zoo.cfg: the server refuses to start with it
     }
 
     #[test]
-    fn a_member_sees_its_ensemble() {
+    fn table_of_a_member_ends_with_its_ensemble() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("myid"), "2\n").unwrap();
         let text = format!(
@@ -224,8 +224,8 @@ zoo.cfg: the server refuses to start with it
         let table = render(&check, false);
         let expected = "\
 2 warnings:
-  zoo.cfg:12: observerMaster.sizeLimit=9: no effect; observers of a follower are brought up to date like any learner: from the commitLogCount last transactions, from the log, or by the tree
-  -D flag in SERVER_JVMFLAGS: -Dzookeeper.x.pass=(not shown) is no setting of ZooKeeper's
+  zoo.cfg:12: observerMaster.sizeLimit=9: no effect; observers of a follower are synchronised like any learner: from the commitLogCount last transactions, from the log, or by SNAP
+  -D flag in SERVER_JVMFLAGS: -Dzookeeper.x.pass=(not shown): unknown setting, ignored
 
 observer 2 of an ensemble:
   server.1=a:2888:3888:participant
@@ -234,7 +234,7 @@ observer 2 of an ensemble:
   server.4=[0:0:0:0:0:0:0:1]:2888:3888:participant;0.0.0.0:2181
   version=0
 
-zoo.cfg: nothing in it keeps the server from starting
+zoo.cfg: no problems, the server would start with it
 ";
         let at = table.find("2 warnings").unwrap_or_else(|| panic!("{table}"));
         assert_eq!(&table[at..], expected);
@@ -251,7 +251,7 @@ zoo.cfg: nothing in it keeps the server from starting
 
     // rows: C-15
     #[test]
-    fn a_problem_does_not_make_a_member_of_nothing() {
+    fn settings_of_an_ensemble_work_despite_a_problem_elsewhere() {
         let servers = "server.1=a:1:2\nserver.2=b:1:2\nserver.3=c:1:2\n";
         let text = format!("dataDir=/d\nclientPort=x\ninitLimit=5\nsyncLimit=2\n{servers}");
         let shown = render(&checked(&text, &[]), false);
@@ -260,7 +260,7 @@ zoo.cfg: nothing in it keeps the server from starting
     }
 
     #[test]
-    fn a_host_that_nobody_knows_is_a_problem() {
+    fn client_host_that_does_not_resolve_is_a_problem() {
         let nobody = |_: &str| -> io::Result<()> { Err(io::Error::other("nobody knows it")) };
         let known = |host: &str| match host {
             "here" => Ok(()),
@@ -274,7 +274,7 @@ zoo.cfg: nothing in it keeps the server from starting
         assert_eq!(named.problems, vec![]);
         look_up(&mut named, nobody);
         let table = render(&named, false);
-        let problem = "zoo.cfg:1: resolve host here: nobody knows it; name a host or address";
+        let problem = "zoo.cfg:1: cannot resolve here: nobody knows it; name a host or address";
         assert!(table.contains(problem), "{table}");
         assert!(table.ends_with("zoo.cfg: the server refuses to start with it\n"), "{table}");
         assert_eq!(named.settings[0].state, "wrong");
@@ -286,16 +286,16 @@ zoo.cfg: nothing in it keeps the server from starting
         look_up(&mut line, known);
         assert_eq!(
             line.problems[0].to_string(),
-            "zoo.cfg:2: resolve host there: there; name a host or address of this machine"
+            "zoo.cfg:2: cannot resolve there: there; name a host or address of this machine"
         );
     }
 
     #[test]
-    fn a_good_file_shows_its_defaults() {
+    fn file_without_problems_is_shown_with_its_defaults() {
         let check = checked("dataDir=/data\nclientPort=2181\n", &[]);
         let table = render(&check, false);
         assert!(
-            table.ends_with("zoo.cfg: nothing in it keeps the server from starting\n"),
+            table.ends_with("zoo.cfg: no problems, the server would start with it\n"),
             "{table}"
         );
         let tick = table.lines().find(|line| line.starts_with("tickTime ")).unwrap();

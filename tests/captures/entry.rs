@@ -63,7 +63,7 @@ fn put(kind: i32, txn: &Txn<'_>, to: &mut Vec<u8>) -> String {
             put_i32(to, code.0);
             format!("error {code}")
         }
-        Txn::Check { .. } => unreachable!("stands in a multi only"),
+        Txn::Check { .. } => unreachable!("only in a multi"),
         Txn::Multi(parts) => {
             let parts: Vec<_> = parts.iter().collect();
             let done = parts.iter().map(|part| {

@@ -48,7 +48,7 @@ impl Leader {
         for action in self.server.step(input) {
             self.perform(action);
         }
-        // Only the captured leader's COMMIT says when the log is flushed.
+        // Epochs are saved at once; the log is flushed when the captured leader sends COMMIT.
         while let Some(Write::Promise(..)) = self.server.disk.asked.front() {
             let done = self.server.written().expect("a promise was saved");
             self.step(done);

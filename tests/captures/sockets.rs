@@ -34,7 +34,7 @@ async fn heard(pieces: &[Piece], is_dialer: bool) -> (Vec<Packet>, Vec<usize>) {
                 trees.push(tree.node_count());
             }
             PeerEvent::Gone { why, .. } => {
-                assert_eq!(why, "closed by the other side");
+                assert_eq!(why, "closed by the peer");
                 break;
             }
             PeerEvent::Received { event: QuorumEvent::Progress, .. }

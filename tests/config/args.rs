@@ -32,7 +32,7 @@ fn reads_the_file_and_myid() {
     let file = dir.path().join("zoo.cfg");
     let launch = Launch { settings: Settings::File(file.clone()), flags: vec![] };
     let error = load(&launch, &Environment::new()).unwrap_err().to_string();
-    assert!(error.contains("zoo.cfg: read file"), "{error}");
+    assert!(error.contains("zoo.cfg: cannot read file"), "{error}");
 
     let data = dir.path().join("data");
     fs::create_dir(&data).unwrap();
@@ -67,12 +67,12 @@ fn servers_may_stand_in_a_dynamic_file() {
     assert!(error.contains("zoo.dyn:3: version must not"), "{error}");
     fs::write(path("zoo.cfg"), format!("{fixed}server.3=a:1:2;2189")).unwrap();
     let error = loaded().unwrap_err();
-    assert!(error.contains("zoo.cfg:3: server.3 stands beside dynamicConfigFile"), "{error}");
+    assert!(error.contains("zoo.cfg:3: server.3 is set beside dynamicConfigFile"), "{error}");
 }
 
 // rows: D-09 D-11 C-31
 #[test]
-fn an_ensemble_knows_its_files() {
+fn config_of_a_member_names_its_static_and_dynamic_file() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name);
     let launch = Launch { settings: Settings::File(path("zoo.cfg")), flags: vec![] };
@@ -103,7 +103,7 @@ fn an_ensemble_knows_its_files() {
         let config = loaded().unwrap();
         assert_eq!(config.ensemble.unwrap().last_seen, []);
         let warned = config.warnings.iter().map(ToString::to_string).collect::<Vec<_>>();
-        let wanted = "zoo.cfg.dynamic.next: names no server; nothing was proposed by it";
+        let wanted = "zoo.cfg.dynamic.next: has no server.N line, so it is ignored";
         assert!(warned.iter().any(|line| line.ends_with(wanted)), "{warned:?}");
     }
     fs::write(path("zoo.cfg.dynamic.next"), "server.3=a").unwrap();

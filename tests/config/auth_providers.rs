@@ -1,11 +1,11 @@
-//! Providers of authentication, and the schemes that clients must have shown.
+//! Authentication providers, and the schemes of which a client must have authenticated by one.
 
 use crate::with;
 use oxkeeper::model::DigestAlgorithm;
 
 // rows: C-77 C-78
 #[test]
-fn required_schemes_can_be_shown() {
+fn required_scheme_that_no_client_can_use_is_refused() {
     let on = |lines: &str| with(&format!("enforce.auth.enabled=TRUE\n{lines}"));
     let config = on("enforce.auth.schemes= digest , ip,,").unwrap();
     assert_eq!(config.providers.required, ["digest", "ip"]);

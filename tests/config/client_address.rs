@@ -38,7 +38,7 @@ fn names_are_not_resolved_to_compare_them() {
         file(&text, Some("1")).map(|config| (config.client_host, config.warnings.len()))
     };
     let some = |host: &str| Some(host.to_owned());
-    // A single server is warned of as well.
+    // The second warning is that of a single server.
     assert_eq!(of("localhost", "127.0.0.1:2181").unwrap(), (some("127.0.0.1"), 2));
     assert_eq!(of("localhost", "2181").unwrap(), (None, 2));
     assert_eq!(of("::1", "[0::1]:2181").unwrap(), (some("0:0:0:0:0:0:0:1"), 1));

@@ -56,7 +56,7 @@ fn earlier_proposals_stand_in_comments_that_a_parser_of_properties_passes_over()
     assert_eq!(View::parse(&text), Ok(view(3)), "what Java reads");
     assert_eq!(earlier_proposed(&text), Ok(views[..2].to_vec()));
     assert_eq!(earlier_proposed(&proposed(&views[..1])), Ok(vec![]));
-    assert_eq!(earlier_proposed("# a comment\nserver.1=a:1:2"), Ok(vec![]), "of an operator's");
+    assert_eq!(earlier_proposed("# a comment\nserver.1=a:1:2"), Ok(vec![]), "by an operator");
     assert!(earlier_proposed("#earlier\n# server.1=a").is_err());
 }
 
@@ -107,7 +107,7 @@ fn odd_paths_are_read_back() {
 }
 
 proptest::proptest! {
-    /// Whatever stands in the file, continuations of nothing included: nothing else changes for who reads it.
+    /// Whatever is in the file, continuations of nothing included: every other entry is read as before.
     #[test]
     fn kept_lines_keep_their_meaning(text in "(server\\.1|weight|a|\\\\|=|:| |#|\\r|\\n){0,30}") {
         let old = parse_properties(text.as_bytes()).unwrap();

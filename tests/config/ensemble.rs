@@ -23,17 +23,17 @@ fn missing_setting_is_reported_with_its_line() {
     assert_eq!(
         with(limits, None).unwrap_err(),
         "zoo.cfg:3: the file myid in dataDir is missing; \
-         write into it which of 1, 2, 3 this server is"
+         write this server's id into it, one of 1, 2, 3"
     );
     assert_eq!(
         with(limits, Some("4")).unwrap_err(),
-        "zoo.cfg:3: myid 4 is none of the servers 1, 2, 3; add server.4 or correct myid"
+        "zoo.cfg:3: myid 4 is not one of the servers 1, 2, 3; add server.4 or correct myid"
     );
     let text = format!("dataDir=/d\n{limits}\nserver.1=a:1:2;2181\nserver.2=b:1:2;2181\n");
     assert_eq!(
         file(&text, Some("4")).unwrap_err().to_string(),
-        "zoo.cfg:4: myid 4 is none of the servers 1, 2; add server.4 or correct myid",
-        "its line would tell the client port"
+        "zoo.cfg:4: myid 4 is not one of the servers 1, 2; add server.4 or correct myid",
+        "its line would give the client port"
     );
     assert_eq!(
         with(&format!("{limits}\nserver.4=d:1:1\nserver.5=e"), Some("1")).unwrap_err(),
@@ -62,7 +62,7 @@ fn missing_setting_is_reported_with_its_line() {
 
 // rows: C-66
 #[test]
-fn groups_and_versions_of_nobody_are_still_checked() {
+fn groups_and_versions_without_servers_are_still_checked() {
     let of = |lines: &str| {
         let config = with_base(lines).map_err(|error| error.to_string())?;
         assert_eq!(config.ensemble, None, "{lines}");
@@ -91,7 +91,7 @@ fn groups_and_versions_of_nobody_are_still_checked() {
 
 // rows: D-01
 #[test]
-fn the_number_of_a_server_leaves_room_for_ttl_znodes() {
+fn server_id_above_254_is_refused_with_extended_types() {
     let of = |id: &str, lines: &str| {
         let text = format!(
             "dataDir=/d\nclientPort=2181\ninitLimit=5\nsyncLimit=2\nserver.1=a:1:2\nserver.2=b:1:2\n\
@@ -108,7 +108,7 @@ fn the_number_of_a_server_leaves_room_for_ttl_znodes() {
 
 // rows: C-27
 #[test]
-fn there_is_one_kind_of_election() {
+fn election_algorithm_other_than_3_is_refused() {
     let limits = "initLimit=5\nsyncLimit=2";
     assert!(with(&format!("{limits}\nelectionAlg=3"), Some("1")).unwrap().warnings.is_empty());
     for other in ["0", "1", "2", "4", "-1"] {
@@ -128,15 +128,15 @@ fn risky_ensembles_are_warned_of() {
     assert_eq!(
         warned("server.4=0.0.0.0:1:2"),
         [
-            "zoo.cfg:3: 4 voters: no more of them may fail than of 3",
-            "zoo.cfg:8: server.4 is at every address, where no other server finds it; \
-             name one, and set quorumListenOnAllIPs=true",
+            "zoo.cfg:3: 4 voters survive no more failures than 3. Use an odd number.",
+            "zoo.cfg:8: server.4 has an address to which no other server can connect; \
+             name another, and set quorumListenOnAllIPs=true",
         ]
     );
     assert_eq!(
         warned("server.3=c:1:2:observer\npeerType=observer"),
         [
-            "zoo.cfg:3: 2 voters: none may fail; three are the least that may",
+            "zoo.cfg:3: Two voters: any failure stops the ensemble. Use at least three.",
             "zoo.cfg:5: server.3 is set again in line 8, which counts",
             "zoo.cfg:9: peerType=observer: server.1 is a participant, which counts",
         ]
@@ -147,15 +147,15 @@ fn risky_ensembles_are_warned_of() {
     );
     let pair = warned("server.3=c:1:2:observer\noraclePath=/o");
     assert_eq!(pair.len(), 2, "{pair:?}");
-    assert!(pair[0].starts_with("zoo.cfg:3: 2 voters and an oracle: should both"), "{pair:?}");
+    assert!(pair[0].starts_with("zoo.cfg:3: Two voters and an oracle: if it lets"), "{pair:?}");
     assert_eq!(
         warned("group.1=1:2:3\nweight.1=0\nweight.2=0\nweight.3=0"),
-        ["zoo.cfg:3: even all voters together are no quorum; correct the weights"]
+        ["zoo.cfg:3: all voters together are not a quorum; correct the weights"]
     );
 }
 
 #[test]
-fn numbers_that_follow_others() {
+fn defaults_of_members_follow_other_settings() {
     let of = |lines: &str| {
         let lines = format!("initLimit=5\nsyncLimit=2\ntickTime=2000\n{lines}");
         with(&lines, Some("1")).unwrap().ensemble.unwrap()

@@ -17,7 +17,7 @@ fn refused(text: &str, why: &str) {
 
 // rows: C-12 C-13 C-14 C-15 C-19
 #[test]
-fn where_to_keep_and_to_listen() {
+fn directories_and_client_address_are_read() {
     let config = of(" dataDir = /d \nclientPort=2181\n");
     assert_eq!(config.data_dir, Path::new("/d"));
     assert_eq!(config.data_log_dir, Path::new("/d"));
@@ -34,7 +34,7 @@ fn where_to_keep_and_to_listen() {
 
 // rows: C-09
 #[test]
-fn relative_paths_are_meant_or_warned_of() {
+fn relative_path_without_a_leading_dot_is_warned_of() {
     let warned = |dir: &str| {
         let config = of(&format!("dataDir={dir}  \nclientPort=2181"));
         assert_eq!(config.data_dir, Path::new(dir), "taken from the working directory");
@@ -94,12 +94,12 @@ fn metrics_go_where_the_provider_says() {
     assert_eq!(of("impl.NullMetricsProvider"), (false, String::new()));
     let (enabled, warned) = of("prometheus.PrometheusMetricsProvider");
     assert!(enabled && warned.ends_with("there is no Prometheus endpoint yet"), "{warned}");
-    refused(&format!("{BASE}metricsProvider.className=x.Y"), "is no metrics provider known");
+    refused(&format!("{BASE}metricsProvider.className=x.Y"), "is not a known metrics provider");
 }
 
 // rows: C-32 C-33
 #[test]
-fn purging() {
+fn purge_keeps_at_least_three_snapshots() {
     let config = of(BASE);
     assert_eq!((config.purge_snap_retain_count, config.purge_interval_hours), (3, None));
     let config = of(&format!("{BASE}autopurge.snapRetainCount=2\nautopurge.purgeInterval=24\n"));
@@ -113,7 +113,7 @@ fn outcome(config: &Config) -> String {
     format!(
         "{} {} {} {} {} {} {} {} {} {} {}",
         config.client_port,
-        if host == "::%lo" { "*" } else { host }, // Any address, of a zone that must exist.
+        if host == "::%lo" { "*" } else { host }, // Any address, with a zone that must exist.
         config.tick_time_ms,
         config.min_session_timeout_ms,
         config.max_session_timeout_ms,

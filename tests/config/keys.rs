@@ -10,8 +10,8 @@ const RULES: [&str; 11] =
     ["C-01", "C-02", "C-03", "C-05", "C-06", "C-07", "C-08", "C-09", "C-10", "C-11", "C-270"];
 /// Rows whose first word is no key.
 const LISTS: [&str; 3] = ["C-267", "C-268", "C-269"];
-/// Settings that work without a trace in [`Config`]: they decide whether there is one, or about the log, or need
-/// another beside them.
+/// Settings that work without a trace in [`Config`]: they decide whether there is a configuration, or set the log, or need
+/// another setting beside them.
 const CHECKS: [&str; 8] = [
     "enforce.auth.enabled",
     "enforce.auth.schemes",
@@ -137,7 +137,7 @@ fn a_key_does_what_its_class_says() {
                 // Only TLS has guards that are on by default.
                 assert!(!key.disarms(harmless) || key.text == "TLS", "{}", key.name);
             }
-            // Only some values make an ensemble: tested where they are read.
+            // Only some values make an ensemble; tests of `server.N` lines have them.
             Class::Ensemble => {}
         }
     }
@@ -164,7 +164,7 @@ fn settings_that_members_use_change_their_configuration() {
         let value = if name == "leaderServes" { "no" } else { example(key) };
         let (changed, warnings) = ensemble(&format!("{name}={value}"));
         if name == "peerType" {
-            // It only repeats what the server's own line says.
+            // It only repeats the role in the server's own line.
             assert!(format!("{warnings:?}").contains("server.1 is a participant"));
             continue;
         }

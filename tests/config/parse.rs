@@ -11,7 +11,7 @@ fn the_file_wins_over_flags_with_its_prefix_only() {
     assert_eq!(with_flags("", "-Dzookeeper.snapCount=20").unwrap().snap_count, 20);
     let doubled = of("zookeeper.snapCount=20");
     assert_eq!((doubled.snap_count, doubled.warnings.len()), (100_000, 1));
-    // FileSettings keys never read a flag.
+    // Keys of `FileSettings` are never read from a flag.
     let config = with_flags("tickTime=2000", "-Dzookeeper.tickTime=5").unwrap();
     assert_eq!((config.tick_time_ms, config.warnings.len()), (2000, 1));
 }

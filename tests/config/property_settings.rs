@@ -32,7 +32,7 @@ fn defaults_of_requests_are_javas() {
 
 // rows: C-112 C-134
 #[test]
-fn network_settings() {
+fn network_settings_are_read_and_unknown_words_are_warned_of() {
     let config = of("clientTcpKeepAlive=true\nnio.sessionlessCnxnTimeout=5\n\
         4lw.commands.whitelist=stat, ruok");
     assert!(config.client_tcp_keep_alive);
@@ -46,14 +46,14 @@ fn network_settings() {
     };
     assert_eq!(
         told("stat, STAT,mntrr,*"),
-        ["zoo.cfg:3: 4lw.commands.whitelist: no effect of STAT, mntrr; there is no such word"]
+        ["zoo.cfg:3: 4lw.commands.whitelist: STAT, mntrr ignored, no such four-letter word"]
     );
     assert_eq!(told("*"), [""; 0]);
 }
 
 // rows: C-140 C-141 C-142 C-145
 #[test]
-fn log_settings() {
+fn log_settings_have_javas_defaults_and_bounds() {
     let config = of("");
     assert_eq!((config.snap_count, config.commit_log_count), (100_000, 500));
     assert_eq!(config.snap_size_limit_bytes, Some(4 << 30));
@@ -84,7 +84,7 @@ fn log_settings() {
 
 // rows: C-148 C-149 C-150 C-151
 #[test]
-fn snapshot_settings() {
+fn snapshot_settings_have_javas_defaults_and_bounds() {
     let config = of("");
     assert!(!config.trust_empty_snapshot);
     assert!(config.data_dir_auto_create && config.db_auto_create);
@@ -129,7 +129,7 @@ fn some_settings_are_flags_only() {
 
 // rows: C-03
 #[test]
-fn words_java_takes_for_something_else_are_warned_of() {
+fn words_that_java_reads_as_something_else_are_warned_of() {
     let config = of("digest.enabled=yes\nsnapshot.compression.method=gzip\nskipACL=true\n\
         forceSync=yes\nenforceQuota=TRUE");
     assert!(!config.digest_enabled && config.enforce_quota && !config.skip_acl);
@@ -142,7 +142,7 @@ fn words_java_takes_for_something_else_are_warned_of() {
 }
 
 #[test]
-fn numbers_java_would_drop_in_silence_are_warned_of() {
+fn numbers_that_java_ignores_in_silence_are_warned_of() {
     let config = of("snapCount=many\nglobalOutstandingLimit=-1");
     assert_eq!((config.snap_count, config.global_outstanding_limit), (100_000, 1000));
     let places: Vec<String> = config.warnings.iter().map(|w| w.place.to_string()).collect();

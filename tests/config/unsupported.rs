@@ -117,14 +117,14 @@ fn setting_in_the_wrong_place_or_misspelt_is_reported() {
     assert_eq!(
         warned(&lines, flags),
         [
-            "zoo.cfg:3: tickTme=2 is no setting of ZooKeeper's; is it tickTime?",
+            "zoo.cfg:3: tickTme=2: unknown setting, ignored; is it tickTime?",
             "zoo.cfg:4: zookeeper.snapCount=7 has no effect; in a file it is written snapCount",
             "zoo.cfg:5: jute.maxbuffer=9 has no effect; only the flag -Djute.maxbuffer sets it",
-            "zoo.cfg:6: frobnicate=1 is no setting of ZooKeeper's",
-            "zoo.cfg:7: \u{ef}\u{bb}\u{bf}x=1 has no effect: a byte order mark stands before it; \
-             save the file without",
+            "zoo.cfg:6: frobnicate=1: unknown setting, ignored",
+            "zoo.cfg:7: \u{ef}\u{bb}\u{bf}x=1 has no effect: a byte order mark is before it; \
+             save the file without one",
             "-D flag in JVMFLAGS: -DsnapCount=3 has no effect; the flag is -Dzookeeper.snapCount",
-            "-D flag in JVMFLAGS: -Dzookeeper.snapcount=4 is no setting of ZooKeeper's; \
+            "-D flag in JVMFLAGS: -Dzookeeper.snapcount=4: unknown setting, ignored; \
              is it zookeeper.snapCount?",
             "-D flag in JVMFLAGS: -Dzookeeper.tickTime=5 has no effect; tickTime is read from \
              zoo.cfg only",

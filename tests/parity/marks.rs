@@ -210,7 +210,7 @@ fn bad_marks_fail() {
     };
     wrong("tests/a.rs", "// rows:\nfn f() {}", "a mark without rows");
     wrong("tests/a.rs", "// rows: A B C D E F G H I\nfn f() {}", "9 rows above one test");
-    let two = "// rows: A B C D E\n/// Told in between.\n// rows: F G H I\nfn f() {}\n";
+    let two = "// rows: A B C D E\n/// A line between.\n// rows: F G H I\nfn f() {}\n";
     wrong("tests/a.rs", two, "a.rs:3: 9 rows above one test");
     wrong("tests/a.py", "# rows: A B C D E\n# rows: F G H I\ndef f():", "9 rows above");
     wrong("tests/a.txt", "# rows: A B C D E\n# rows: F G H I\n> ls", "9 rows above");

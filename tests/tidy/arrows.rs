@@ -1,8 +1,8 @@
 //! Which file uses an item of which other file, found by following `use` and paths to where the item is defined.
 //!
-//! An arrow goes from a file to the file that defines what it names. A name that a file only re-exports leads on to the
-//! file that defines it. No arrows are `mod name;`, what a file with modules below it re-exports (it is their door,
-//! unless its own code uses the name too), and all that test modules name. Method calls draw no arrow: their types do.
+//! An arrow goes from a file to the file that defines an item that it names. A name that a file only re-exports leads on to the
+//! file that defines it. No arrows come from `mod name;`, from re-exports of a file with modules below it (it is their door,
+//! unless its own code uses the name too), and from test modules. Method calls make no arrow: their types do.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,17 +11,17 @@ use super::source::{File, Import, imports, shipped_rust, use_items};
 /// The words that begin an item with a name.
 const ITEMS: &[&str] =
     &["struct", "enum", "union", "trait", "fn", "type", "const", "static", "mod", "macro_rules"];
-/// A longer chain of re-exports is a re-export of itself.
+/// A chain of re-exports that is longer than this is a circle.
 const HOPS_MAX: usize = 20;
 
 /// One source file as a module.
 struct Module {
     file: String,
-    /// From the crate root, a crate of its own like a room: `["request", "prep"]`, `["jute", "data"]`.
+    /// The path from the crate root; a crate of its own counts as a room: `["request", "prep"]`, `["jute", "data"]`.
     path: Vec<String>,
-    /// Names of what it defines.
+    /// Names of the items that it defines.
     items: BTreeSet<String>,
-    /// Names inside its braces: methods, and what macros make of it.
+    /// Names inside its braces: methods, and items that macros make.
     inner: BTreeSet<String>,
     imports: Vec<Import>,
     /// Code that ships, without any `use`.
@@ -40,7 +40,7 @@ impl Modules {
         Self { modules, by_path }
     }
 
-    /// From each file, to the files whose items it names; in any room.
+    /// The arrows from each file to the files whose items it names, in any room.
     pub fn arrows(&self) -> BTreeMap<&str, BTreeSet<&str>> {
         let mut arrows = BTreeMap::new();
         for (at, module) in self.modules.iter().enumerate() {
@@ -69,7 +69,7 @@ impl Modules {
         used.chain(inline).filter_map(move |path| self.find(at, &path, HOPS_MAX))
     }
 
-    /// The module that defines what `path` means inside module `at`; `None` for what other crates define.
+    /// The module that defines the item that `path` means inside module `at`; `None` for items of other crates.
     fn find(&self, at: usize, path: &str, hops: usize) -> Option<usize> {
         let mut parts = path.split("::").map(str::trim).peekable();
         let own = &self.modules[at].path;
@@ -89,7 +89,7 @@ impl Modules {
         self.walk(here, parts, hops)
     }
 
-    /// Goes on from a module that is known.
+    /// Follows the rest of a path from a known module.
     fn walk<'p>(
         &self,
         mut here: Vec<String>,
@@ -107,7 +107,7 @@ impl Modules {
             .map_or(Some(at), |name| self.find_in(at, name, rest[1..].iter().copied(), hops))
     }
 
-    /// What `name`, and what follows it, means inside module `at`.
+    /// The module that defines `name`, with the rest of the path after it, inside module `at`.
     fn find_in<'p>(
         &self,
         at: usize,
@@ -171,7 +171,7 @@ fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// Names that the code defines: those of the file itself, and those inside braces (methods, and what macros make).
+/// Names that the code defines: those of the file itself, and those inside braces (methods, and items that macros make).
 fn items(code: &str) -> (BTreeSet<String>, BTreeSet<String>) {
     let (mut own, mut inner) = (BTreeSet::new(), BTreeSet::new());
     let mut depth = 0;

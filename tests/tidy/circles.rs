@@ -1,4 +1,4 @@
-//! Files of one room use each other in one direction, so that a room can be read from its words up to its machine.
+//! Files of one room use each other in one direction, so that a room can be read from its basic types up to its machine.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,9 +7,9 @@ use super::rooms::room_of;
 use super::source::{File, project_files, shipped_rust};
 use crate::{Complaints, none, one};
 
-/// Circles that were there when the rule came, by the files in each.
+/// Circles that existed when the rule came, by the files in each.
 ///
-/// A ratchet: no circle may grow, none may be added, and a file that is in no circle any more leaves the list.
+/// A ratchet: no circle may grow, none may be added, and a file that is no longer in a circle leaves the list.
 const KNOWN: &[&[&str]] = &[];
 
 type Arrows<'a> = BTreeMap<&'a str, BTreeSet<&'a str>>;

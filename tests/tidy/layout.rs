@@ -1,4 +1,4 @@
-//! The project around the code: map, manifests, scripts, and what may not be written anywhere.
+//! The project around the code: map, manifests, scripts, and texts that may be in no file.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use crate::{Complaints, none, one};
 
 const SCRIPT_LINES_MAX: usize = 50;
 
-/// Stages of `scripts/test` that wait for their runner: its file, and the start of its line.
+/// Stages of `scripts/test` that need a runner: the runner's file, and the start of the stage's line.
 const RUNNERS: &[(&str, &str)] = &[
     ("tests/shuttle.rs", "stage shuttle "),
     ("tests/sabotage.rs", "stage shuttle "),
@@ -56,7 +56,7 @@ fn check_map(files: &[File]) -> Complaints {
     complaints
 }
 
-/// The overview of what tests share names each of its files.
+/// The overview of the code that tests share names each of its files.
 fn check_support(files: &[File]) -> Complaints {
     let overview = text_of(files, "tests/support/lib.rs");
     let overview: String = overview.lines().filter(|line| line.starts_with("//!")).collect();
@@ -66,7 +66,7 @@ fn check_support(files: &[File]) -> Complaints {
     unnamed.map(|name| format!("tests/support/lib.rs: say what `{name}` is for")).collect()
 }
 
-/// Each dependency stands below a comment line that gives its reason.
+/// Each dependency is below a comment line that gives its reason.
 fn check_manifests(files: &[File]) -> Complaints {
     let mut complaints = Vec::new();
     for file in files.iter().filter(|file| file.path.ends_with("Cargo.toml")) {
@@ -87,7 +87,7 @@ fn check_manifests(files: &[File]) -> Complaints {
     complaints
 }
 
-/// Scripts start things; what they start is Rust or Python, where it can be read and tested.
+/// Scripts only start programs in Rust or Python, which can be read and tested.
 fn check_scripts(files: &[File]) -> Complaints {
     let script = |file: &&File| file.path.starts_with("scripts/") || file.path.starts_with(".ci/");
     let long = |file: &&File| file.text.lines().count() >= SCRIPT_LINES_MAX;
@@ -98,7 +98,7 @@ fn check_scripts(files: &[File]) -> Complaints {
     files.iter().filter(script).filter(long).map(complain).collect()
 }
 
-/// A stage is in `scripts/test` exactly when its runner exists, so none is forgotten or skipped in silence.
+/// A stage is active in `scripts/test` exactly when its runner exists, so that none is forgotten or skipped in silence.
 fn check_stages(files: &[File]) -> Complaints {
     let test = text_of(files, "scripts/test");
     let manifest = text_of(files, "Cargo.toml");
@@ -177,14 +177,14 @@ fn check_deviations(files: &[File]) -> Complaints {
     complaints
 }
 
-/// No row of a page's tables stands there twice, and each table has a head.
+/// No page has a table row twice, and each table has a head.
 fn check_tables(files: &[File]) -> Complaints {
     let mut complaints = Vec::new();
     for file in files.iter().filter(|file| file.path.ends_with(".md")) {
         let mut seen = BTreeSet::new();
         let rows = file.text.lines().filter(|line| line.starts_with("| "));
         for row in rows.filter(|row| row.len() > 80 && !seen.insert(*row)) {
-            complaints.push(format!("{}: this row stands there twice: {row}", file.path));
+            complaints.push(format!("{}: this row is there twice: {row}", file.path));
         }
         for (head, rule) in file.text.lines().zip(file.text.lines().skip(1)) {
             if rule.starts_with("|---") && !head.starts_with("| ") {
@@ -195,7 +195,7 @@ fn check_tables(files: &[File]) -> Complaints {
     complaints
 }
 
-/// What may stand in no file. Written in halves, or this file would complain of itself.
+/// Texts that may be in no file. They are written in halves here, or this file would have them.
 fn check_words(files: &[File]) -> Complaints {
     let notes = [concat!("TO", "DO"), concat!("FIX", "ME")];
     let paths = [

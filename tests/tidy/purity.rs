@@ -1,10 +1,10 @@
-//! What a pure room may not touch.
+//! Pure rooms may not use clocks, files, sockets, threads or chance.
 
 use super::rooms::room_of;
 use super::source::{File, line_at, project_files, root, shipped_rust, use_paths, words};
 use crate::{Complaints, PURE, PURE_CRATES, none, one};
 
-/// What may not stand in the code, and what to do instead.
+/// Text that may not be in the code, and what to do instead.
 const BANNED: &[(&str, &str)] = &[
     ("async", "the driver waits, the room steps"),
     (".await", "the driver waits, the room steps"),
@@ -36,7 +36,7 @@ const MAY_LOCK: &[&str] = &["model", "tree", "request"];
 
 /// Complaints about shipped code of the pure rooms; `crates` are the names of all dependencies.
 ///
-/// Only `#[cfg(test)]` code is free of this. There is no way to exempt a line.
+/// Only `#[cfg(test)]` code is exempt; a single line can't be.
 fn check(files: &[File], crates: &[String]) -> Complaints {
     let mut complaints = Vec::new();
     for file in shipped_rust(files) {

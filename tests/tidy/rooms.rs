@@ -1,4 +1,4 @@
-//! Who may use whom.
+//! Which room may use which.
 
 use super::source::{File, line_at, project_files, use_paths, words};
 use crate::{Complaints, EVERYTHING, ROOMS, none, one};
@@ -18,7 +18,7 @@ pub fn room_of(path: &str) -> Option<&str> {
 
 /// Complaints about a `use`, or a path inside the code, that points against the table.
 ///
-/// Test modules are held to it as well: a test that needs another room belongs in `tests/`.
+/// The rule holds for test modules too: a test that needs another room belongs in `tests/`.
 pub fn check(files: &[File]) -> Complaints {
     let mut complaints = Vec::new();
     for file in files {
@@ -56,7 +56,7 @@ fn named(file: &File) -> Vec<(usize, String)> {
         let supers = path.split("::").take_while(|part| part.trim() == "super").count();
         let rest = path.split("::").nth(supers).unwrap_or("").trim().to_owned();
         if supers >= depth(&file.path) && ROOMS.iter().any(|(name, _)| *name == rest) {
-            found.push((line, rest)); // The long way round to the root.
+            found.push((line, rest)); // A path to the root by `super`.
         }
     }
     for start in ["crate::", "oxkeeper::"] {
@@ -94,7 +94,7 @@ fn rooms_use_only_what_the_table_allows() {
 }
 
 #[test]
-fn table_has_no_way_round() {
+fn rooms_of_the_table_use_only_rooms_above_them() {
     // A room's line may name only rooms above it, so no circle can be written down.
     for (at, (room, may_use)) in ROOMS.iter().enumerate() {
         for other in may_use.iter().filter(|other| **other != "*") {

@@ -1,4 +1,4 @@
-//! How long a file and a function may get.
+//! Limits on the length of files and functions.
 
 use super::source::{File, body_or_end, close_of, line_at, project_files, shipped_rust, words};
 use crate::{Complaints, none, one};
@@ -9,7 +9,7 @@ const FILE_ASKS: usize = 600;
 const FILE_MAX: usize = 800;
 const FUNCTION_MAX: usize = 70;
 
-/// What performs the actions of a member, or moves the bytes of its connections, decides nothing, so it stays short: these
+/// Files that perform the actions of a member, or move the bytes of its connections, decide nothing, so they stay short: these
 /// files and the room `net`.
 const PERFORMER_MAX: usize = 399;
 const PERFORMERS: &[&str] = &[
@@ -45,7 +45,7 @@ const PERFORMERS: &[&str] = &[
 
 /// Functions that were longer than the limit when the rule came, or that gain nothing from a cut.
 ///
-/// A ratchet: file, function, lines. A listed one may shrink but not grow, and leaves the list when it fits.
+/// A ratchet: file, function, lines. A listed function may shrink but not grow, and leaves the list when it fits.
 // One literal of a struct with 48 fields.
 const LONG_FUNCTIONS: &[(&str, &str, usize)] = &[("src/config/property_settings.rs", "take", 75)];
 
@@ -67,8 +67,8 @@ fn check_files(files: &[File]) -> Complaints {
     complaints
 }
 
-/// Complaints about performers that are missing, are longer than they may be, or look into packets. Those of the simulator and of
-/// tests do: for what checks see, and to say what members say that run Java.
+/// Complaints about performers that are missing, too long, or look into packets. Performers of the simulator and of tests may
+/// look into packets: for the checks, and to send what members that run Java send.
 fn check_performers(files: &[File]) -> Complaints {
     let is_there = |path: &&&str| files.iter().any(|file| file.path == ***path);
     let gone = PERFORMERS.iter().filter(|path| !is_there(path));

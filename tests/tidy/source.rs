@@ -28,7 +28,7 @@ impl File {
     }
 }
 
-/// Asked for at run time: worktrees that share a target folder may share the built test as well.
+/// The project's root, read at run time: worktrees that share a target folder may share the built test too.
 pub fn root() -> PathBuf {
     std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or(env!("CARGO_MANIFEST_DIR").into()).into()
 }
@@ -75,7 +75,7 @@ pub fn shipped_rust(files: &[File]) -> Vec<File> {
         for name in out_of_line_tests(&file.code()) {
             let folder = module_folder(&file.path);
             tests.insert(format!("{folder}/{name}.rs"));
-            tests.insert(format!("{folder}/{name}/")); // And all that such a module holds.
+            tests.insert(format!("{folder}/{name}/")); // And all files of such a module.
         }
     }
     let in_src = |path: &str| path.starts_with("src/") || path.starts_with("jute/src/");
@@ -87,7 +87,7 @@ pub fn shipped_rust(files: &[File]) -> Vec<File> {
     files.iter().filter(keep).cloned().collect()
 }
 
-/// Where the modules declared in `path` live.
+/// The folder of the modules declared in `path`.
 fn module_folder(path: &str) -> String {
     let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
     match name {
@@ -273,7 +273,7 @@ pub fn line_at(code: &str, at: usize) -> usize {
     code[..at].matches('\n').count() + 1
 }
 
-/// One name that a `use` brings in.
+/// One name that a `use` imports.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Import {
     pub line: usize,
@@ -281,7 +281,7 @@ pub struct Import {
     pub path: String,
     /// What the file calls it: the last part of the path unless it is renamed with `as`.
     pub name: String,
-    /// Declared with `pub`, `pub(super)` or `pub(crate)`: other files may take it from here.
+    /// Declared with `pub`, `pub(super)` or `pub(crate)`: other files may import it from here.
     pub is_public: bool,
 }
 
@@ -321,7 +321,7 @@ fn expand(tree: &str, prefix: &str, found: &mut dyn FnMut(String, String)) {
     let Some(open) = tree.find('{') else {
         let (path, renamed) = tree.split_once(" as ").map_or((tree, None), |(p, n)| (p, Some(n)));
         let path = format!("{prefix}{}", path.trim());
-        // `use a::{self}` brings in `a`.
+        // `use a::{self}` imports `a`.
         let path = path.strip_suffix("::self").unwrap_or(&path).to_owned();
         let name = renamed.unwrap_or(path.rsplit("::").next().unwrap_or("")).trim().to_owned();
         found(path, name);
@@ -346,7 +346,7 @@ fn expand(tree: &str, prefix: &str, found: &mut dyn FnMut(String, String)) {
     }
 }
 
-/// Where `word` stands on its own: not the tail or head of a longer name or path.
+/// Where `word` occurs on its own: not as the head or tail of a longer name or path.
 pub fn words(code: &str, word: &str) -> Vec<usize> {
     let name = |c: char| c.is_alphanumeric() || c == '_';
     let free = |at: &usize| {

@@ -1,4 +1,4 @@
-//! Listens at a place and accepts connections there.
+//! Listens on an address of the election port and accepts connections.
 
 use super::socket::{Report, Reports};
 use crate::member::ListenAddress;
@@ -10,7 +10,7 @@ use crate::net::listening_socket::{ListeningEvent, ListeningSocket};
 
 const BACKLOG: i32 = 50;
 
-/// One attempt to bind the address, and if that succeeds, all that is accepted there. The name is looked up each time.
+/// Tries once to bind the address, and if that succeeds, accepts connections for ever. The name is resolved each time.
 pub async fn listen(listener: ListenerId, place: ListenAddress, reports: Reports) {
     let (mut machine, mut socket) = (Listening::new(Port::Elections), ListeningSocket::new(None));
     let bind = || bind_in_task(place.clone(), BACKLOG);
@@ -25,7 +25,10 @@ pub async fn listen(listener: ListenerId, place: ListenAddress, reports: Reports
                 reports.put(Report::Accepted { stream, peer, permit });
             }
             ListeningEvent::AcceptFailed(error) => {
-                tracing::warn!(target: crate::model::STRANGERS, %error, "accept an election connection");
+                tracing::warn!(
+                    target: crate::model::STRANGERS, %error,
+                    "election connection not accepted"
+                );
             }
         }
     }

@@ -1,7 +1,7 @@
-//! The sockets of port 3888: performs what `member::election_connections` decides.
+//! The sockets of election connections (port 3888): performs what `member::election_connections` decides.
 //!
 //! # Not here
-//! Any decision about a connection or a message; and what a message means (`zab`).
+//! Decisions about a connection or a message, and what a message means (`zab`).
 
 mod listen;
 mod socket;

@@ -1,4 +1,4 @@
-//! One election socket: how it is made and set up, and the task that moves its bytes both ways.
+//! One election connection's socket: dialing it, its options, and the task that moves its bytes both ways.
 
 use crate::member::dial::HostPort;
 use crate::member::election_connections::{ConnectionId, Input};
@@ -19,12 +19,12 @@ const READ_BYTES: usize = 4096;
 /// The machine closes a dial at its own deadline.
 const NO_LIMIT: Duration = Duration::from_secs(24 * 3600);
 
-/// Reports of bytes and of accepted connections that wait to be processed; while there are so many, nothing more is read.
+/// Reports of received bytes and of accepted connections that wait for the driver; while there are so many, nothing more is read.
 const REPORTS_MAX: usize = 8;
 
-/// What a task reports to [`super::ElectionSockets::take`].
+/// A report of a task to [`super::ElectionSockets::take`].
 pub enum Report {
-    /// * The permit is one of a fixed number: tasks read nothing more while all are in use.
+    /// The permit is one of a fixed number: tasks read nothing more while all are in use.
     Input(Input, Option<OwnedSemaphorePermit>),
     Dialed {
         connection: ConnectionId,
@@ -57,42 +57,42 @@ impl Reports {
         self.put(Report::Input(input, None));
     }
 
-    /// Waits while too many reports wait to be processed.
+    /// Waits while too many reports wait for the driver.
     pub async fn permit(&self) -> Option<OwnedSemaphorePermit> {
         self.permits.clone().acquire_owned().await.ok() // It is never closed.
     }
 }
 
-/// What the performer tells the task of a connection.
+/// An order to the task of a connection.
 pub enum Order {
     Write(Bytes),
     LimitSilence { to: ServerId, timeout_ms: u64 },
 }
 
-/// Connects to whichever of the addresses answers first. Names are looked up at each dial.
+/// Connects to the address that answers first. Names are resolved at each dial.
 ///
 /// # Errors
-/// When none answers: that of the last one.
+/// When no address answers: the error of the last one.
 pub async fn dial(addresses: Vec<HostPort>, grace: Option<Duration>) -> io::Result<TcpStream> {
     dial_once(addresses, NO_LIMIT, grace).await
 }
 
-/// What every election socket is set to.
+/// Sets the options of an election socket.
 pub fn prepare(stream: &TcpStream, keep_alive: bool) -> io::Result<()> {
     stream.set_nodelay(true)?;
     socket2::SockRef::from(stream).set_keepalive(keep_alive)
 }
 
-/// The connection breaks when the peer's machine acknowledges nothing for so long.
+/// Makes the connection break if the peer's machine sends no TCP acknowledgement for so long.
 ///
-/// Java asks by ICMP, or at port 7, whether the address is there, each time something is to be sent.
+/// Java asks by ICMP, or at port 7, whether the address is reachable, each time it sends something.
 pub fn limit_silence(stream: &TcpStream, timeout_ms: u64) -> io::Result<()> {
-    // 0 would be the system's own patience, a quarter of an hour.
+    // 0 would be the system's own timeout, a quarter of an hour.
     let timeout_ms = u32::try_from(timeout_ms).unwrap_or(u32::MAX).max(1);
     Ok(rustix::net::sockopt::set_tcp_user_timeout(stream, timeout_ms)?)
 }
 
-/// Moves bytes both ways until the connection breaks, and reports that.
+/// Moves bytes both ways until the connection ends, and reports the end.
 pub async fn carry(
     stream: TcpStream,
     connection: ConnectionId,
@@ -108,7 +108,7 @@ pub async fn carry(
     reports.put_input(Input::Ended { connection, error });
 }
 
-/// Until the end of what the peer sends.
+/// Reads until the peer closes.
 async fn read(
     mut reader: OwnedReadHalf,
     connection: ConnectionId,
@@ -142,12 +142,15 @@ async fn write(
             }
             Order::LimitSilence { to, timeout_ms } => {
                 if let Err(error) = limit_silence(writer.as_ref(), timeout_ms) {
-                    tracing::warn!(%error, "watch the address of server {}", to.0);
+                    tracing::warn!(
+                        %error, server_id = to.0,
+                        "no timeout set on the election connection: a dead network is found late"
+                    );
                 }
             }
         }
     }
-    // The performer has let go of the connection, and cancels this task too.
+    // The sockets were told to close the connection, and cancel this task too.
     std::future::pending().await
 }
 
@@ -157,7 +160,7 @@ mod tests {
 
     // rows: C-164
     #[tokio::test]
-    async fn sockets_are_kept_alive_if_that_is_set() {
+    async fn election_sockets_have_keep_alive_if_tcp_keep_alive_is_set() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         for keep_alive in [true, false] {
@@ -168,7 +171,7 @@ mod tests {
 
     // rows: C-59 C-60
     #[tokio::test]
-    async fn silence_is_limited_as_the_machine_says() {
+    async fn silence_limit_is_set_as_tcp_user_timeout_and_never_0() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         for (asked_ms, set_ms) in [(70, 70), (0, 1)] {

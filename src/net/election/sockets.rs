@@ -1,4 +1,4 @@
-//! The sockets of the election connections, each with a task that moves its bytes.
+//! The sockets of all election connections, each with a task that moves its bytes.
 
 use super::listen;
 use super::socket::{self, Order, Report, Reports};
@@ -21,7 +21,7 @@ struct Socket {
     orders: Option<UnboundedSender<Order>>,
 }
 
-/// Performs the actions of `ElectionConnections`; closes everything when dropped. Needs a runtime around it.
+/// Performs the actions of `ElectionConnections`; closes all sockets when dropped. Must be used within a tokio runtime.
 pub struct ElectionSockets {
     keep_alive: bool,
     sockets: BTreeMap<ConnectionId, Socket>,
@@ -32,7 +32,7 @@ pub struct ElectionSockets {
 }
 
 impl ElectionSockets {
-    /// * `keep_alive`: `tcpKeepAlive`. `reports`: each is to be given to [`Self::take`].
+    /// * `keep_alive`: `tcpKeepAlive`. `reports`: takes the reports, which the caller gives to [`Self::take`].
     pub fn new(keep_alive: bool, reports: Sink<Report>) -> Self {
         Self {
             keep_alive,
@@ -44,7 +44,7 @@ impl ElectionSockets {
         }
     }
 
-    /// What a report is to the machine; `None`: nothing.
+    /// Turns a report into the machine's input, if it is one.
     ///
     /// * `next_connection`: gives an id for an accepted connection.
     pub fn take(
@@ -72,7 +72,7 @@ impl ElectionSockets {
                 }
             }
             Report::Dialed { connection, result } => {
-                // It may have been given up meanwhile.
+                // The dial may have been given up meanwhile.
                 self.sockets.remove(&connection)?;
                 Some(match result.and_then(|stream| self.start_dialed(connection, stream)) {
                     Ok(peer) => Input::Connected { connection, peer },
@@ -116,7 +116,7 @@ impl ElectionSockets {
         }
     }
 
-    /// Ends all connections and gives the ports back.
+    /// Ends all connections and closes the ports.
     pub async fn close(self) {
         self.stop.cancel();
         self.tasks.close();
@@ -127,7 +127,7 @@ impl ElectionSockets {
         if let Some(orders) =
             self.sockets.get(&connection).and_then(|socket| socket.orders.as_ref())
         {
-            // The task is gone when the connection has ended, which it has reported.
+            // The task has ended when the connection has ended, and has reported that.
             let _ = orders.send(order);
         }
     }

@@ -18,11 +18,11 @@ use tokio::task::coop::unconstrained;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-const CLOSED_HERE: &str = "closed here";
+const CLOSED_HERE: &str = "closed by this server";
 
-/// Serves a connection until its handle is dropped or it ends, which is reported.
+/// Serves a connection until its handle is dropped or it ends; reports the end.
 ///
-/// * `connecting`: gives the connection; what is sent meanwhile waits.
+/// * `connecting`: dials; bytes that are put meanwhile wait.
 pub fn start(
     connecting: impl Future<Output = io::Result<TcpStream>> + Send + 'static,
     connection: QuorumConnection,
@@ -33,7 +33,7 @@ pub fn start(
     handle
 }
 
-/// Serves a connection that a learner made. Its handle is reported before anything that comes of the connection.
+/// Serves a connection that a learner made. Its handle is reported before any other event of the connection.
 ///
 /// * `id`: of the connection; `from`: the learner's address.
 pub(super) fn start_accepted(
@@ -109,8 +109,8 @@ async fn transfer(
         ended = both => return ended,
         () = stop.cancelled() => {}
     }
-    // What was put before the handle was dropped is sent if the socket takes it. `both` may have been polled before it was
-    // put, or have used up what tokio lets a task do in one turn.
+    // Bytes that were put before the handle was dropped are sent if the socket takes them. `both` may have been polled before
+    // they were put, or have used up what tokio lets a task do in one turn.
     tokio::select! {
         biased;
         ended = unconstrained(sending) => ended,
@@ -153,7 +153,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         for round in 0..300 {
             let (mut handle, mut learner) = served(&listener).await;
-            // The learner speaks too in some rounds: its packets wake the task while the handle is dropped.
+            // In some rounds the learner sends too: its packets wake the task while the handle is dropped.
             if round % 3 == 1 {
                 learner.write_all(&proposal(9).to_bytes()).await.unwrap();
             }
@@ -166,13 +166,13 @@ mod tests {
             handle.put(packets[1].clone());
             drop(handle);
             let mut heard = Vec::new();
-            // An end with unread bytes is a reset, after what was sent.
+            // If bytes were unread the connection ends with a reset, after the bytes that were sent.
             let _reset = learner.read_to_end(&mut heard).await;
             assert_eq!(heard, packets.concat(), "round {round}");
         }
     }
 
-    /// Packets of one connection, until there are so many.
+    /// The packets of one connection, until there are `count`.
     async fn heard(events: &mut UnboundedReceiver<PeerEvent>, count: usize) -> Vec<Packet> {
         let mut heard = Vec::new();
         while heard.len() < count {
@@ -214,7 +214,7 @@ mod tests {
         say(&mut leader, 200);
         assert_eq!(heard(&mut at_leader, 20).await, said(100));
         assert_eq!(heard(&mut at_learner, 20).await, said(200));
-        // A learner without the opening, and one that calls the wrong port.
+        // A learner without the opening, and a server that dials the wrong port.
         for bytes in [&proposal(1).to_bytes()[..], b"hello?election"] {
             let mut stranger = dial(there.clone(), patience).await.unwrap();
             stranger.write_all(bytes).await.unwrap();
@@ -230,7 +230,7 @@ mod tests {
         }
     }
 
-    /// A learner's socket that reads nothing, and what a served connection reports of it.
+    /// A served connection with its events, and the learner's socket, which reads nothing.
     async fn served_with_events() -> (PeerHandle, TcpStream, UnboundedReceiver<PeerEvent>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let learner = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
@@ -252,7 +252,7 @@ mod tests {
         });
         let (mut packets, mut waiting) = (0, Vec::new());
         while packets < count as usize {
-            // The driver takes nothing for a while, then all that waits.
+            // The driver takes no event for a while, then all that wait.
             tokio::time::sleep(Duration::from_millis(5)).await;
             while let Ok(event) = events.try_recv() {
                 waiting.push(event);
@@ -274,7 +274,7 @@ mod tests {
     #[tokio::test]
     async fn learner_that_reads_no_answers_is_not_read_until_it_does() {
         let (mut handle, mut learner, mut events) = served_with_events().await;
-        // A learner that has said nothing is disconnected after a while.
+        // A learner that has sent nothing would be disconnected after a while.
         learner.write_all(&proposal(1).to_bytes()).await.unwrap();
         assert_eq!(heard(&mut events, 1).await, [proposal(1)]);
         // The socket takes many answers first.

@@ -1,4 +1,4 @@
-//! The handle of a learner connection, what its tasks share with it, and what they report.
+//! The handle of a learner connection, the state that its tasks share with it, and the events that they report.
 
 use crate::member::quorum_connection::{QuorumEvent, QuorumPeer};
 use crate::member::quorum_outbox::{Next, OutboxEvent, QuorumOutbox, TreeToSend};
@@ -11,10 +11,10 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// Events of what one connection has brought that wait for the driver; while there are so many, the connection is not read.
+/// Events of one connection's received bytes that may wait for the driver; while there are so many, the connection is not read.
 pub const REPORTS_MAX: usize = 8;
 
-/// What happens on learner connections.
+/// An event of a learner connection.
 pub enum PeerEvent {
     Accepted {
         connection: LearnerConnectionId,
@@ -37,27 +37,27 @@ pub enum PeerEvent {
     },
 }
 
-/// Locks what is held only while a machine steps.
+/// Locks a mutex that is held only while a machine steps.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().expect("a panic aborts")
 }
 
-/// What the handle and the tasks of a connection share.
+/// The state that the handle and the tasks of a connection share.
 pub(super) struct ConnectionState {
     pub peer: QuorumPeer,
     pub outbox: Mutex<QuorumOutbox>,
-    /// Something was put into the outbox.
+    /// Notified when something was put into the outbox.
     pub wake: Notify,
-    /// Reading may go on that waited for answers to be sent.
+    /// Notified when answers were sent and reading may go on.
     pub answers_sent: Notify,
-    /// For events of what was received; see [`Self::report_received`].
+    /// Permits of events of received bytes; see [`Self::report_received`].
     pub permits: Arc<Semaphore>,
     pub began: Instant,
     pub events: Sink<PeerEvent>,
 }
 
 impl ConnectionState {
-    /// Time of the connection's machines.
+    /// The time that the connection's machines are given.
     pub fn now_ms(&self) -> u64 {
         self.began.elapsed().as_millis() as u64
     }
@@ -77,9 +77,9 @@ impl ConnectionState {
         self.report(PeerEvent::Received { from: self.peer, event, permit });
     }
 
-    /// Waits while so many answers are unsent that this learner is not read: it asks and does not read. It is closed when it was
-    /// silent for too long, so this ends too. A leader is always read, so the two ends of a connection between servers like this
-    /// one never wait for each other.
+    /// Waits while many answers to a learner are unsent: the learner asks and does not read, so it is not read either. Its
+    /// connection is closed when it was silent for too long, so this wait ends too. A leader is always read, so two oxkeeper
+    /// servers never wait for each other.
     pub async fn may_read(&self) {
         let is_learner = matches!(self.peer, QuorumPeer::Learner(_));
         while is_learner && lock(&self.outbox).has_many_answers() {
@@ -87,7 +87,7 @@ impl ConnectionState {
         }
     }
 
-    /// What is sent next.
+    /// Takes the next bytes to send out of the outbox.
     pub fn next_to_send(&self) -> Next {
         let mut outbox = lock(&self.outbox);
         let had_many = outbox.has_many_answers();
@@ -105,7 +105,7 @@ impl ConnectionState {
     }
 }
 
-/// A connection to a peer. When this is dropped, what was put is sent as far as the socket takes it at once, and the
+/// A connection to a peer. When this is dropped, bytes that were put are sent as far as the socket takes them at once, and the
 /// connection is closed.
 pub struct PeerHandle {
     pub(super) state: Arc<ConnectionState>,
@@ -119,7 +119,7 @@ impl PeerHandle {
         self.unsent.push(bytes);
     }
 
-    /// Sends what was put. `false`: so much is unsent that the connection was given up.
+    /// Sends the bytes that were put. `false`: too much is unsent, and the connection was given up.
     pub fn flush(&mut self) -> bool {
         if self.unsent.is_empty() {
             return true;
@@ -132,7 +132,7 @@ impl PeerHandle {
         is_kept
     }
 
-    /// Sends a tree after all that was put before. That it has ended is reported once, however the connection ends.
+    /// Sends a tree after all that was put before. The end of the tree is reported once, however the connection ends.
     pub fn send_tree(&mut self, tree: TreeToSend) {
         self.flush();
         let mut events = Vec::new();
@@ -157,7 +157,7 @@ pub(super) struct Ending {
 
 impl Ending {
     pub fn because(&mut self, ended: Result<(), String>) {
-        self.why = ended.err().unwrap_or_else(|| "closed by the other side".to_owned());
+        self.why = ended.err().unwrap_or_else(|| "closed by the peer".to_owned());
     }
 }
 

@@ -1,4 +1,4 @@
-//! What all accepted learner connections of a server share.
+//! The state that all accepted learner connections of a server share.
 
 use super::handle::lock;
 use crate::member::quorum_connection::QuorumConnection;
@@ -10,11 +10,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio_util::sync::CancellationToken;
 
-/// Numbers of accepted connections, and the limits on what they bring.
+/// Numbers the accepted connections, and limits the sizes of their packets.
 #[derive(Default)]
 pub struct LearnerPort {
     accepted: AtomicU64,
-    /// `jute.maxbuffer` and its `extrasize` together; `None`: as if neither were set.
+    /// `jute.maxbuffer` and its `extrasize` together; `None`: the default of both.
     entry_max: Option<usize>,
     unfinished: Mutex<Unfinished>,
 }
@@ -31,7 +31,7 @@ impl LearnerPort {
         Self { entry_max: Some(entry_max), ..Self::default() }
     }
 
-    /// Servers in no configuration make room for these.
+    /// When memory is short, connections of servers in no configuration are closed before those of these members.
     pub fn set_members(&self, members: BTreeSet<ServerId>) {
         lock(&self.unfinished).packets.set_members(members);
     }
@@ -48,7 +48,7 @@ impl LearnerPort {
     }
 }
 
-/// The place of one connection among the unfinished packets; given back when it is dropped.
+/// The place of one connection among the unfinished packets, released when dropped.
 pub(super) struct UnfinishedPlace {
     port: Arc<LearnerPort>,
     connection: LearnerConnectionId,
@@ -65,12 +65,12 @@ impl UnfinishedPlace {
         Self { port, connection, stop, is_taken: false }
     }
 
-    /// Notes how much of a packet has come. The connection that has to make room is closed.
+    /// Notes how much of a packet has come. If unfinished packets take too much memory, the connection that makes room is closed.
     ///
-    /// * `learner`: who the learner says it is.
+    /// * `learner`: the server id that the learner has sent.
     pub fn note(&mut self, learner: Option<ServerId>, bytes: usize, is_another: bool) {
         if bytes == 0 && !self.is_taken {
-            return; // As nearly always: the last bytes that came ended a packet.
+            return; // As nearly always: the last bytes that were read end a packet.
         }
         let mut unfinished = lock(&self.port.unfinished);
         if !self.is_taken {
@@ -87,8 +87,8 @@ impl UnfinishedPlace {
             tracing::warn!(
                 target: crate::model::STRANGERS,
                 connection = first.0,
-                "connection to the quorum port closed: unfinished packets take too much memory. Those of servers in no \
-                 configuration make room first, and among them the one that has been coming for the longest time"
+                "connection to the quorum port closed: unfinished packets take too much memory; \
+                 allow only members to connect to the quorum port"
             );
         }
     }

@@ -1,4 +1,4 @@
-//! Accepts connections of learners.
+//! Listens for learners and accepts their connections.
 
 use super::connection::start_accepted;
 use super::handle::PeerEvent;
@@ -13,9 +13,9 @@ use std::sync::Arc;
 
 const BACKLOG: i32 = 128;
 
-/// Listens for learners; never gives up.
+/// Listens for learners; tries for ever to bind the address.
 ///
-/// * `port`: what the connections of all such listeners share.
+/// * `port`: the state that the connections of all such listeners share.
 pub async fn listen(
     address: ListenAddress,
     port: Arc<LearnerPort>,
@@ -28,7 +28,10 @@ pub async fn listen(
         match socket.next(&mut machine, open).await {
             ListeningEvent::Bound(_) | ListeningEvent::BindFailed { failures: 2.., .. } => {}
             ListeningEvent::BindFailed { error, .. } => {
-                tracing::error!(%address, error, "cannot listen for learners; trying on");
+                tracing::error!(
+                    %address, error,
+                    "cannot listen for learners, tried again; check the address in server.N"
+                );
             }
             ListeningEvent::Accepted(stream, from) => {
                 let id = port.next_connection();
@@ -37,7 +40,7 @@ pub async fn listen(
                 start_accepted(port.clone(), id, stream, from, connection, events.clone());
             }
             ListeningEvent::AcceptFailed(error) => {
-                tracing::warn!(target: crate::model::STRANGERS, %error, "accept learner")
+                tracing::warn!(target: crate::model::STRANGERS, %error, "learner not accepted")
             }
         }
     }
@@ -57,7 +60,7 @@ mod tests {
     use tokio::net::TcpStream;
     use tokio::sync::mpsc;
 
-    /// Connections to a listener, and what becomes of them.
+    /// Connections to a listener, and their events.
     async fn dialed(count: usize) -> (Vec<TcpStream>, mpsc::UnboundedReceiver<PeerEvent>) {
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let (sender, events) = mpsc::unbounded_channel();
@@ -98,7 +101,7 @@ mod tests {
         }
     }
 
-    /// What a learner says first is of a connection that is not known, and dropped, if its task runs before.
+    /// If the task ran before, the learner's first packet would be of an unknown connection, and discarded.
     #[tokio::test]
     async fn connection_is_reported_before_its_task_begins() {
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
@@ -111,7 +114,7 @@ mod tests {
             }
         });
         tokio::spawn(listen(address, Arc::default(), Arc::new(NoOpening), events));
-        // Not by `dial`, which has tasks of its own.
+        // Not with `dial`, which has tasks of its own.
         let _stream = loop {
             match TcpStream::connect(("127.0.0.1".parse::<IpAddr>().unwrap(), port)).await {
                 Ok(stream) => break stream,
@@ -120,13 +123,13 @@ mod tests {
         };
         let (at_report, _handle) = tasks.recv().await.unwrap();
         let alive = tokio::runtime::Handle::current().metrics().num_alive_tasks();
-        assert_eq!(alive, at_report + 1, "the connection's");
+        assert_eq!(alive, at_report + 1, "the connection's task");
     }
 
-    /// A transaction that is kept must not keep more than came with it.
+    /// A transaction that is kept must not keep the bytes that came with it.
     // rows: Q-53
     #[tokio::test]
-    async fn packet_that_is_kept_keeps_little_memory() {
+    async fn packet_that_is_kept_keeps_little_more_memory_than_its_own_size() {
         let (mut streams, mut events) = dialed(1).await;
         let entry = Bytes::from(vec![7; 36]);
         let packet = Packet::Proposal { zxid: crate::model::Zxid::ZERO, entry }.to_bytes();

@@ -1,4 +1,4 @@
-//! Learner connections: sockets for `member::quorum_connection` and `member::quorum_outbox`.
+//! The sockets of learner connections (port 2888): performs what `member::quorum_connection` and `member::quorum_outbox` decide.
 
 mod connection;
 mod handle;

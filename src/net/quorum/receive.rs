@@ -1,4 +1,4 @@
-//! Gives a connection's machine the bytes that come.
+//! Reads a connection's bytes and gives them to its state machine.
 
 use super::handle::{ConnectionState, Ending, lock};
 use super::learner_port::UnfinishedPlace;
@@ -15,7 +15,7 @@ const TREE_READ_BYTES: usize = 1 << 20;
 /// Receives until the connection ends.
 ///
 /// # Errors
-/// In words, why it is closed.
+/// The reason why it is closed, as text.
 pub(super) async fn receive(
     mut stream: OwnedReadHalf,
     connection: QuorumConnection,
@@ -78,7 +78,7 @@ async fn receive_all(
     }
 }
 
-/// Passes on what the opening says; whether it is done.
+/// Puts the bytes of the opening exchange into the outbox; returns whether the exchange is done.
 fn open(connection: &mut QuorumConnection, state: &ConnectionState) -> bool {
     let (output, is_opened) = (connection.take_output(), connection.is_opened());
     let mut outbox = lock(&state.outbox);
@@ -91,13 +91,13 @@ fn open(connection: &mut QuorumConnection, state: &ConnectionState) -> bool {
     is_opened
 }
 
-/// The next bytes of a tree, which a thread of their own takes: there may be gigabytes of them.
+/// Reads the next bytes of a tree, and has a thread of their own process them: there may be gigabytes.
 async fn receive_tree(
     stream: &mut OwnedReadHalf,
     mut connection: QuorumConnection,
     state: &ConnectionState,
 ) -> Result<(QuorumConnection, Result<(), QuorumError>, Vec<QuorumEvent>), String> {
-    // Much at a time, for each turn changes threads.
+    // Much at a time, because each turn changes threads.
     let mut bytes = Vec::with_capacity(TREE_READ_BYTES);
     loop {
         if stream.read_buf(&mut bytes).await.map_err(|error| error.to_string())? == 0 {

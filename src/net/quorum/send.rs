@@ -1,4 +1,4 @@
-//! Writes what a connection's outbox gives.
+//! Writes the bytes of a connection's outbox.
 
 use super::handle::{ConnectionState, lock};
 use crate::member::quorum_outbox::{Next, PIECE_CAPACITY};
@@ -11,7 +11,7 @@ const WRITE_BYTES: usize = 256 * 1024;
 /// Sends until the connection fails.
 ///
 /// # Errors
-/// In words, why it is closed.
+/// The reason why it is closed, as text.
 pub(super) async fn send(
     mut stream: OwnedWriteHalf,
     state: &ConnectionState,
@@ -47,7 +47,7 @@ pub(super) async fn send(
         buffer.clear();
         if is_piece {
             buffer.shrink_to(PIECE_CAPACITY);
-            // Clients are served meanwhile.
+            // Other tasks run meanwhile, and clients are served.
             tokio::task::yield_now().await;
         } else if buffer.capacity() > 4 * WRITE_BYTES {
             buffer = Vec::with_capacity(WRITE_BYTES);

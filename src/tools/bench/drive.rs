@@ -1,8 +1,8 @@
 //! The sockets of a run: threads that move bytes between servers and lanes.
 //!
-//! Each thread opens its connections one after the other, waits for the start that all share, and then runs its lanes
-//! on a runtime of its own. A connection that breaks is opened again for the same session; what was under way on it
-//! is counted as never answered.
+//! Each thread opens its connections one after the other, waits for the start that all threads share, and then runs its lanes
+//! on a runtime of its own. A connection that breaks is opened again for the same session; operations that were under way on it
+//! are counted as never answered.
 
 use super::lane::{Lane, LaneError, Plan};
 use super::prepare::connect;
@@ -24,19 +24,19 @@ use tokio::task::LocalSet;
 
 /// Bytes read in one turn.
 const READ_BYTES: usize = 16 * 1024;
-/// Largest answer taken: a bound against a peer that speaks another protocol.
+/// Largest answer that is read: a bound against a peer that speaks another protocol.
 const FRAME_LEN_MAX: usize = 64 << 20;
-/// How long answers may come after the last request.
+/// How long answers are waited for after the last request.
 const GRACE_US: u64 = 10_000_000;
-/// Between attempts to reach a server again.
+/// Pause between attempts to connect again.
 const RETRY: Duration = Duration::from_millis(100);
-/// How long a server may take for a handshake, and for a goodbye.
+/// How long a server may take for a handshake, and for the end of a session.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 const FAREWELL: Duration = Duration::from_secs(2);
 
-/// What the threads tell.
+/// A message of a thread to the run.
 pub enum News {
-    /// One more connection stands.
+    /// One more connection is open.
     Connected,
     /// A connection could not be opened: the thread has ended.
     Failed {
@@ -46,7 +46,7 @@ pub enum News {
     Slice(Box<Slice>),
 }
 
-/// What a thread works on.
+/// A thread's share of the run.
 pub struct Share {
     pub plan: Arc<Plan>,
     /// Numbers of its connections, of all `connections`.
@@ -55,11 +55,11 @@ pub struct Share {
     pub servers: Arc<[SocketAddr]>,
     pub session_timeout_ms: i32,
     pub seed: u64,
-    /// Microseconds since the start at which nothing more is asked; may be moved to an earlier time.
+    /// Microseconds since the start from which no request is sent; may be moved to an earlier time.
     pub end_us: Arc<AtomicU64>,
 }
 
-/// Runs a share to its end. `start`: the beginning of time, once all threads are connected; none: it is called off.
+/// Runs a share to its end. `start`: gives the start of the run, once all threads are connected; closed: there is no run.
 pub fn work(share: Share, news: UnboundedSender<News>, start: &Receiver<Instant>) {
     let mut ready = Vec::with_capacity(share.numbers.len());
     for &number in &share.numbers {
@@ -85,7 +85,7 @@ pub fn work(share: Share, news: UnboundedSender<News>, start: &Receiver<Instant>
         lanes.spawn_local(drive(lane, session, thread.clone()));
     }
     let ticker = lanes.run_until(async {
-        // Tells what was counted although no answer comes.
+        // Reports what was counted even if no answer comes.
         let mut timer = tokio::time::interval(Duration::from_micros(TICK_US));
         loop {
             timer.tick().await;
@@ -123,7 +123,7 @@ impl Thread {
         what(&mut recorder);
     }
 
-    /// The last slice, whatever the time.
+    /// Reports the last slice, whatever the time.
     fn flush(&self) {
         if let Some(slice) = self.recorder.borrow_mut().advance(u64::MAX / 4) {
             let _nobody_waits = self.news.send(News::Slice(Box::new(slice)));
@@ -131,11 +131,11 @@ impl Thread {
     }
 }
 
-/// A session and the socket that it has at the moment.
+/// A session and its present socket.
 struct Session {
     server: SocketAddr,
     stream: std::net::TcpStream,
-    /// What to say to have it again on another socket.
+    /// The connect request that takes the session to another socket.
     hello: Hello,
 }
 
@@ -147,7 +147,7 @@ impl Session {
         Ok(session)
     }
 
-    /// True beside the session: it is a new one, because the one asked for is gone.
+    /// Connects; returns the session, and whether it is a new one because the requested one has expired.
     fn hello(server: SocketAddr, mut hello: Hello) -> Result<(Self, bool), ClientError> {
         let (mut wire, mut welcome) = connect(server, &hello, HANDSHAKE)?;
         let expired = welcome.session_id == 0;
@@ -162,7 +162,7 @@ impl Session {
     }
 }
 
-/// Why a connection came to its end before the run did.
+/// Why a connection ended before the run.
 #[derive(Debug, thiserror::Error)]
 enum Broken {
     #[error(transparent)]
@@ -171,7 +171,7 @@ enum Broken {
     Lane(#[from] LaneError),
 }
 
-/// One lane to the end of the run, on as many sockets as it takes.
+/// Runs a lane to the end of the run, on as many sockets as it takes.
 async fn drive(mut lane: Lane, mut session: Session, thread: Rc<Thread>) {
     loop {
         let ended = match session.stream.try_clone().and_then(TcpStream::from_std) {
@@ -194,7 +194,7 @@ async fn drive(mut lane: Lane, mut session: Session, thread: Rc<Thread>) {
     }
 }
 
-/// Asks until there is a session again; `None` when the run ends before.
+/// Connects again until there is a session; `None` if the run ends before.
 async fn reopen(server: SocketAddr, hello: Hello, thread: &Thread) -> Option<Session> {
     while thread.now_us() < thread.end_us() {
         let hello = hello.clone();
@@ -237,7 +237,7 @@ async fn send_and_read(
             thread.note(|recorder| recorder.troubles().unanswered += lost);
             return Ok(());
         }
-        // The end may be moved up at any time, so it is looked at in every tick.
+        // The end may be moved up at any time, so it is read in every tick.
         let wake_us = lane.wake_us().min(now_us + TICK_US).max(now_us + 1);
         tokio::select! {
             biased;
@@ -291,6 +291,6 @@ async fn farewell(mut stream: TcpStream) {
         stream.write_all(&bytes).await?;
         stream.read_to_end(&mut rest).await
     };
-    // The server may be gone already; then so is its session, in time.
+    // The server may be down already; then the session expires.
     let _gone = tokio::time::timeout(FAREWELL, said).await;
 }

@@ -9,7 +9,7 @@ pub type Latencies = Histogram<u64>;
 /// Throughput and latencies of some operations.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Figures {
-    /// Answered without an error.
+    /// Operations answered without an error.
     pub count: u64,
     pub ops_s: f64,
     pub mean_us: f64,
@@ -20,7 +20,7 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// * `secs`: the time in which they were asked.
+    /// * `secs`: the time in which the operations were sent.
     pub fn of(latencies: &Latencies, secs: f64) -> Self {
         Self {
             count: latencies.len(),

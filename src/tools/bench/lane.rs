@@ -1,11 +1,11 @@
-//! One connection's share of the work as a pure machine: which request is next, when it is due, how long each took.
+//! One connection's share of the work as a pure state machine: which request is next, when it is due, how long each took.
 //!
-//! All times are microseconds since the run began. A run is warm-up, then the measured time; what is sent in the
+//! All times are microseconds since the run began. A run is warm-up, then the measured time; a request that is sent in the
 //! measured time counts, whenever its answer comes.
 //!
-//! With a rate, each request has a time at which it is due, whatever became of those before it. One that goes out late
+//! With a rate, each request has a time at which it is due, whatever happened to earlier ones. A request that is sent late
 //! because the window is full, or because this machine was busy, is measured from when it was due: a server that stands
-//! still for a second is charged with all that a client would have asked meanwhile.
+//! still for a second is charged with all requests that clients would have sent meanwhile.
 
 use super::mix::{Mix, Op};
 use super::znodes::{Znodes, is_folder, put_body};
@@ -14,10 +14,10 @@ use crate::model::{Rng, op, xid};
 use jute::DecodeError;
 use std::collections::VecDeque;
 
-/// What is due sooner than this is sent now: timers are no finer, and early is better than late.
+/// A request that is due sooner than this is sent now: timers are no finer, and early is better than late.
 const EARLY_US: u64 = 1000;
 
-/// What all lanes of a run share.
+/// The settings that all lanes of a run share.
 #[derive(Debug)]
 pub struct Plan {
     pub mix: Mix,
@@ -37,18 +37,18 @@ pub struct Plan {
 pub struct Done {
     pub op: Op,
     pub took_us: u64,
-    /// It was asked in the measured time.
+    /// It was sent in the measured time.
     pub counts: bool,
     /// The answer's error code.
     pub code: i32,
 }
 
-/// Why a server's bytes made no sense.
+/// Why a server's bytes can't be an answer.
 #[derive(Debug, Eq, PartialEq, thiserror::Error)]
 pub enum LaneError {
     #[error("undecodable answer")]
     Decode(#[from] DecodeError),
-    #[error("answer to request {got}, while {expected:?} is the next one asked")]
+    #[error("answer to request {got} out of order, {expected:?} was expected")]
     Order { got: i32, expected: Option<i32> },
 }
 
@@ -59,25 +59,25 @@ struct Sent {
     since_us: u64,
 }
 
-/// The machine.
+/// The state machine of one connection.
 pub struct Lane {
     plan: std::sync::Arc<Plan>,
     number: u32,
     random: Rng,
     in_flight: VecDeque<Sent>,
     last_xid: i32,
-    /// Creates asked for, and how many of them were asked to be deleted (or are folders).
+    /// Creates sent, and how many of their znodes deletes were sent for (or are folders).
     created: u64,
     deleted: u64,
     due_us: f64,
     sent_us: u64,
     path: String,
-    /// To be sent, in order.
+    /// Bytes to send, in order.
     pub out: Vec<u8>,
 }
 
 impl Lane {
-    /// * `number`: of the connection; `of`: how many there are. Their due times interleave.
+    /// * `number`: of the connection, of `of` connections. Their due times interleave.
     pub fn new(plan: std::sync::Arc<Plan>, number: u32, of: u32, seed: u64) -> Self {
         let phase = f64::from(number) / f64::from(of.max(1));
         Self {
@@ -95,7 +95,7 @@ impl Lane {
         }
     }
 
-    /// Puts as many requests into `out` as may go now; none from `end_us` on.
+    /// Puts as many requests into `out` as may be sent now; none from `end_us` on.
     pub fn fill(&mut self, now_us: u64, end_us: u64) {
         while self.in_flight.len() < self.plan.in_flight && now_us < end_us {
             let since_us = match self.plan.interval_us {
@@ -154,10 +154,10 @@ impl Lane {
         self.in_flight.push_back(Sent { xid: self.last_xid, op, since_us });
     }
 
-    /// Takes one frame of the server's; `None` for what answers no operation.
+    /// Takes one frame of the server; `None` if it answers no operation.
     ///
     /// # Errors
-    /// [`LaneError`] when it cannot be what a ZooKeeper server says here.
+    /// [`LaneError`] when it can't be the next frame of a ZooKeeper server.
     pub fn take(&mut self, frame: &[u8], now_us: u64) -> Result<Option<Done>, LaneError> {
         let Incoming::Reply { header, .. } = Incoming::parse(frame)? else { return Ok(None) };
         if header.xid == xid::PING {
@@ -171,7 +171,7 @@ impl Lane {
         Ok(Some(Done { op: sent.op, took_us, counts, code: header.err }))
     }
 
-    /// The connection is gone: forgets what was under way and returns how many operations that were.
+    /// The connection was lost: forgets the operations under way and returns how many they were.
     pub fn lose(&mut self) -> u64 {
         self.out.clear();
         self.in_flight.drain(..).count() as u64
@@ -181,7 +181,7 @@ impl Lane {
         self.in_flight.is_empty()
     }
 
-    /// When it has to be looked at again although nothing came.
+    /// When [`Self::fill`] has something to do even if no answer comes.
     pub fn wake_us(&self) -> u64 {
         let ping_us = self.sent_us + self.plan.ping_us;
         let is_full = self.plan.in_flight <= self.in_flight.len();
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn keeps_the_window_full() {
+    fn lane_keeps_its_window_full() {
         let mut lane = lane("get", 3, None);
         lane.fill(500, 9000);
         let first = asked(&mut lane);
@@ -274,12 +274,12 @@ mod tests {
 
     #[test]
     fn late_requests_count_from_when_they_were_due() {
-        // One each 2 ms; the window lets one wait.
+        // One request each 2 ms; the window has room for one.
         let mut lane = lane("get", 1, Some(2000.0));
         lane.fill(0, 50_000);
         assert_eq!(asked(&mut lane).len(), 1);
-        assert_eq!(lane.wake_us(), 10_000_000, "only an answer helps");
-        // The server stands still until 9 ms, while those of 2, 4, 6, 8 ms become due.
+        assert_eq!(lane.wake_us(), 10_000_000, "an answer has to come first");
+        // The server stands still until 9 ms, while the requests of 2, 4, 6, 8 ms become due.
         assert_eq!(answer(&mut lane, 1, 0, 9000).unwrap().took_us, 9000);
         for (xid, took_us) in [(2, 7000), (3, 5000), (4, 3000), (5, 1000)] {
             lane.fill(9000, 50_000);
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn deletes_what_it_created_and_creates_when_nothing_is_left() {
+    fn delete_without_a_created_znode_creates_one() {
         let mut lane = lane("delete", 1, None);
         let mut seen = Vec::new();
         for at in 0..6 {
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quiet_connection_pings() {
+    fn idle_connection_sends_a_ping() {
         let mut lane = lane("get", 1, Some(60e6));
         lane.fill(0, u64::MAX);
         asked(&mut lane);

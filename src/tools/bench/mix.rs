@@ -1,10 +1,10 @@
-//! Which operations a run is made of, and in which proportion.
+//! The operations of a run, and their proportions.
 
 use crate::model::op;
 use std::fmt;
 use std::str::FromStr;
 
-/// What a connection can be asked to do, in the order of the table.
+/// An operation, in the order of the table.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum Op {
     Get,
@@ -13,7 +13,7 @@ pub enum Op {
     List,
     Set,
     Create,
-    /// Of what the same connection created before; when nothing of it is left, it creates.
+    /// Deletes a znode that the same connection created before; if none is left, it creates one.
     Delete,
 }
 
@@ -32,7 +32,7 @@ impl Op {
         }
     }
 
-    /// Its number in a request header.
+    /// The operation's number in a request header.
     pub const fn kind(self) -> i32 {
         match self {
             Self::Get => op::GET_DATA,
@@ -48,9 +48,9 @@ impl Op {
 /// Why a mix could not be read.
 #[derive(Debug, Eq, PartialEq, thiserror::Error)]
 pub enum MixError {
-    #[error("`{0}` is not an operation: get, exists, list, set, create and delete are")]
+    #[error("`{0}` is not an operation: use get, exists, list, set, create, delete")]
     Unknown(String),
-    #[error("`{0}` is not a share: whole numbers are")]
+    #[error("`{0}` is not a share: use a whole number")]
     Share(String),
     #[error("`{0}` is named twice")]
     Twice(&'static str),
@@ -58,7 +58,7 @@ pub enum MixError {
     Empty,
 }
 
-/// Operations with their shares, of any sum: `get=80,set=15,create=5`. One name alone is all of it.
+/// Operations with their shares, of any sum: `get=80,set=15,create=5`. One name alone has the whole share.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Mix {
     shares: Vec<(Op, u32)>,
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_what_it_writes() {
+    fn mix_is_read_as_it_is_written() {
         for text in ["get=80,set=15,create=5", "list", "delete=1,exists=4000000000"] {
             assert_eq!(text.parse::<Mix>().unwrap().to_string(), text);
         }
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn says_what_it_cannot_read() {
+    fn invalid_mix_is_refused_with_the_reason() {
         let of = |text: &str| text.parse::<Mix>().unwrap_err();
         assert_eq!(of("get=1,sync=2"), MixError::Unknown("sync".into()));
         assert_eq!(of(""), MixError::Unknown(String::new()));
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn picks_in_proportion() {
+    fn operations_are_picked_in_proportion_to_their_shares() {
         const STEP: u64 = u64::MAX / 1000;
         let mix: Mix = "get=3,set=1".parse().unwrap();
         let gets = (0..1000).filter(|i| mix.pick(i * STEP + STEP / 2) == Op::Get).count();

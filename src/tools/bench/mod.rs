@@ -1,7 +1,7 @@
-//! `oxkeeper bench`: puts load on ZooKeeper servers, ours or any other, and measures what comes back.
+//! `oxkeeper bench`: puts load on ZooKeeper servers, oxkeeper or any other, and measures throughput and latencies.
 //!
-//! What decides is pure and has its tests beside it: `mix` (which operation), `lane` (one connection), `record` and
-//! `report` (what it came to), `picture` and `progress` (how it looks). `drive` and `prepare` move bytes.
+//! The pure parts have their tests beside them: `mix` (which operation), `lane` (one connection), `record` and
+//! `report` (the results), `picture` and `progress` (their display). `drive` and `prepare` move bytes.
 
 mod drive;
 mod figures;

@@ -1,4 +1,4 @@
-//! A run as an SVG: throughput above, latencies below, both over time.
+//! Draws a run as an SVG: throughput above, latencies below, both over time.
 
 use super::figures::{Figures, Point};
 use super::report::{Report, duration, grouped};
@@ -14,7 +14,7 @@ const PALE: &str = "#64748b";
 const GRID: &str = "#e2e8f0";
 const BLUE: &str = "#2563eb";
 
-/// One latency line: its name, colour, width, and what it shows.
+/// One latency line: its name, colour, width, and value.
 type Series = (&'static str, &'static str, f64, fn(&Figures) -> u64);
 
 const SERIES: [Series; 4] = [
@@ -24,7 +24,7 @@ const SERIES: [Series; 4] = [
     ("p50", "#0f766e", 2.2, |of| of.p50_us),
 ];
 
-/// A panel: where it lies, and what its lower and upper edge stand for.
+/// A panel: its place, and the values of its lower and upper edge.
 struct Panel {
     top: f64,
     bottom: f64,
@@ -44,7 +44,7 @@ impl Panel {
     }
 }
 
-/// Draws the report; the whole file.
+/// Draws the report; returns the whole file.
 pub fn draw(report: &Report) -> String {
     let until_s = report.points.last().map_or(1.0, |point| point.until_s);
     let most = report.points.iter().map(|point| point.figures.ops_s).fold(0.0, f64::max);
@@ -71,7 +71,7 @@ fn decades(points: &[Point]) -> (f64, f64) {
     (low, most.log10().ceil().max(low + 1.0))
 }
 
-/// The next number above that is 1, 2, 2.5 or 5 times a power of ten: four steps of it divide well.
+/// The next higher number among some multiples of powers of ten whose quarters are short to write.
 fn nice_above(value: f64) -> f64 {
     if value <= 0.0 {
         return 1.0;
@@ -99,7 +99,7 @@ struct Svg {
     text: String,
 }
 
-/// Where a label stands to its point.
+/// Where a label is, as seen from its point.
 #[derive(Clone, Copy)]
 enum Anchor {
     Start,
@@ -147,7 +147,7 @@ impl Svg {
         let mut area = String::new();
         for point in &report.points {
             let y = panel.y(point.figures.ops_s);
-            // Steps: a point says how many there were in all of its time.
+            // Steps: a point's figure is of all of its time.
             let (from, until) = (panel.x(point.from_s), panel.x(point.until_s));
             let start = if line.is_empty() { 'M' } else { 'L' };
             let _infallible = write!(line, "{start}{from:.1} {y:.1}L{until:.1} {y:.1}");
@@ -184,7 +184,7 @@ impl Svg {
             let mut pen_down = false;
             for point in &report.points {
                 if point.figures.count == 0 {
-                    pen_down = false; // Nothing was answered: there is no latency to show.
+                    pen_down = false; // No operation was answered: there is no latency to show.
                     continue;
                 }
                 let x = panel.x((point.from_s + point.until_s) / 2.0);
@@ -235,7 +235,7 @@ impl Svg {
         self.label((LEFT - 10.0, y + 4.0), 12.0, PALE, Anchor::End, text);
     }
 
-    /// The axis of time; only the lower one says what it is.
+    /// The axis of time; only the lower one is named.
     fn seconds(&mut self, panel: &Panel, named: bool) {
         let step = step_of(panel.until_s);
         let digits = usize::from(step < 1.0);
@@ -279,7 +279,7 @@ impl Svg {
     }
 }
 
-/// What comes from outside stands in text only.
+/// Escapes text from outside, which is used in text elements only.
 fn escaped(text: &str) -> String {
     let mut out = String::new();
     for character in text.chars() {
@@ -322,7 +322,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everything_lies_inside() {
+    fn all_coordinates_are_inside_the_panels() {
         let svg = draw(&report());
         assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"));
         assert_eq!(svg.matches("<path ").count(), 6, "an area, throughput and four latencies");
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_is_a_gap() {
+    fn time_without_answers_is_a_gap_in_the_latencies() {
         let mut report = report();
         let silent = Point { from_s: 2.0, until_s: 3.0, figures: Figures::default() };
         let again = Point { from_s: 3.0, until_s: 4.0, ..report.points[0] };
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn axes() {
+    fn axes_have_round_labels() {
         for (value, nice) in [(0.0, 1.0), (1.0, 1.0), (211_000.0, 240_000.0), (9.1, 10.0)] {
             assert!((nice_above(value) - nice).abs() < 1e-6, "{value}");
         }

@@ -1,4 +1,4 @@
-//! Makes a run's znodes before it and takes them away after it, over one connection of its own.
+//! Creates a run's znodes before it and removes them after it, over a connection of its own.
 
 use super::znodes::{KEYS_PER_FOLDER, Znodes, put_body};
 use crate::client::{ClientError, Hello, Incoming, Welcome, Wire, put_request};
@@ -9,12 +9,12 @@ use std::time::Duration;
 
 /// Requests sent before the first of their answers is read.
 const BATCH: usize = 256;
-/// The same in bytes of values.
+/// Bytes of values sent before the first of their answers is read.
 const BATCH_BYTES: usize = 4 << 20;
-/// Longest wait for one answer: a server may be busy with all that was left to it.
+/// Longest wait for one answer: a server may be busy with the last requests of the run.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Why znodes could not be made or removed.
+/// Why znodes could not be created or removed.
 #[derive(Debug, thiserror::Error)]
 pub enum PrepareError {
     #[error(transparent)]
@@ -30,7 +30,7 @@ pub enum PrepareError {
 /// Opens a socket and a session.
 ///
 /// # Errors
-/// [`ClientError`] when there is nobody, or no ZooKeeper server; a session id of 0 says that a session is gone.
+/// [`ClientError`] when no ZooKeeper server answers. A session id of 0 says that the session has expired.
 pub fn connect(
     addr: SocketAddr,
     hello: &Hello,
@@ -41,7 +41,7 @@ pub fn connect(
     Ok((wire, welcome))
 }
 
-/// A session that makes and removes.
+/// A session that creates and removes znodes.
 pub struct Maker {
     wire: Wire,
     last_xid: i32,
@@ -64,10 +64,10 @@ impl Maker {
         Ok(Self { wire, last_xid: 0 })
     }
 
-    /// Makes the root, the keys with their folders, and one folder for each connection.
+    /// Creates the root, the keys with their folders, and one folder for each connection.
     ///
     /// # Errors
-    /// [`PrepareError`] at the first refusal; what was made until then stays.
+    /// [`PrepareError`] at the first refusal; znodes that were created until then stay.
     pub fn make(
         &mut self,
         znodes: &Znodes,
@@ -98,12 +98,12 @@ impl Maker {
     /// Removes the root and all below it; returns how many znodes that were.
     ///
     /// # Errors
-    /// [`PrepareError`] at the first refusal other than that a znode is gone already.
+    /// [`PrepareError`] at the first refusal other than NoNode.
     pub fn remove(&mut self, root: &str) -> Result<u64, PrepareError> {
         let mut removed = 0;
         for folder in self.children(root)? {
             let children = self.children(&folder)?;
-            // What connections made lies one level deeper.
+            // Znodes that connections created are one level deeper.
             for child in children.iter().filter(|_| Znodes::is_own_folder(root, &folder)) {
                 let below = self.children(child)?;
                 removed += below.len() as u64;
@@ -117,7 +117,7 @@ impl Maker {
         Ok(removed + 1)
     }
 
-    /// Ends the session. The server may be gone already.
+    /// Ends the session. The server may be down already.
     pub fn close(mut self) {
         let mut bytes = Vec::new();
         put_request(&mut bytes, self.last_xid.wrapping_add(1), op::CLOSE_SESSION, |_| ());
@@ -135,7 +135,7 @@ impl Maker {
         Ok(())
     }
 
-    /// Paths of the children; none of a znode that is not there.
+    /// Paths of the children; none if there is no such znode.
     fn children(&mut self, path: &str) -> Result<Vec<String>, PrepareError> {
         self.send(op::GET_CHILDREN, &[(path.to_owned(), &[])])?;
         let frame = self.wire.receive(PATIENCE)?;
@@ -151,7 +151,7 @@ impl Maker {
         Ok(names.iter().flatten().map(|name| format!("{path}/{name}")).collect())
     }
 
-    /// One kind of request on each path; a delete may find its znode gone.
+    /// Sends one kind of request for each path; a delete may find no znode.
     fn all(
         &mut self,
         kind: i32,

@@ -7,11 +7,11 @@ use std::fmt::Write;
 /// Width of the bar in characters.
 const BAR: usize = 24;
 
-/// Lines, for people at a terminal or for a file.
+/// Writes the progress lines, for a terminal or for a file.
 pub struct Progress {
     /// Bars and colours: the lines go to a terminal.
     pub live: bool,
-    /// Most operations in a second until now: what a whole bar stands for.
+    /// Most operations in a second until now, shown as a whole bar.
     most: f64,
 }
 
@@ -20,7 +20,7 @@ impl Progress {
         Self { live, most: 0.0 }
     }
 
-    /// * `second`: since the measured time began; those of the warm-up are negative.
+    /// * `second`: counted from the measured time on; seconds of the warm-up are negative.
     pub fn line(&mut self, second: i64, figures: &Figures, troubles: u64) -> String {
         self.most = self.most.max(figures.ops_s);
         let at = if second < 0 { "warm-up".to_owned() } else { format!("{} s", second + 1) };
@@ -41,7 +41,7 @@ impl Progress {
     }
 }
 
-/// Eighths of characters.
+/// A bar in eighths of characters.
 fn bar(value: f64, most: f64) -> String {
     const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
     let eighths = if most > 0.0 { (value / most * (BAR * 8) as f64) as usize } else { 0 };
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines() {
+    fn line_shows_rate_and_latencies_and_a_bar_if_live() {
         let figures = Figures {
             count: 300_000,
             ops_s: 300_000.0,

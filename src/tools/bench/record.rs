@@ -1,4 +1,4 @@
-//! Counting: slices of time as the threads fill them, and their sum.
+//! Counts answers and errors: in slices of time as the threads fill them, and their sum.
 
 use super::figures::{Figures, Latencies, Point};
 use super::lane::Done;
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 /// Width of a slice.
 pub const TICK_US: u64 = 100_000;
-/// Longest latency told apart from longer ones.
+/// Longest latency that is measured; longer ones count as this.
 const TOOK_US_MAX: u64 = 600_000_000;
 /// The picture has at most so many points.
 const POINTS_MAX: u64 = 120;
@@ -17,13 +17,13 @@ fn latencies() -> Latencies {
     Histogram::new_with_bounds(1, TOOK_US_MAX, 2).expect("the bounds are in order")
 }
 
-/// What went wrong, by kind.
+/// Errors and losses, by kind.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Troubles {
     /// Answers with an error code, by operation and code.
     pub errors: BTreeMap<(Op, i32), u64>,
     pub connections_lost: u64,
-    /// Operations that were under way on them: nobody knows whether they were done.
+    /// Operations that were under way on lost connections: it is unknown whether they were done.
     pub unanswered: u64,
     pub sessions_expired: u64,
 }
@@ -42,19 +42,19 @@ impl Troubles {
         self.errors.iter().filter(|((of, _), _)| *of == op).map(|(_, count)| count).sum()
     }
 
-    /// All of them.
+    /// Number of operations and sessions that failed.
     pub fn count(&self) -> u64 {
         self.errors.values().sum::<u64>() + self.unanswered + self.sessions_expired
     }
 }
 
-/// What one thread saw between two ticks.
+/// What one thread counted between two ticks.
 pub struct Slice {
     /// Ticks since the measured time began; negative in the warm-up.
     pub tick: i64,
-    /// By operation, of those that count.
+    /// Latencies of the measured time, by operation.
     measured: [Option<Latencies>; Op::ALL.len()],
-    /// Of the warm-up.
+    /// Latencies of the warm-up.
     others: Option<Latencies>,
     pub troubles: Troubles,
 }
@@ -71,7 +71,7 @@ impl Slice {
     }
 }
 
-/// One thread's slice at a time.
+/// Counts for one thread, in one slice after the other.
 pub struct Recorder {
     warm_up_us: u64,
     slice: Slice,
@@ -82,7 +82,7 @@ impl Recorder {
         Self { warm_up_us, slice: Slice::new(i64::MIN) }
     }
 
-    /// To be called before anything of `now_us` is added: gives away the slice that has ended, if it holds anything.
+    /// Must be called before anything of `now_us` is added: returns the slice that has ended, if it is not empty.
     ///
     /// * `now_us`: since the run began.
     pub fn advance(&mut self, now_us: u64) -> Option<Slice> {
@@ -116,10 +116,10 @@ impl Recorder {
 pub struct Totals {
     by_op: [Latencies; Op::ALL.len()],
     pub troubles: Troubles,
-    /// Points of the picture; each is so many ticks wide.
+    /// Points of the picture, each of `point_ticks` ticks.
     points: Vec<Latencies>,
     point_ticks: u64,
-    /// Seconds that were not told yet, by number; negative in the warm-up.
+    /// Seconds that were not reported yet, by number; negative in the warm-up.
     seconds: BTreeMap<i64, (Latencies, u64)>,
 }
 
@@ -151,7 +151,7 @@ impl Totals {
         if let Some(others) = &slice.others {
             told.add(others).expect(SAME);
         }
-        // Answers that came after the end belong to what was asked before it.
+        // Answers that came after the end belong to requests before it.
         let last = self.points.len() - 1;
         let point = (slice.tick.max(0) as u64 / self.point_ticks).min(last as u64) as usize;
         for (sum, part) in self.by_op.iter_mut().zip(&slice.measured) {
@@ -162,14 +162,14 @@ impl Totals {
         }
     }
 
-    /// What happened in one second, to be told once; nothing came in it if there is no slice of it.
+    /// Takes out the figures of one second; they are empty if no slice is of that second.
     pub fn second(&mut self, second: i64) -> (Figures, u64) {
         let (latencies, troubles) =
             self.seconds.remove(&second).unwrap_or_else(|| (latencies(), 0));
         (Figures::of(&latencies, 1.0), troubles)
     }
 
-    /// Figures of each operation that was done or refused.
+    /// Figures and errors of each operation that was answered.
     pub fn operations(&self, measured_us: u64) -> Vec<(Op, Figures, u64)> {
         let secs = measured_us as f64 / 1e6;
         let each = Op::ALL.into_iter().zip(&self.by_op);
@@ -184,7 +184,7 @@ impl Totals {
         Figures::of(&all, measured_us as f64 / 1e6)
     }
 
-    /// The run as it went, for as long as it was measured.
+    /// The course of the run, for as long as it was measured.
     pub fn points(&self, measured_us: u64) -> Vec<Point> {
         let width_us = self.point_ticks * TICK_US;
         let mut points = Vec::new();
@@ -210,24 +210,24 @@ mod tests {
     }
 
     #[test]
-    fn slices_end_with_their_tick() {
+    fn slice_ends_with_its_tick() {
         let mut recorder = Recorder::new(150_000);
         assert!(recorder.advance(0).is_none());
         recorder.add(done(Op::Get, 10, false, 0));
-        let first = recorder.advance(60_000).expect("what was of tick -2");
+        let first = recorder.advance(60_000).expect("the slice of tick -2");
         assert_eq!((first.tick, first.others.expect("one").len()), (-2, 1));
         assert!(recorder.advance(149_999).is_none());
         assert!(recorder.advance(150_000).is_none(), "nothing came in tick -1");
         recorder.add(done(Op::Set, 10, true, 0));
         recorder.add(done(Op::Set, 10, true, -101));
-        let second = recorder.advance(350_000).expect("what was of tick 0");
+        let second = recorder.advance(350_000).expect("the slice of tick 0");
         assert_eq!(second.tick, 0);
         assert_eq!(second.troubles.errors_of(Op::Set), 1);
         assert!(second.measured[Op::Set as usize].is_some() && second.others.is_none());
     }
 
     #[test]
-    fn sums() {
+    fn totals_are_the_sum_of_all_slices() {
         let mut totals = Totals::new(250_000);
         let mut recorder = Recorder::new(0);
         for (at_us, op, took_us) in [
@@ -257,7 +257,7 @@ mod tests {
         );
         let (second, troubles) = totals.second(0);
         assert_eq!((second.count, troubles), (4, 1));
-        assert_eq!(totals.second(0).0.count, 0, "each second is told once");
+        assert_eq!(totals.second(0).0.count, 0, "each second is reported once");
     }
 
     fn totals_add(totals: &mut Totals, slice: Option<Slice>) {

@@ -1,4 +1,4 @@
-//! What a run came to: as a table, and as JSON.
+//! The results of a run: as a table, and as JSON.
 
 use super::figures::{Figures, Point};
 use super::mix::Op;
@@ -6,12 +6,12 @@ use super::record::Troubles;
 use serde_json::{Value, json};
 use std::fmt::Write;
 
-/// What was asked for.
+/// The settings of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Setting {
     /// Addresses as they were given.
     pub servers: String,
-    /// What the first of them says it is.
+    /// The version that the first server reports.
     pub version: Option<String>,
     pub mix: String,
     pub connections: u32,
@@ -24,7 +24,7 @@ pub struct Setting {
 }
 
 impl Setting {
-    /// One line that tells runs apart.
+    /// The settings on one line.
     pub fn line(&self) -> String {
         let rate =
             self.rate.map_or_else(String::new, |rate| format!(" at {}/s", grouped(rate as u64)));
@@ -44,7 +44,7 @@ impl Setting {
 pub struct Report {
     pub setting: Setting,
     pub measured_s: f64,
-    /// Figures and errors of each operation that was asked.
+    /// Figures and errors of each operation that was answered.
     pub operations: Vec<(Op, Figures, u64)>,
     pub overall: Figures,
     pub points: Vec<Point>,
@@ -103,7 +103,7 @@ impl Report {
         if text.is_empty() { text } else { format!("\n{text}") }
     }
 
-    /// Everything, on many lines.
+    /// The settings and all results as JSON.
     pub fn json(&self) -> String {
         let setting = &self.setting;
         let operations: serde_json::Map<String, Value> = self
@@ -162,7 +162,7 @@ const fn code_name(code: i32) -> &'static str {
     }
 }
 
-/// Three significant digits with the unit that suits.
+/// Three significant digits with a suitable unit.
 pub fn duration(us: u64) -> String {
     let value = us as f64;
     match us {
@@ -192,7 +192,7 @@ pub fn grouped(number: u64) -> String {
 pub mod tests {
     use super::*;
 
-    /// A run in which everything happened.
+    /// A run with every kind of result.
     pub fn report() -> Report {
         let figures = |count: u64, p50_us| Figures {
             count,
@@ -233,7 +233,7 @@ pub mod tests {
     }
 
     #[test]
-    fn the_table_is_aligned() {
+    fn table_has_aligned_columns_and_lists_errors() {
         let expected = "\
 get=80,create=20 at 150,000/s, 32 connections x 16 in flight, 1,024 B values, 10,000 znodes
 measured 2.0 s
@@ -258,7 +258,7 @@ all     100,499  200,999       4   500 µs  2.00 ms  10.0 ms  25.0 ms
     }
 
     #[test]
-    fn json_holds_everything() {
+    fn json_has_all_results() {
         let value: Value = serde_json::from_str(&report().json()).expect("JSON");
         assert_eq!(value["all"]["p999_us"], 10_000);
         assert_eq!(value["operations"]["create"]["errors"], 4);
@@ -272,7 +272,7 @@ all     100,499  200,999       4   500 µs  2.00 ms  10.0 ms  25.0 ms
     }
 
     #[test]
-    fn units() {
+    fn durations_and_numbers_are_short_to_read() {
         let cases = [
             (0, "0 µs"),
             (999, "999 µs"),

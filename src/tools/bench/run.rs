@@ -1,4 +1,4 @@
-//! A run from its options to its report.
+//! Runs a benchmark, from its options to its report.
 
 use super::drive::{News, Share, work};
 use super::lane::Plan;
@@ -21,48 +21,48 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 /// How long a server may take to answer at the beginning.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// A second is told so much after its end: its last slices are on their way.
+/// A second is reported so long after its end, because its last slices come late.
 const TELL_AFTER_US: u64 = 150_000;
 
-/// What to do.
+/// Options of `oxkeeper bench`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
-    /// Servers, host:port each; connections are spread over them.
+    /// Servers as host:port, separated by commas; connections are spread over them.
     #[arg(long, short, value_delimiter = ',', default_value = "127.0.0.1:2181")]
     pub server: Vec<String>,
-    /// Operations and their shares: get, exists, list, set, create, delete (of what was created).
+    /// Operations and their shares: get, exists, list, set, create, delete (of created znodes).
     #[arg(long, short, default_value = "get=80,set=20")]
     pub mix: Mix,
     #[arg(long, short, default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub connections: u32,
-    /// Requests of one connection that wait for their answers at a time.
+    /// Requests that each connection has in flight.
     #[arg(long, short = 'f', default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..))]
     pub in_flight: u16,
     /// Bytes of data in each znode.
     #[arg(long, default_value_t = 100)]
     pub value_size: u32,
-    /// Znodes that are read and written, made before the run.
+    /// Znodes that are read and written, created before the run.
     #[arg(long, short, default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..))]
     pub keys: u64,
-    /// How long is measured: 10s, 500ms, 2m.
+    /// Length of the measured time: 10s, 500ms, 2m.
     #[arg(long, short, default_value = "10s", value_parser = parse_duration)]
     pub duration: Duration,
-    /// How long there is load before that.
+    /// Length of the warm-up before the measured time.
     #[arg(long, short, default_value = "2s", value_parser = parse_duration)]
     pub warm_up: Duration,
-    /// Operations a second in all, each due at its time: a late one is measured from then. Without: as fast as it goes.
+    /// Operations per second in all, each measured from the time when it was due. Default: as fast as answers come.
     #[arg(long, short, value_parser = parse_rate)]
     pub rate: Option<f64>,
-    /// Threads that make the load. Without: half of the cores.
+    /// Threads that make the load. Default: half of the cores.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub threads: Option<u32>,
-    /// Session timeout to ask for.
+    /// Session timeout to request.
     #[arg(long, default_value = "30s", value_parser = parse_duration)]
     pub session_timeout: Duration,
-    /// Where the run's own znode is made.
+    /// Znode below which the run creates its own.
     #[arg(long, default_value = "/")]
     pub under: String,
-    /// Leave the znodes.
+    /// Keep the znodes after the run.
     #[arg(long)]
     pub keep: bool,
     /// Print JSON instead of the table.
@@ -73,28 +73,28 @@ pub struct Options {
     pub picture: Option<PathBuf>,
 }
 
-/// Why a run came to nothing.
+/// Why a run has no result, or leaves znodes.
 #[derive(Debug, thiserror::Error)]
 pub enum BenchError {
     #[error("server {0}: not host:port, or no such host")]
     Server(String, #[source] io::Error),
-    #[error("connect to {server}")]
+    #[error("cannot connect to {server}")]
     Connect { server: SocketAddr, source: ClientError },
-    #[error("prepare znodes on {server}")]
+    #[error("cannot prepare znodes on {server}")]
     Prepare { server: SocketAddr, source: PrepareError },
-    #[error("remove znodes below {root}: the rest is still there")]
+    #[error("cannot remove all znodes below {root}: delete the rest")]
     Remove { root: String, source: PrepareError },
-    #[error("stopped while removing znodes below {0}: the rest is still there")]
+    #[error("stopped while removing znodes below {0}: delete the rest")]
     Impatient(String),
     #[error("stopped before anything was measured")]
     Stopped,
-    #[error("{what}")]
+    #[error("cannot {what}")]
     System { what: &'static str, source: io::Error },
-    #[error("write picture {}", path.display())]
+    #[error("cannot write picture {}", path.display())]
     Picture { path: PathBuf, source: io::Error },
 }
 
-/// How a run came to its end.
+/// How a run has ended.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Ended {
     Well,
@@ -109,9 +109,9 @@ fn parse_duration(text: &str) -> Result<Duration, String> {
         "s" | "" => 1.0,
         "m" => 60.0,
         "h" => 3600.0,
-        unit => return Err(format!("`{unit}` is no unit: ms, s, m and h are")),
+        unit => return Err(format!("`{unit}` is no unit: use ms, s, m or h")),
     };
-    let number: f64 = digits.parse().map_err(|_| format!("`{digits}` is no number"))?;
+    let number: f64 = digits.parse().map_err(|_| format!("`{digits}` is not a number"))?;
     Duration::try_from_secs_f64(number * unit).map_err(|error| error.to_string())
 }
 
@@ -120,9 +120,9 @@ fn parse_rate(text: &str) -> Result<f64, String> {
     if (0.001..=1e9).contains(&rate) { Ok(rate) } else { Err("between 0.001 and 1e9".to_owned()) }
 }
 
-/// Runs, prints, draws and cleans up. Ctrl-C ends the measuring early; a second one the cleaning.
+/// Runs, prints, draws and cleans up. Ctrl-C ends the measured time early; a second Ctrl-C ends the cleaning up.
 ///
-/// * `seed`: of which operation and which znode comes next, and of the root's name.
+/// * `seed`: of the choice of operations and znodes, and of the root's name.
 ///
 /// # Errors
 /// [`BenchError`] when nothing could be measured, or znodes of the run are left behind.
@@ -131,7 +131,7 @@ pub fn run(options: &Options, seed: u64) -> Result<Ended, BenchError> {
     let runtime =
         runtime.map_err(|source| BenchError::System { what: "start a runtime", source })?;
     let ended = runtime.block_on(bench(options, seed));
-    // A cleaning that was broken off still waits for its server.
+    // A cleaning up that was stopped still waits for its server.
     runtime.shutdown_background();
     ended
 }
@@ -150,7 +150,7 @@ async fn bench(options: &Options, seed: u64) -> Result<Ended, BenchError> {
     let mut maker = Maker::open(first, timeout_ms, PATIENCE).map_err(in_prepare)?;
     let root = format!("{}/oxkeeper-bench-{seed:016x}", options.under.trim_end_matches('/'));
     let znodes = Znodes { root: root.clone(), keys: options.keys };
-    // Not all alike, so that nothing on the way can squeeze them.
+    // The bytes differ, so that they can't be compressed on the way.
     let value: Vec<u8> =
         (0..options.value_size).map(|at| (seed >> (at % 57)) as u8 ^ at as u8).collect();
     let setting = setting(options, first);
@@ -189,7 +189,7 @@ async fn bench(options: &Options, seed: u64) -> Result<Ended, BenchError> {
     Ok(if well { Ended::Well } else { Ended::WithFailures })
 }
 
-/// Finds out before anything is measured; what stands there stays until there is something to put in its place.
+/// Checks that the picture can be written, before anything is measured; an existing file is kept until there is a new one.
 fn may_write(path: &std::path::Path) -> io::Result<()> {
     std::fs::OpenOptions::new().create(true).append(true).open(path).map(drop)
 }
@@ -218,13 +218,13 @@ fn setting(options: &Options, server: SocketAddr) -> Setting {
     }
 }
 
-/// `3.9.5` out of an answer to `srvr`; none if the word is not on the server's list.
+/// `3.9.5` from an answer to `srvr`; `None` if that four-letter word is not enabled.
 fn version_of(srvr: &str) -> Option<String> {
     let line = srvr.lines().find_map(|line| line.strip_prefix("Zookeeper version: "))?;
     Some(line.split(['-', ',']).next().unwrap_or(line).trim().to_owned())
 }
 
-/// The run itself; microseconds measured beside what was counted.
+/// The run itself; returns what was counted, and the microseconds measured.
 async fn measure(
     options: &Options,
     servers: &Arc<[SocketAddr]>,
@@ -266,7 +266,7 @@ async fn measure(
     all_connected(connections, &mut news).await?;
     let began = Instant::now();
     for start in starts {
-        // That a thread has ended is told by the end of its news.
+        // A thread that has ended is noticed by the end of its messages.
         let _ended = start.send(began);
     }
     let totals = collect(began, warm_up_us, planned_us, &end_us, news).await;
@@ -308,7 +308,7 @@ async fn all_connected(
     Ok(())
 }
 
-/// Adds up what the threads tell until the last of them has ended, and says once a second how it goes.
+/// Adds up the threads' slices until the last thread has ended, and prints the progress once a second.
 async fn collect(
     began: Instant,
     warm_up_us: u64,
@@ -318,7 +318,7 @@ async fn collect(
 ) -> Totals {
     let mut totals = Totals::new(planned_us);
     let mut progress = Progress::new(io::stderr().is_terminal());
-    // Seconds are counted from the measured time on, so the first of the warm-up may be a part of one.
+    // Seconds are counted from the measured time on, so the first of the warm-up may be part of a second.
     let mut second = -(warm_up_us.div_ceil(1_000_000) as i64);
     let mut is_stopping = false;
     loop {
@@ -338,11 +338,11 @@ async fn collect(
             _ = tokio::signal::ctrl_c(), if !is_stopping => {
                 is_stopping = true;
                 end_us.fetch_min((began.elapsed().as_micros() as u64).max(warm_up_us), Ordering::Relaxed);
-                say("stopping: waiting for what is under way");
+                say("stopping: waiting for the operations under way");
             }
         }
     }
-    // Seconds that ended less than TELL_AFTER_US ago; the part of one that is left is in the result alone.
+    // Seconds that ended less than TELL_AFTER_US ago; the part of a second that is left is in the result alone.
     let ended_us = end_us.load(Ordering::Relaxed) as i64 - warm_up_us as i64;
     while (second + 1) * 1_000_000 <= ended_us {
         let (figures, troubles) = totals.second(second);
@@ -352,7 +352,7 @@ async fn collect(
     totals
 }
 
-/// Removes the run's znodes; another Ctrl-C ends that.
+/// Removes the run's znodes; another Ctrl-C stops that.
 async fn clean(server: SocketAddr, timeout_ms: i32, root: String) -> Result<(), BenchError> {
     let gone = root.clone();
     let removal = tokio::task::spawn_blocking(move || {
@@ -370,9 +370,9 @@ async fn clean(server: SocketAddr, timeout_ms: i32, root: String) -> Result<(), 
     }
 }
 
-/// For people: standard output is the result's.
+/// Prints a line for people on standard error: standard output has the result.
 fn say(line: &str) {
-    // Nobody may be reading.
+    // Standard error may be closed.
     let _unread = writeln!(io::stderr(), "{line}");
 }
 
@@ -381,7 +381,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations() {
+    fn durations_and_rates_are_read_with_their_units() {
         let of = |text: &str| parse_duration(text).map(|duration| duration.as_millis());
         assert_eq!(
             [of("1500ms"), of("2"), of("0.5s"), of("2m"), of("1h")],

@@ -1,8 +1,7 @@
-//! Where the znodes of a run lie: everything below one root that the run makes and takes away.
+//! The paths of a run's znodes: all are below one root that the run creates and removes.
 //!
-//! Keys lie in folders of [`KEYS_PER_FOLDER`], so that listing one of them is a request of a usual size. What a
-//! connection creates lies in folders of its own, of [`CREATED_PER_FOLDER`] each, so that no reply outgrows what
-//! clients take.
+//! Keys are in folders of [`KEYS_PER_FOLDER`], so that the list of a folder is a reply of a usual size. The znodes that a
+//! connection creates are in folders of its own, of [`CREATED_PER_FOLDER`] each, so that no reply is larger than clients accept.
 
 use crate::model::{OPEN_ACL, op};
 use jute::{put_buffer, put_i32, put_string};
@@ -29,7 +28,7 @@ impl Znodes {
         self.write(to, format_args!("/keys{}", key / KEYS_PER_FOLDER));
     }
 
-    /// The folder of all that one connection creates.
+    /// The folder of all znodes that one connection creates.
     pub fn own_folder(&self, to: &mut String, connection: u32) {
         self.write(to, format_args!("/made{connection}"));
     }
@@ -39,7 +38,7 @@ impl Znodes {
         path.strip_prefix(root).is_some_and(|name| name.starts_with("/made"))
     }
 
-    /// What a connection's `number`th create makes: a folder first, then what lies in it.
+    /// The path of a connection's `number`th create: first a folder, then znodes in it.
     pub fn created(&self, to: &mut String, connection: u32, number: u64) {
         let folder = number / CREATED_PER_FOLDER;
         self.write(to, format_args!("/made{connection}/f{folder}"));
@@ -88,7 +87,7 @@ mod tests {
     use jute::proto::{CreateRequest, DeleteRequest, GetChildren2Request, SetDataRequest};
 
     #[test]
-    fn names() {
+    fn paths_of_keys_and_created_znodes_are_in_their_folders() {
         let znodes = Znodes { root: "/b".into(), keys: 250 };
         let mut path = String::new();
         znodes.key(&mut path, 249);
@@ -105,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn bodies_are_the_protocols() {
+    fn bodies_are_decoded_as_the_protocols_requests() {
         let body = |kind| {
             let mut to = Vec::new();
             put_body(&mut to, kind, "/a", b"xy");

@@ -342,7 +342,12 @@ fn refused_start_names_the_line_and_the_remedy() {
 }
 
 /// A server that is started with the environment of Java's scripts alone, no argument.
-fn start_by_variables(dir: tempfile::TempDir, text: &str, env: &[(&str, &str)], port: u16) -> Server {
+fn start_by_variables(
+    dir: tempfile::TempDir,
+    text: &str,
+    env: &[(&str, &str)],
+    port: u16,
+) -> Server {
     fs::write(dir.path().join("other.cfg"), text).expect("a configuration");
     let addr = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let output = Stdio::from(fs::File::create(dir.path().join("err")).expect("a file"));
@@ -360,7 +365,10 @@ fn variables_of_javas_scripts_name_the_file_and_its_flags() {
     let data = dir.path().join("data").display().to_string();
     let text = format!("dataDir={data}\nclientPortAddress=127.0.0.1\nclientPort={port}\n");
     let flags = [
-        ("SERVER_JVMFLAGS", "-Xmx1g -Dzookeeper.4lw.commands.whitelist=ruok -Dreadonlymode.enabled=true"),
+        (
+            "SERVER_JVMFLAGS",
+            "-Xmx1g -Dzookeeper.4lw.commands.whitelist=ruok -Dreadonlymode.enabled=true",
+        ),
         ("JVMFLAGS", "-Dzookeeper.4lw.commands.whitelist=conf"),
     ];
     let server = start_by_variables(dir, &text, &flags, port);

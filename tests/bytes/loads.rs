@@ -102,7 +102,10 @@ pub const LOADS: &[Load] = &[
     },
     Load {
         name: "learners do not read trees that change",
-        rows: &["bytes saved for the tree of a server in no", "trees sent at a time to servers in no"],
+        rows: &[
+            "bytes saved for the tree of a server in no",
+            "trees sent at a time to servers in no",
+        ],
         bound_bytes: 2 * (2 * MANY * BIG + 4 * MIB) + TREES * (IDLE + MIB),
         least_bytes: MANY * BIG / 2,
         apply: trees,

@@ -12,7 +12,8 @@ pub fn ids_in(text: &str) -> BTreeSet<String> {
     let bytes = text.as_bytes();
     let mut ids = BTreeSet::new();
     for at in 0..bytes.len().saturating_sub(2) {
-        let is_begin = at == 0 || !(bytes[at - 1].is_ascii_alphanumeric() || b"-_/".contains(&bytes[at - 1]));
+        let is_begin =
+            at == 0 || !(bytes[at - 1].is_ascii_alphanumeric() || b"-_/".contains(&bytes[at - 1]));
         if !is_begin || !LETTERS.contains(&bytes[at]) || bytes[at + 1] != b'-' {
             continue;
         }
@@ -21,7 +22,8 @@ pub fn ids_in(text: &str) -> BTreeSet<String> {
         if bytes.get(end).is_some_and(u8::is_ascii_lowercase) {
             end += 1;
         }
-        let goes_on = bytes.get(end).is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'-');
+        let goes_on =
+            bytes.get(end).is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'-');
         if (2..=3).contains(&digits) && !goes_on {
             ids.insert(text[at..end].to_owned());
         }
@@ -62,7 +64,9 @@ pub fn named(root: &Path) -> BTreeMap<String, String> {
         let on_disk = root.join(&path);
         if on_disk.is_dir() {
             let names = std::fs::read_dir(on_disk).into_iter().flatten().flatten();
-            open.extend(names.map(|entry| format!("{path}/{}", entry.file_name().to_string_lossy())));
+            open.extend(
+                names.map(|entry| format!("{path}/{}", entry.file_name().to_string_lossy())),
+            );
         } else if ENDINGS.iter().any(|ending| path.ends_with(&format!(".{ending}")))
             && let Ok(text) = std::fs::read_to_string(&on_disk)
         {

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 
 use jute::data::Stat;
 use jute::proto::{
-    CreateRequest, DeleteRequest, GetDataRequest, MultiHeader, ReplyHeader, RequestHeader, SetAclRequest,
-    SetDataRequest, SetWatches, SyncRequest, WatcherEvent,
+    CreateRequest, DeleteRequest, GetDataRequest, MultiHeader, ReplyHeader, RequestHeader,
+    SetAclRequest, SetDataRequest, SetWatches, SyncRequest, WatcherEvent,
 };
 use jute::{Decode, Encode, Reader, Ustring, Vector, put_frame};
 use oxkeeper::client::{Hello, Welcome};

@@ -76,7 +76,8 @@ fn page_of_messages_has_every_warning_and_error() {
 fn lacking_and_stale_messages_are_found() {
     let source = |code: &str| File::new("src/net/x.rs", &format!("fn f() {{ {code} }}"));
     let page = |rows: &str| File::new("docs/messages.md", rows);
-    let warns = "tracing::warn!(target: A, %peer, why = f(1, \"no\"), \"closed: {} \\\n   frames\", 3);";
+    let warns =
+        "tracing::warn!(target: A, %peer, why = f(1, \"no\"), \"closed: {} \\\n   frames\", 3);";
     none(check_page(&[source(warns), page("| `closed: {} frames` | WARN | x | y |")]));
     one(check_page(&[source(warns), page("")]), "lacks \"closed: {} frames\" of src/net/x.rs");
     one(check_page(&[source(""), page("| `gone` | WARN | x | y |")]), "nothing logs \"gone\"");

@@ -5,8 +5,9 @@ use crate::{Complaints, none, one};
 
 /// Words before "behind" with which it is no "after": a learner that lags, and places.
 const BEFORE_BEHIND: &[&str] = &[
-    "left", "leave", "leaves", "leaving", "fall", "falls", "fell", "far", "is", "are", "was", "be", "lag", "lags", "runs",
-    "them", "it", "learner", "follower", "observer", "members", "not", "too", "server", "much",
+    "left", "leave", "leaves", "leaving", "fall", "falls", "fell", "far", "is", "are", "was", "be",
+    "lag", "lags", "runs", "them", "it", "learner", "follower", "observer", "members", "not",
+    "too", "server", "much",
 ];
 
 /// Sentences without a subject, or with one that the reader has to find.
@@ -41,7 +42,10 @@ fn prose(file: &File) -> Vec<(usize, String)> {
     }
     if file.path.ends_with(".py") {
         let comments = file.text.lines().enumerate();
-        return comments.filter(|(_, line)| line.trim_start().starts_with('#')).map(numbered).collect();
+        return comments
+            .filter(|(_, line)| line.trim_start().starts_with('#'))
+            .map(numbered)
+            .collect();
     }
     if !file.path.ends_with(".rs") {
         return Vec::new();
@@ -63,8 +67,10 @@ fn prose(file: &File) -> Vec<(usize, String)> {
 }
 
 fn is_plain(line: &str) -> Result<(), String> {
-    let words: Vec<&str> =
-        line.split(|c: char| !c.is_alphanumeric() && c != '`').filter(|word| !word.is_empty()).collect();
+    let words: Vec<&str> = line
+        .split(|c: char| !c.is_alphanumeric() && c != '`')
+        .filter(|word| !word.is_empty())
+        .collect();
     for (at, word) in words.iter().enumerate() {
         let before = at.checked_sub(1).map_or("", |at| words[at]);
         if word.eq_ignore_ascii_case("behind") && !BEFORE_BEHIND.contains(&before) {
@@ -78,10 +84,14 @@ fn is_plain(line: &str) -> Result<(), String> {
         }
     }
     let begins = |start: &&&str| {
-        line.starts_with(**start) || line.contains(&format!(". {start}")) || line.contains(&format!("| {start}"))
+        line.starts_with(**start)
+            || line.contains(&format!(". {start}"))
+            || line.contains(&format!("| {start}"))
     };
     match HEADLESS.iter().find(begins) {
-        Some(start) if !line.contains('?') => Err(format!("a sentence begins with `{}`: name its subject", start.trim())),
+        Some(start) if !line.contains('?') => {
+            Err(format!("a sentence begins with `{}`: name its subject", start.trim()))
+        }
         _ => Ok(()),
     }
 }
@@ -212,7 +222,9 @@ fn words_that_need_translation_are_found() {
     ] {
         one(check_prose(&file(bad)), "src/zab/x.rs:1:");
     }
-    none(check_prose(&file("// A follower that falls behind.\nlet x = \"// Who asks\";\n// Who leads?")));
+    none(check_prose(&file(
+        "// A follower that falls behind.\nlet x = \"// Who asks\";\n// Who leads?",
+    )));
     one(check_test_names(&file("#[test]\nfn what_is_cut() {}")), "what_is_cut");
     none(check_test_names(&file("fn what_is_cut() {}\n#[test]\nfn follower_truncates() {}")));
     for bad in [

@@ -11,6 +11,7 @@ use bytes::loads::{LOADS, Load};
 use bytes::server::Server;
 use cap::Cap;
 use std::alloc::System;
+use std::sync::mpsc::TryRecvError;
 use std::time::{Duration, Instant};
 
 #[global_allocator]
@@ -35,7 +36,8 @@ where
             while until.is_none_or(|until| Instant::now() < until) {
                 peak = peak.max(BYTES.allocated());
                 std::thread::sleep(Duration::from_micros(200));
-                if until.is_none() && is_done.try_recv().is_ok() {
+                // Without a sender the work has panicked.
+                if until.is_none() && is_done.try_recv() != Err(TryRecvError::Empty) {
                     until = Some(Instant::now() + WATCHED);
                 }
             }

@@ -1,6 +1,8 @@
 //! What clients and strangers do to fill a server's buffers.
 
-use super::server::{BIG, FRAME, LONG_NAME, MANY, OUTSTANDING, Server, put, put_set, slow};
+use super::server::{
+    BIG, FRAME, LONG_NAME, MANY, OUTSTANDING, Server, connect, limited, put, put_set, slow,
+};
 use oxkeeper::model::{Epoch, ServerId, SessionId, Zxid, op};
 use oxkeeper::zab::{LearnerInfo, Packet, Request};
 use std::io::{Read as _, Write as _};
@@ -120,7 +122,7 @@ fn send_while_taken(stream: &mut TcpStream, bytes: &[u8]) {
 
 fn half_frames(server: &Server) -> Vec<TcpStream> {
     let sessions = (0..HALF_FRAMES).map(|_| {
-        let mut stream = server.session().into_stream();
+        let mut stream = limited(server.session().into_stream());
         let bytes = [&(FRAME as i32 - 2).to_be_bytes()[..], &[7; FRAME - 3]].concat();
         stream.write_all(&bytes).expect("sent");
         stream
@@ -165,7 +167,7 @@ fn writes(server: &Server) -> Vec<TcpStream> {
     let mut bytes = Vec::new();
     (0..64).for_each(|xid| put_set(&mut bytes, xid, "/big", &data));
     let mut sessions: Vec<TcpStream> =
-        (0..WRITERS).map(|_| server.session().into_stream()).collect();
+        (0..WRITERS).map(|_| limited(server.session().into_stream())).collect();
     std::thread::scope(|scope| {
         for stream in &mut sessions {
             scope.spawn(|| send_while_taken(stream, &bytes));
@@ -185,7 +187,7 @@ fn words(server: &Server) -> Vec<TcpStream> {
 
 fn half_hellos(server: &Server) -> Vec<TcpStream> {
     let asking = (0..HALF_HELLOS).map(|_| {
-        let mut stream = TcpStream::connect(server.quorum).expect("the port is open");
+        let mut stream = connect(server.quorum);
         // OBSERVERINFO with data of 60,000 bytes, of which the last is missing.
         let head = [&16_i32.to_be_bytes()[..], &0_i64.to_be_bytes(), &60_000_i32.to_be_bytes()];
         send_while_taken(&mut stream, &[&head.concat()[..], &[0; 59_999]].concat());
@@ -215,7 +217,7 @@ fn joining(server: &Server, mut stream: TcpStream, id: i64, last: i64) -> TcpStr
 
 fn half_packets(server: &Server) -> Vec<TcpStream> {
     let asking = (0..HALF_PACKETS).map(|n| {
-        let mut stream = TcpStream::connect(server.quorum).expect("the port is open");
+        let mut stream = connect(server.quorum);
         let len = ENTRY - 16;
         let head = [&1_i32.to_be_bytes()[..], &0_i64.to_be_bytes(), &(len as i32).to_be_bytes()];
         let packet = [&observer_info(100 + n as i64)[..], &head.concat(), &vec![0; len - 1]];
@@ -227,7 +229,7 @@ fn half_packets(server: &Server) -> Vec<TcpStream> {
 
 fn half_votes(server: &Server) -> Vec<TcpStream> {
     let asking = (0..HALF_VOTES).map(|n| {
-        let mut stream = TcpStream::connect(server.election).expect("the port is open");
+        let mut stream = connect(server.election);
         let (id, address) = (1000 + n as i64, "127.0.0.1:1");
         let len = (address.len() as i32).to_be_bytes();
         let hello = [&(-65536_i64).to_be_bytes()[..], &id.to_be_bytes(), &len, address.as_bytes()];

@@ -165,6 +165,16 @@ pub fn slow(address: SocketAddr) -> TcpStream {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
     socket.set_recv_buffer_size(4096).expect("a small buffer");
     socket.connect_timeout(&address.into(), PATIENCE).expect("the server is there");
-    socket.set_write_timeout(Some(Duration::from_secs(2))).expect("a timeout");
-    socket.into()
+    limited(socket.into())
+}
+
+/// The connection with bounds on how long a test waits for it.
+pub fn limited(stream: TcpStream) -> TcpStream {
+    stream.set_write_timeout(Some(Duration::from_secs(2))).expect("a timeout");
+    stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
+    stream
+}
+
+pub fn connect(address: SocketAddr) -> TcpStream {
+    limited(TcpStream::connect(address).expect("the port is open"))
 }

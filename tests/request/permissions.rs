@@ -81,7 +81,7 @@ fn check_in_a_multi_asks_for_read_and_no_other_bit() {
         let (mut world, client) = guarded(bits);
         world.say(client, [check(4, "/a")]);
         let heard = world.heard(client);
-        let expected = if bits & perms::READ != 0 { "4 @4 ok [13]" } else { "4 @4 ok [-102]" };
+        let expected = if bits & perms::READ != 0 { "4 @5 ok [13]" } else { "4 @5 ok [-102]" };
         assert_eq!(heard, [expected], "{bits:#b}");
     }
 }

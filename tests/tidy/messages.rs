@@ -10,20 +10,17 @@ const OTHERS: &[&str] = &["src/sim/", "src/tools/", "src/bin/"];
 
 /// The format string among a log macro's arguments, as the compiler reads it: the first argument that is a literal.
 ///
-/// * `code`: the same bytes with the insides of strings blank.
+/// * `code`: the same bytes with strings blank.
 fn message(text: &str, code: &str) -> Option<String> {
-    let mut depth = 0;
-    let mut is_begin = true;
-    for (at, c) in code.char_indices() {
+    let (mut depth, mut start) = (0, 0);
+    for (at, c) in code.char_indices().chain([(code.len(), ',')]) {
         depth += i32::from("([{".contains(c)) - i32::from(")]}".contains(c));
-        match c {
-            ',' if depth == 0 => is_begin = true,
-            '"' if is_begin => {
-                let len = code[at + 1..].find('"')?;
-                return Some(unescaped(&text[at + 1..=at + len]));
+        if c == ',' && depth == 0 {
+            let literal = text[start..at].trim();
+            if code[start..at].trim().is_empty() && literal.starts_with('"') {
+                return Some(unescaped(literal.trim_matches('"')));
             }
-            c if !c.is_whitespace() => is_begin = false,
-            _ => {}
+            start = at + 1;
         }
     }
     None

@@ -104,17 +104,15 @@ impl Judge {
     /// history itself names, and those that its leader knows. Two quorums of one configuration have a voter in common
     /// ([`support::quorums`]), so two decisions always share one.
     ///
-    /// * `promised`: the epoch that these servers must also have promised, on disk.
-    fn holders(&self, servers: &[Server], at: usize, promised: Epoch) -> (usize, usize) {
+    /// * `opened`: the epoch that begins with this history. A quorum must have promised it, on disk, in the newest configuration
+    ///   that any leader put in force and in those that its leader knows.
+    fn holders(&self, servers: &[Server], at: usize, opened: Option<Epoch>) -> (usize, usize) {
         let tree = &servers[at].tree;
         let core = &servers[at].peer.as_ref().expect("it leads").core;
         let lost = self.conditions.loses.map(|at| ServerId(at as i64));
         let has = |id: ServerId| match tree.len().checked_sub(1) {
             // It had what it acknowledged.
             Some(_) if lost == Some(id) => true,
-            _ if servers[id.0 as usize].disk.accepted < promised => {
-                self.lost.iter().any(|(of, _)| *of == id)
-            }
             Some(last) => {
                 let has = servers[id.0 as usize].disk.whole();
                 let had = self.lost.iter().filter(|(of, _)| *of == id).map(|(_, had)| &had[..]);
@@ -128,8 +126,15 @@ impl Judge {
             return (usize::from(has(blessed)), 1);
         }
         let of = |view: &View| Count::of(view, has);
+        let lost = |id| lost == Some(id) || self.lost.iter().any(|(of, _)| *of == id);
+        let has_promised = |id: ServerId| {
+            let accepted = servers[id.0 as usize].disk.accepted;
+            opened.is_none_or(|epoch| epoch <= accepted) || lost(id)
+        };
+        let newest = self.checks.newest_view_before(Zxid::new(Epoch::LAST, u32::MAX)).into_iter();
+        let promises = newest.chain(core.all_views()).map(|view| Count::of(view, has_promised));
         let named = self.decide(tree);
-        let mut counts = named.iter().chain(core.all_views()).map(of);
+        let mut counts = named.iter().chain(core.all_views()).map(of).chain(promises);
         let count = counts.find(|count| !count.is_quorum()).unwrap_or_else(|| of(&core.view));
         (count.there, count.needed)
     }
@@ -249,7 +254,7 @@ impl Witness for Judge {
                 self.check(Event::ToLeader { at, packet, disk, told: server.told, known });
             }
             Seen::Leads(epoch) => {
-                let (holders, quorum) = self.holders(servers, at, epoch);
+                let (holders, quorum) = self.holders(servers, at, Some(epoch));
                 self.check(Event::Leads { at, epoch, tree, holders, quorum });
             }
             Seen::Follows => self.check(Event::Follows { at, tree }),
@@ -260,7 +265,7 @@ impl Witness for Judge {
                     "{conditions}: {at} is to commit {through}, which it does not have"
                 );
                 if server.serves {
-                    let leads = server.leads.map(|_| self.holders(servers, at, Epoch(0)));
+                    let leads = server.leads.map(|_| self.holders(servers, at, None));
                     self.check(Event::Applied { at, tree, leads });
                 }
             }

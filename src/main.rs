@@ -158,7 +158,7 @@ fn announce(ready: &Ready, settings: &str, format: logging::Format) {
             restored = ready.restored(),
             ensemble = ready.member.as_ref().map(|member| member.ensemble()),
             peers = ready.member.as_ref().map(|member| member.ports()),
-            ms = ready.took_ms,
+            took_ms = ready.took_ms,
             "serving"
         ),
     }

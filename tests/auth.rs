@@ -11,8 +11,8 @@ fn fix(asked: Vec<Acl>, who: &[Identity]) -> Result<Vec<Acl>, AclError> {
     auth::fix(&Schemes::default(), asked, who)
 }
 
-fn prove(schemes: &Schemes, scheme: &str, shown: Option<&[u8]>) -> Proof {
-    auth::prove(schemes, scheme, shown, || None)
+fn authenticate(schemes: &Schemes, scheme: &str, shown: Option<&[u8]>) -> Proof {
+    auth::authenticate(schemes, scheme, shown, || None)
 }
 
 fn acl(perms: i32, scheme: &str, id: &str) -> Acl {
@@ -45,11 +45,11 @@ fn digest_auth_gives_an_id_and_the_super_digest_also_super() {
     };
     let owner = Identity::new("digest", "super:xQJmxLMiHGwaqBvst5y6rkB6HQs=");
     let shown = Some(&b"super:admin"[..]);
-    assert_eq!(prove(&plain, "digest", shown), Proof::Is(vec![owner.clone()]));
+    assert_eq!(authenticate(&plain, "digest", shown), Proof::Is(vec![owner.clone()]));
     let both = vec![Identity::new("super", ""), owner];
-    assert_eq!(prove(&with_super, "digest", shown), Proof::Is(both.clone()));
+    assert_eq!(authenticate(&with_super, "digest", shown), Proof::Is(both.clone()));
     assert_eq!(both.iter().map(user).collect::<Vec<_>>(), ["", "super"]);
-    assert_eq!(prove(&plain, "ip", None), Proof::Is(vec![]));
+    assert_eq!(authenticate(&plain, "ip", None), Proof::Is(vec![]));
     let off = Schemes { digest: false, ..Schemes::default() };
     for (schemes, scheme, shown) in [
         (&plain, "digest", None),
@@ -61,7 +61,7 @@ fn digest_auth_gives_an_id_and_the_super_digest_also_super() {
         (&plain, "ensemble", shown),
         (&plain, "key", shown),
     ] {
-        assert_eq!(prove(schemes, scheme, shown), Proof::Fails, "{scheme}");
+        assert_eq!(authenticate(schemes, scheme, shown), Proof::Fails, "{scheme}");
     }
 }
 
@@ -117,13 +117,13 @@ fn ensemble_auth_compares_the_clients_name_with_the_configured_names() {
     let any = Schemes { ensemble: true, ..Schemes::default() };
     let named = Schemes { ensemble_names: Some(vec!["a".into(), "b".into()]), ..any.clone() };
     for (schemes, shown, expected) in [
-        (&any, Some(&b"x"[..]), Proof::Anywhere),
-        (&named, None, Proof::Anywhere),
-        (&named, Some(b""), Proof::Anywhere),
-        (&named, Some(b"b"), Proof::AtHome),
-        (&named, Some(b"x"), Proof::Astray),
+        (&any, Some(&b"x"[..]), Proof::NoEnsembleNamed),
+        (&named, None, Proof::NoEnsembleNamed),
+        (&named, Some(b""), Proof::NoEnsembleNamed),
+        (&named, Some(b"b"), Proof::EnsembleMatches),
+        (&named, Some(b"x"), Proof::OtherEnsemble),
     ] {
-        assert_eq!(prove(schemes, "ensemble", shown), expected, "{shown:?}");
+        assert_eq!(authenticate(schemes, "ensemble", shown), expected, "{shown:?}");
     }
     assert_eq!(auth::fix(&any, vec![acl(31, "ensemble", "a")], &[]), Err(AclError::Invalid));
 }
@@ -133,16 +133,16 @@ fn ensemble_auth_compares_the_clients_name_with_the_configured_names() {
 fn key_auth_accepts_multiples_of_the_servers_key() {
     let schemes = Schemes { key: true, ..Schemes::default() };
     let id = Identity::new("key", "");
-    let prove = |key: Option<&str>, shown: &str| {
+    let by_key = |key: Option<&str>, shown: &str| {
         let key = key.map(|key| key.as_bytes().to_vec());
-        auth::prove(&schemes, "key", Some(shown.as_bytes()), || key)
+        auth::authenticate(&schemes, "key", Some(shown.as_bytes()), || key)
     };
     for (key, shown) in [(None, "anything"), (Some("7"), "21"), (Some("0"), "3"), (Some("-1"), "5")]
     {
-        assert_eq!(prove(key, shown), Proof::Is(vec![id.clone()]), "{key:?} {shown}");
+        assert_eq!(by_key(key, shown), Proof::Is(vec![id.clone()]), "{key:?} {shown}");
     }
     for (key, shown) in [(Some("7"), "22"), (Some("7"), "x"), (Some(""), "7"), (Some("7"), "")] {
-        assert_eq!(prove(key, shown), Proof::Fails, "{key:?} {shown}");
+        assert_eq!(by_key(key, shown), Proof::Fails, "{key:?} {shown}");
     }
     let mine = auth::fix(&schemes, vec![acl(31, "auth", "")], std::slice::from_ref(&id));
     assert_eq!(mine, Ok(vec![acl(31, "key", "")]));

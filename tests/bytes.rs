@@ -78,7 +78,7 @@ fn apply(server: &Server, loads: &[&Load]) -> usize {
 }
 
 #[test]
-fn what_is_kept_under_every_load_stays_below_the_bounds_of_the_table() {
+fn bytes_under_every_load_stay_below_the_bounds_of_the_page() {
     let server = Server::start();
     for load in LOADS {
         let kept = apply(&server, &[load]);

@@ -14,7 +14,7 @@ mod sim {
 
 use oxkeeper::sim::plan::{ClientAction, MS, Step, What};
 use oxkeeper::sim::workload::{Op, Request};
-use oxkeeper::sim::{Climate, Failure, Outcome, Plan, Plant, Tracing, run, shrink};
+use oxkeeper::sim::{Climate, Failure, Outcome, Plan, PlantedFault, Tracing, run, shrink};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -177,19 +177,19 @@ fn first_failure(worlds: u64, spoil: impl Fn(&mut Climate)) -> Option<(Plan, Fai
 }
 
 /// Changes a climate so that a planted fault may show in it.
-fn plant_into(climate: &mut Climate, plant: Plant) {
-    if plant == Plant::WrongOracle {
+fn plant_into(climate: &mut Climate, plant: PlantedFault) {
+    if plant == PlantedFault::WrongOracle {
         *climate = Climate { voters: 2, oracle: true, ..Climate::calm(climate.seed) };
     }
-    if plant == Plant::MoreIsLost {
+    if plant == PlantedFault::MoreIsLost {
         *climate = Climate { destroys: true, ..Climate::calm(climate.seed) };
     }
     climate.plant = Some(plant);
-    climate.linearizable_reads |= plant == Plant::UnconfirmedReads;
-    climate.starts_together |= plant == Plant::SlowStart;
-    climate.read_only |= plant == Plant::WriteInReadOnly;
-    climate.unmounts |= plant == Plant::MountPointMade;
-    if plant == Plant::UnmissedLoss {
+    climate.linearizable_reads |= plant == PlantedFault::UnconfirmedReads;
+    climate.starts_together |= plant == PlantedFault::SlowStart;
+    climate.read_only |= plant == PlantedFault::WriteInReadOnly;
+    climate.unmounts |= plant == PlantedFault::MountPointMade;
+    if plant == PlantedFault::UnmissedLoss {
         (climate.changes, climate.joiners, climate.damaged) = (false, 0, Some(0));
     }
 }
@@ -197,34 +197,34 @@ fn plant_into(climate: &mut Climate, plant: Plant) {
 // Each check sees what happens in a world: it finds the fault that was planted for it.
 #[test]
 fn planted_faults_are_found() {
-    let table: &[(Plant, &[&str])] = &[
-        (Plant::LyingDisk, &["durability"]),
-        (Plant::ForgottenEpochs, &["one leader", "primary order", "promises", "agreement"]),
-        (Plant::TamperedTree, &["digests", "answers", "convergence"]),
-        (Plant::LostEvent, &["watches"]),
-        (Plant::RepeatedEvent, &["watches"]),
-        (Plant::LateEvent, &["watches"]),
-        (Plant::WrongAnswer, &["answers"]),
-        (Plant::OldZxid, &["sessions", "answers", "real time"]),
-        (Plant::SwappedAnswers, &["sessions", "answers"]),
-        (Plant::StuckServer, &["convergence"]),
-        (Plant::EarlyReport, &["states", "durability"]),
-        (Plant::UnmissedLoss, &["durability", "primary order", "agreement", "convergence"]),
-        (Plant::LostLastingEvent, &["watches"]),
-        (Plant::UnconfirmedReads, &["real time"]),
-        (Plant::UnheardPings, &["early expiry"]),
-        (Plant::SlowStart, &["convergence"]),
-        (Plant::WriteInReadOnly, &["answers"]),
-        (Plant::MountPointMade, &["durability"]),
-        (Plant::WrongOracle, &["one leader", "primary order", "durability", "agreement"]),
-        (Plant::RefusedSession, &["living sessions"]),
-        (Plant::MoreIsLost, &["primary order", "one leader"]),
+    let table: &[(PlantedFault, &[&str])] = &[
+        (PlantedFault::LyingDisk, &["durability"]),
+        (PlantedFault::ForgottenEpochs, &["one leader", "primary order", "promises", "agreement"]),
+        (PlantedFault::TamperedTree, &["digests", "answers", "convergence"]),
+        (PlantedFault::LostEvent, &["watches"]),
+        (PlantedFault::RepeatedEvent, &["watches"]),
+        (PlantedFault::LateEvent, &["watches"]),
+        (PlantedFault::WrongAnswer, &["answers"]),
+        (PlantedFault::OldZxid, &["sessions", "answers", "real time"]),
+        (PlantedFault::SwappedAnswers, &["sessions", "answers"]),
+        (PlantedFault::StuckServer, &["convergence"]),
+        (PlantedFault::EarlyReport, &["states", "durability"]),
+        (PlantedFault::UnmissedLoss, &["durability", "primary order", "agreement", "convergence"]),
+        (PlantedFault::LostLastingEvent, &["watches"]),
+        (PlantedFault::UnconfirmedReads, &["real time"]),
+        (PlantedFault::UnheardPings, &["early expiry"]),
+        (PlantedFault::SlowStart, &["convergence"]),
+        (PlantedFault::WriteInReadOnly, &["answers"]),
+        (PlantedFault::MountPointMade, &["durability"]),
+        (PlantedFault::WrongOracle, &["one leader", "primary order", "durability", "agreement"]),
+        (PlantedFault::RefusedSession, &["living sessions"]),
+        (PlantedFault::MoreIsLost, &["primary order", "one leader"]),
     ];
-    let is_listed = |plant: &Plant| {
+    let is_listed = |plant: &PlantedFault| {
         table.iter().any(|(it, _)| it == plant)
             || sim::alone::ALONE.iter().any(|(_, it)| it == plant)
     };
-    assert_eq!(Plant::ALL.iter().find(|plant| !is_listed(plant)), None);
+    assert_eq!(PlantedFault::ALL.iter().find(|plant| !is_listed(plant)), None);
     for (plant, checks) in table {
         let found = first_failure(60, |climate| plant_into(climate, *plant));
         let (_, Failure { check, what }) =
@@ -238,7 +238,7 @@ fn planted_faults_are_found() {
 #[test]
 fn loss_that_checks_are_not_told_is_found_where_members_change() {
     let found = first_failure(40, |climate| {
-        let (plant, seed) = (Some(Plant::MoreIsLost), climate.seed);
+        let (plant, seed) = (Some(PlantedFault::MoreIsLost), climate.seed);
         let calm = Climate::calm(seed);
         *climate = Climate { destroys: true, changes: true, joiners: 1, plant, ..calm };
     });
@@ -249,7 +249,7 @@ fn loss_that_checks_are_not_told_is_found_where_members_change() {
 // Steps that a failure does not need are left out of its plan.
 #[test]
 fn failing_plan_shrinks_to_fewer_steps_that_fail_too() {
-    let spoil = |climate: &mut Climate| climate.plant = Some(Plant::LostEvent);
+    let spoil = |climate: &mut Climate| climate.plant = Some(PlantedFault::LostEvent);
     let (plan, failure) = first_failure(60, spoil).expect("it is found");
     let fails = |kept: &[usize]| {
         let found = run(&plan.only(kept), Tracing::Off).failure;

@@ -239,7 +239,7 @@ fn one_of_two_voters_leads_alone_while_its_oracle_agrees() {
         seed += 1;
         let conditions = Conditions {
             elects: true,
-            blessed: Some(seed as usize % 2),
+            may_lead_alone: Some(seed as usize % 2),
             java: seed.is_multiple_of(3).then_some(seed as usize % 2),
             sends_trees: seed.is_multiple_of(4),
             observers: usize::from(seed.is_multiple_of(5)),
@@ -247,19 +247,19 @@ fn one_of_two_voters_leads_alone_while_its_oracle_agrees() {
         };
         let mut world = World::of(conditions);
         committed += world.live();
-        let blessed = seed as usize % 2;
-        world.cut_power(1 - blessed);
+        let may_lead_alone = seed as usize % 2;
+        world.cut_power(1 - may_lead_alone);
         world.calm();
-        assert_eq!(leader(&world), Some(blessed), "{seed}: its oracle says yes");
-        world.propose(blessed);
+        assert_eq!(leader(&world), Some(may_lead_alone), "{seed}: its oracle says yes");
+        world.propose(may_lead_alone);
         world.calm();
-        world.cut_power(blessed);
-        world.restart(1 - blessed);
+        world.cut_power(may_lead_alone);
+        world.restart(1 - may_lead_alone);
         for _ in 0..2000 {
-            world.step(1 - blessed, oxkeeper::zab::Input::Tick);
+            world.step(1 - may_lead_alone, oxkeeper::zab::Input::Tick);
         }
         assert_eq!(leader(&world), None, "{seed}: its oracle says no");
-        world.restart(blessed);
+        world.restart(may_lead_alone);
         world.calm();
         world.assert_all_alike();
     }

@@ -143,7 +143,7 @@ impl Ours {
                 self.down.push(to.0);
                 self.step(Input::ElectionDisconnected { to });
             }
-            Event::Deaf { place } => {
+            Event::BindFailed { place } => {
                 return Err(io::Error::other(format!("cannot listen on {place}")));
             }
             Event::Heard { from, message } => {

@@ -38,7 +38,7 @@ impl Schemes {
     /// Whether one of the identities `who` is of a required scheme, or none is required.
     ///
     /// Source: `AuthenticationHelper.isCnxnAuthenticated`.
-    pub fn let_in(&self, who: &[Identity]) -> bool {
+    pub fn is_authenticated(&self, who: &[Identity]) -> bool {
         let is_shown = |scheme: &String| who.iter().any(|id| *id.scheme == **scheme);
         self.required.is_empty() || self.required.iter().any(is_shown)
     }
@@ -65,14 +65,14 @@ pub enum Proof {
     /// The client has these identities, besides those that it had.
     Is(Vec<Identity>),
     /// The client expects this ensemble. It is accepted, but gets no identity that a list could name.
-    AtHome,
+    EnsembleMatches,
     /// The client does not name the ensemble that it expects, or this one has no name: the client is accepted too.
-    Anywhere,
+    NoEnsembleNamed,
     /// The scheme is unknown, or the authentication failed (-115).
     Fails,
     /// The client expects another ensemble. Its connection is closed without an answer, so that it tries another server; an
     /// error would make it give up.
-    Astray,
+    OtherEnsemble,
 }
 
 /// Authenticates a client by what it shows under `scheme`.
@@ -82,7 +82,7 @@ pub enum Proof {
 /// Under `ip` the client's address is that of its socket, whatever it shows, and nothing is added (U-07).
 ///
 /// Source: `DigestAuthenticationProvider`, `EnsembleAuthenticationProvider`, `KeyAuthenticationProvider`.
-pub fn prove(
+pub fn authenticate(
     schemes: &Schemes,
     scheme: &str,
     shown: Option<&[u8]>,
@@ -101,9 +101,9 @@ pub fn prove(
         ("ensemble", shown) if schemes.ensemble => {
             let name = String::from_utf8_lossy(shown.unwrap_or_default());
             match &schemes.ensemble_names {
-                Some(names) if names.iter().any(|ours| *ours == name) => Proof::AtHome,
-                Some(_) if !name.is_empty() => Proof::Astray,
-                _ => Proof::Anywhere,
+                Some(names) if names.iter().any(|ours| *ours == name) => Proof::EnsembleMatches,
+                Some(_) if !name.is_empty() => Proof::OtherEnsemble,
+                _ => Proof::NoEnsembleNamed,
             }
         }
         ("key", Some(shown)) if schemes.key => match key() {

@@ -7,7 +7,7 @@
 #![allow(clippy::disallowed_methods, reason = "it has a budget of time, and starts itself again")]
 
 use clap::Parser;
-use oxkeeper::sim::{self, Climate, Failure, Plan, Plant, Tracing};
+use oxkeeper::sim::{self, Climate, Failure, Plan, PlantedFault, Tracing};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -51,7 +51,7 @@ struct Arguments {
     /// Print only the outcome
     #[arg(long)]
     quiet: bool,
-    /// Plant a fault that no server makes, to see whether the checks find it
+    /// PlantedFault a fault that no server makes, to see whether the checks find it
     #[arg(long)]
     plant: Option<String>,
     /// Write the servers' inputs, up to the failure of a property, as a script for tests/zab; a script can't show a
@@ -82,9 +82,9 @@ fn main() -> ExitCode {
 fn plan(arguments: &Arguments, seed: u64) -> Result<Plan, String> {
     let mut climate = Climate::of(seed);
     if let Some(name) = &arguments.plant {
-        let named = |plant: &Plant| format!("{plant:?}") == *name;
-        let known = || format!("--plant: one of {:?}", Plant::ALL);
-        climate.plant = Some(Plant::ALL.into_iter().find(named).ok_or_else(known)?);
+        let named = |plant: &PlantedFault| format!("{plant:?}") == *name;
+        let known = || format!("--plant: one of {:?}", PlantedFault::ALL);
+        climate.plant = Some(PlantedFault::ALL.into_iter().find(named).ok_or_else(known)?);
     }
     let plan = Plan::in_climate(climate);
     Ok(match &arguments.only {

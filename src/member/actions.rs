@@ -79,9 +79,9 @@ pub enum Action {
 #[derive(Clone, Debug)]
 pub enum ConfigChange {
     /// Copy the static file, while it still names the members.
-    BackUp,
+    CopyStaticFile,
     /// Change nothing: find out whether the folder can be written to.
-    TryOut,
+    TestFolder,
     /// Keep the configurations that were proposed and count, oldest first (`.dynamic.next`).
     Proposed(Vec<View>),
     /// Remove `.dynamic.next`: the configurations in it were discarded.
@@ -100,8 +100,8 @@ impl ConfigChange {
     pub fn failed(&self, folder: &Path, error: &io::Error) -> Ended {
         let (what, exit) = match self {
             // At the start. As Java, which ends if it can't copy the static file (`QuorumPeerConfig.backupOldConfig`).
-            Self::BackUp => ("copy the static configuration file", 2),
-            Self::TryOut => ("write beside the static configuration file", 2),
+            Self::CopyStaticFile => ("copy the static configuration file", 2),
+            Self::TestFolder => ("write beside the static configuration file", 2),
             Self::Proposed(_) => ("save the proposed configurations", 1),
             Self::Forgotten => ("remove the discarded configuration", 1),
             Self::Committed { .. } => ("save the committed configuration", 1),

@@ -40,8 +40,8 @@ impl<D: Disk> ConfigFiles<D> {
     /// The disk's error; [`ConfigChange::failed`] decides what follows.
     pub fn change(&self, change: &ConfigChange) -> io::Result<()> {
         match change {
-            ConfigChange::BackUp => self.back_up(),
-            ConfigChange::TryOut => self.try_out(),
+            ConfigChange::CopyStaticFile => self.back_up(),
+            ConfigChange::TestFolder => self.try_out(),
             ConfigChange::Proposed(views) => self.propose(views),
             ConfigChange::Forgotten => self.forget_proposed(),
             ConfigChange::Committed { view, has_client, removes_proposed } => {

@@ -25,9 +25,9 @@ impl Configuration {
     /// * `all`: the configurations that count, as [`Core::all_views`](crate::zab::Core::all_views) gives them.
     pub fn start<'a>(&self, all: impl Iterator<Item = &'a View>, out: &mut Vec<Action>) {
         if self.settings.backs_up_config {
-            out.push(Action::ChangeConfigFiles(ConfigChange::BackUp));
+            out.push(Action::ChangeConfigFiles(ConfigChange::CopyStaticFile));
         } else if self.settings.writes_config {
-            out.push(Action::ChangeConfigFiles(ConfigChange::TryOut));
+            out.push(Action::ChangeConfigFiles(ConfigChange::TestFolder));
         }
         set_members(all, self.settings.my_id, out);
         self.listen(out);

@@ -1,6 +1,6 @@
 //! The settings of each part of a server, taken from its configuration.
 
-use super::dial::Patience;
+use super::dial::DialTimeouts;
 use super::opening::Openings;
 use super::settings::{EnsembleSettings, LogReadLimit, Settings};
 use super::{election_address, election_connections};
@@ -217,9 +217,9 @@ impl SnapshotStyle {
 }
 
 /// How long a leader is dialed.
-pub fn patience(config: &Config, ensemble: &Ensemble) -> Patience {
+pub fn patience(config: &Config, ensemble: &Ensemble) -> DialTimeouts {
     let silence_ms = u64::from(ensemble.connect_limit_ticks) * u64::from(config.tick_time_ms);
-    Patience {
+    DialTimeouts {
         silence: Duration::from_millis(silence_ms),
         refusals: Duration::from_millis(u64::from(ensemble.connect_retry_delay_ms)) * CONNECT_TRIES,
         others: reach_timeout(ensemble),

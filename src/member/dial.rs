@@ -13,7 +13,7 @@ pub type HostPort = (String, u16);
 
 /// How long to try to connect.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Patience {
+pub struct DialTimeouts {
     /// To a server that does not answer.
     pub silence: Duration,
     /// To a server that refuses: it may not listen yet, or may be gone.
@@ -99,7 +99,7 @@ impl Dial {
     /// Tries each address again for as long as `patience` lasts.
     ///
     /// * `addresses`: as errors name them.
-    pub fn new(addresses: Vec<String>, patience: Patience, now_ms: u64) -> Self {
+    pub fn new(addresses: Vec<String>, patience: DialTimeouts, now_ms: u64) -> Self {
         let stage = DialStage::Pauses { until_ms: now_ms };
         let addresses = addresses.into_iter();
         Self {
@@ -124,7 +124,7 @@ impl Dial {
         others: Option<Duration>,
         now_ms: u64,
     ) -> Self {
-        let patience = Patience { silence: within, refusals: within, others };
+        let patience = DialTimeouts { silence: within, refusals: within, others };
         Self { is_once: true, attempt_ms: ms(within), ..Self::new(addresses, patience, now_ms) }
     }
 

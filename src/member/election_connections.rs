@@ -1,8 +1,8 @@
 //! The election connections of a server (ZooKeeper: `QuorumCnxManager`): one to each other server, made by the server with
 //! the larger id.
 //!
-//! Messages are opaque. Only the newest unsent message to each server is kept: an older vote is of no use. The last message
-//! sent is sent again over a new connection, since it may have been lost with the old one.
+//! Messages are opaque. Only the newest unsent message to each server is kept. The last message sent is sent again over a new
+//! connection, since it may have been lost with the old one.
 //!
 //! # Not here
 //! What a message means and when to dial again (`zab`): a server is dialed when a message is to be sent to it or when `zab`
@@ -10,18 +10,19 @@
 
 use super::dial::HostPort;
 use super::election_connection::{ElectionConnection, Received};
-use super::election_hello::{Fate, Hello, OldObservers, fate_of_accepted, fate_of_dialed};
+use super::election_hello::{
+    ConnectionChoice, Hello, OldObservers, choice_for_accepted, choice_for_dialed,
+};
 use super::election_listeners::{self, ListenerId, Listeners};
 use super::listening::ListenAddress;
 use super::opening::{ConnectionKind, Openings};
 use crate::model::ServerId;
+use ConnectionStage::{AwaitingHello, Dialing, Established};
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use ConnectionStage::{AwaitingHello, Dialing, Established};
-
-/// Limit on connected servers in no known configuration: joining servers, and strangers that find the port.
+/// Limit on connected servers in no known configuration.
 const UNKNOWN_SERVERS_MAX: usize = 64;
 /// Limit on accepted connections whose hello has not come.
 const AWAITED_HELLOS_MAX: usize = 256;
@@ -50,7 +51,7 @@ pub struct Settings {
     /// How long a server with several addresses may leave bytes unacknowledged, and how long it is dialed at the others once
     /// one address has refused (`multiAddress.reachabilityCheckTimeoutMs`). `None`: no limit.
     pub reach_timeout_ms: Option<u64>,
-    /// Failures to listen after which [`Event::Deaf`] is reported; 0 is never (`electionPortBindRetry`).
+    /// Failures to listen after which [`Event::BindFailed`] is reported; 0 is never (`electionPortBindRetry`).
     pub bind_tries_max: u32,
     /// What is exchanged before the hello.
     pub openings: Arc<dyn Openings>,
@@ -168,7 +169,7 @@ pub enum Event {
         to: ServerId,
     },
     /// No server can connect at `place`; listening there is tried again.
-    Deaf {
+    BindFailed {
         place: String,
     },
 }
@@ -284,7 +285,7 @@ impl ElectionConnections {
             Input::Listening { listener } => self.listeners.on_listening(listener),
             Input::ListenFailed { listener, error } => {
                 if let Some(place) = self.listeners.on_failed(listener, &error, now_ms) {
-                    out.push(Action::Report(Event::Deaf { place: place.to_string() }));
+                    out.push(Action::Report(Event::BindFailed { place: place.to_string() }));
                 }
             }
             Input::Tick => self.on_time(now_ms, out),
@@ -408,22 +409,22 @@ impl ElectionConnections {
         let unknown = |id: &ServerId| !self.addresses.contains_key(id);
         let unknown_servers = self.peers.keys().filter(|id| unknown(id)).count();
         let is_one_too_many = unknown(&id) && UNKNOWN_SERVERS_MAX <= unknown_servers;
-        let fate = fate_of_accepted(self.settings.me, id);
+        let fate = choice_for_accepted(self.settings.me, id);
         match fate {
             _ if is_one_too_many => tracing::warn!(
                 target: crate::model::STRANGERS, server_id = id.0,
                 "election connection closed: {UNKNOWN_SERVERS_MAX} servers in no configuration have one"
             ),
-            Fate::Keep => return self.establish(connection, id, out),
-            Fate::DialBack => {}
-            Fate::Close => tracing::warn!(
+            ConnectionChoice::Keep => return self.establish(connection, id, out),
+            ConnectionChoice::DialBack => {}
+            ConnectionChoice::Close => tracing::warn!(
                 target: crate::model::STRANGERS, server_id = id.0,
                 "election connection closed: the dialing server has this server's myid, correct one of them"
             ),
         }
         self.connections.remove(&connection);
         out.push(Action::Close { connection });
-        if fate == Fate::DialBack && !is_one_too_many {
+        if fate == ConnectionChoice::DialBack && !is_one_too_many {
             // A connection to the peer may be left. 1. The peer may have lost it, so it has dialed. 2. Or the peer dialed
             // while it was made. So it stays until there is another connection: its end would look like the peer's end.
             self.dial_again(id, hello.addresses, now_ms, out);
@@ -474,9 +475,9 @@ impl ElectionConnections {
         {
             let peer = self.peers.entry(to).or_default();
             (peer.dialing, peer.failures) = (None, 0);
-            match fate_of_dialed(self.settings.me, to) {
-                Fate::Keep => self.establish(connection, to, out),
-                Fate::DialBack | Fate::Close => {
+            match choice_for_dialed(self.settings.me, to) {
+                ConnectionChoice::Keep => self.establish(connection, to, out),
+                ConnectionChoice::DialBack | ConnectionChoice::Close => {
                     self.connections.remove(&connection);
                     out.push(Action::Close { connection });
                     self.forget_unknown(to);

@@ -99,7 +99,7 @@ fn address(text: &str) -> Option<HostPort> {
 
 /// What to do with a connection once the id of the server at its other end is known.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Fate {
+pub enum ConnectionChoice {
     /// The connection is the one to that server from now on; an earlier one is closed.
     Keep,
     /// The connection is closed, and this server dials. An earlier connection stays until there is the new connection.
@@ -109,17 +109,17 @@ pub enum Fate {
 }
 
 /// For a connection from `peer` to `me`: of two servers the one with the larger id makes the connection.
-pub fn fate_of_accepted(me: ServerId, peer: ServerId) -> Fate {
+pub fn choice_for_accepted(me: ServerId, peer: ServerId) -> ConnectionChoice {
     match peer.cmp(&me) {
-        std::cmp::Ordering::Greater => Fate::Keep,
-        std::cmp::Ordering::Less => Fate::DialBack,
-        std::cmp::Ordering::Equal => Fate::Close,
+        std::cmp::Ordering::Greater => ConnectionChoice::Keep,
+        std::cmp::Ordering::Less => ConnectionChoice::DialBack,
+        std::cmp::Ordering::Equal => ConnectionChoice::Close,
     }
 }
 
 /// For a connection from `me` to `peer`, after the hello was sent: a server with a larger id dials back when it has read it.
-pub fn fate_of_dialed(me: ServerId, peer: ServerId) -> Fate {
-    if peer < me { Fate::Keep } else { Fate::Close }
+pub fn choice_for_dialed(me: ServerId, peer: ServerId) -> ConnectionChoice {
+    if peer < me { ConnectionChoice::Keep } else { ConnectionChoice::Close }
 }
 
 /// Gives observers before 3.5 ids of their own, from -1 downwards.

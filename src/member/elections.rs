@@ -58,7 +58,7 @@ impl Elections {
                         continue;
                     }
                 },
-                Event::Deaf { place } => {
+                Event::BindFailed { place } => {
                     tracing::error!(
                         target: crate::model::STRANGERS, address = place,
                         "no server can connect to the election port, listening is tried again: free the port"

@@ -319,8 +319,8 @@ impl QuorumConnection {
         let Some(tree) = self.tree.take() else { return Ok(true) };
         let IncomingTree { zxid, loader, bytes, began_ms, .. } = *tree;
         let tree = Box::new(loader.finish(zxid)?);
-        let (znodes, ms) = (tree.node_count(), now_ms.saturating_sub(began_ms));
-        tracing::info!(%zxid, bytes, znodes, ms, "the leader's tree was read");
+        let (znodes, took_ms) = (tree.node_count(), now_ms.saturating_sub(began_ms));
+        tracing::info!(%zxid, bytes, znodes, took_ms, "the leader's tree was read");
         events.push(QuorumEvent::Tree { zxid, tree });
         Ok(true)
     }

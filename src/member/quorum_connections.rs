@@ -167,9 +167,11 @@ impl QuorumConnections {
         }
         match learner {
             Some(learner) if is_leading => {
-                tracing::warn!(target: crate::model::STRANGERS, server_id = learner, why, "connection to a learner closed");
+                tracing::warn!(target: crate::model::STRANGERS, server_id = learner, reason = why, "connection to a learner closed");
             }
-            _ => tracing::debug!(server_id = learner, why, "connection to a learner closed"),
+            _ => {
+                tracing::debug!(server_id = learner, reason = why, "connection to a learner closed")
+            }
         }
         out.push(Action::CloseLearner { connection });
     }
@@ -261,7 +263,7 @@ impl QuorumConnections {
                 let learner = self.learner_id(connection);
                 let is_news = self.learners.remove(&connection).is_some();
                 if is_news && learner.is_some() {
-                    tracing::info!(target: crate::model::STRANGERS, server_id = learner, why, "connection to a learner has ended");
+                    tracing::info!(target: crate::model::STRANGERS, server_id = learner, reason = why, "connection to a learner has ended");
                 }
                 is_news
             }
@@ -271,12 +273,12 @@ impl QuorumConnections {
                 {
                     if has_spoken {
                         tracing::info!(
-                            target: crate::model::STRANGERS, addresses, why,
+                            target: crate::model::STRANGERS, addresses, reason = why,
                             "the connection to the leader has ended"
                         );
                     } else {
                         tracing::warn!(
-                            target: crate::model::STRANGERS, addresses, why,
+                            target: crate::model::STRANGERS, addresses, reason = why,
                             "the leader gave no answer at its quorum port: check that the network lets connections through"
                         );
                     }

@@ -249,8 +249,8 @@ impl QuorumOutbox {
                 bytes.extend_from_slice(SIGNATURE);
                 if let Some(OutgoingTree { tree, bytes, put_ms, .. }) = self.tree.take() {
                     let (learner, zxid) = (tree.learner.map(|id| id.0), tree.frozen.zxid);
-                    let ms = now_ms.saturating_sub(put_ms);
-                    tracing::info!(target: crate::model::STRANGERS, server_id = learner, %zxid, bytes, ms, "the tree was sent to a learner");
+                    let took_ms = now_ms.saturating_sub(put_ms);
+                    tracing::info!(target: crate::model::STRANGERS, server_id = learner, %zxid, bytes, took_ms, "the tree was sent to a learner");
                     events.push(OutboxEvent::TreeEnded(tree.frozen));
                 }
             }
@@ -276,8 +276,8 @@ impl QuorumOutbox {
         });
         for (tree, bytes, put_ms) in begun.into_iter().chain(waiting) {
             let (learner, zxid) = (tree.learner.map(|id| id.0), tree.frozen.zxid);
-            let ms = now_ms.saturating_sub(put_ms);
-            tracing::info!(target: crate::model::STRANGERS, server_id = learner, %zxid, bytes, ms, "the tree was not sent completely");
+            let took_ms = now_ms.saturating_sub(put_ms);
+            tracing::info!(target: crate::model::STRANGERS, server_id = learner, %zxid, bytes, took_ms, "the tree was not sent completely");
             events.push(OutboxEvent::TreeEnded(tree.frozen));
         }
     }

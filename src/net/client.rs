@@ -19,7 +19,7 @@ const READ_BYTES: usize = 64 * 1024;
 /// A thread's buffer for replies grows to this and no further.
 const SPARE_BYTES_MAX: usize = 1024 * 1024;
 /// How long the client of a connection that is closed has to read its last replies, or a piece of an answer to a four-letter word.
-const FAREWELL: Duration = Duration::from_secs(5);
+const LAST_REPLIES_MAX: Duration = Duration::from_secs(5);
 /// How long bytes of a closed connection are still read, so that its last reply is not lost to a reset.
 const DRAIN: Duration = Duration::from_millis(200);
 
@@ -103,7 +103,7 @@ impl<P: Send + 'static> SlotClient for Client<P> {
         Poll::Ready(Ok(match self.need {
             Need::Turn => Turned::Again,
             Need::Word(_) | Need::Close(_) => Turned::Ends,
-            Need::Bytes(_) | Need::Answer | Need::Room | Need::Relief => Turned::Waits,
+            Need::Bytes(_) | Need::Answer | Need::Room | Need::FewerOutstanding => Turned::Waits,
         }))
     }
 
@@ -131,7 +131,7 @@ impl<P> Client<P> {
                 if !reason.is_empty() {
                     tracing::warn!(target: crate::model::STRANGERS, peer = %self.machine.conn().peer, "connection closed: {reason}");
                 }
-                tokio::time::timeout(FAREWELL, self.send_rest()).await??;
+                tokio::time::timeout(LAST_REPLIES_MAX, self.send_rest()).await??;
             }
             _ => return Ok(()), // The client has left.
         }
@@ -151,7 +151,7 @@ impl<P> Client<P> {
         let answer = (self.server.words)(WordRequest { word, rest, peer }).await;
         let mut len = 0;
         for piece in answer {
-            tokio::time::timeout(FAREWELL, self.stream.write_all(&piece)).await??;
+            tokio::time::timeout(LAST_REPLIES_MAX, self.stream.write_all(&piece)).await??;
             len += piece.len();
             // The next piece takes a while to make, and the socket may have room for it.
             tokio::task::yield_now().await;

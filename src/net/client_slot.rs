@@ -10,7 +10,7 @@ thread_local! {
     static REPLIES_LEFT: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Calls `wake`. Of the connections that it wakes, up to `max` are sent their replies on this thread, which costs less than a
+/// Calls `wake`. Up to `max` of the connections that it wakes are sent their replies on this thread, which costs less than a
 /// change of threads; for the others, and those whose socket is full, the connection's task is woken.
 pub fn reply_at_once(max: u32, wake: impl FnOnce()) {
     REPLIES_LEFT.set(max);

@@ -1,6 +1,6 @@
 //! Dials other servers: performs with sockets what [`Dial`] decides.
 
-use crate::member::dial::{AttemptError, Dial, DialError, DialStep, Patience};
+use crate::member::dial::{AttemptError, Dial, DialError, DialStep, DialTimeouts};
 use std::io;
 use std::time::Duration;
 use tokio::net::TcpStream;
@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 ///
 /// # Errors
 /// That of the last attempt that counts.
-pub async fn dial(addresses: Vec<(String, u16)>, patience: Patience) -> io::Result<TcpStream> {
+pub async fn dial(addresses: Vec<(String, u16)>, patience: DialTimeouts) -> io::Result<TcpStream> {
     let dial = Dial::new(names(&addresses), patience, 0);
     perform(addresses, dial).await
 }
@@ -122,7 +122,7 @@ mod tests {
     #[tokio::test]
     async fn silent_server_is_dialed_until_patience_ends() {
         let (listener, kept) = silent().await;
-        let of = |silence_ms| Patience {
+        let of = |silence_ms| DialTimeouts {
             silence: Duration::from_millis(silence_ms),
             refusals: LONG,
             others: None,
@@ -145,13 +145,14 @@ mod tests {
     async fn server_that_refuses_is_dialed_again_until_patience_ends() {
         let port = free_port();
         let there = || vec![("127.0.0.1".to_owned(), port)];
-        let short = Patience { silence: LONG, refusals: Duration::from_millis(200), others: None };
+        let short =
+            DialTimeouts { silence: LONG, refusals: Duration::from_millis(200), others: None };
         let began = Instant::now();
         let error = dial(there(), short).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
         assert!(Duration::from_millis(100) <= began.elapsed() && began.elapsed() < LONG);
         // The server begins to listen late.
-        let dialing = tokio::spawn(dial(there(), Patience { refusals: LONG, ..short }));
+        let dialing = tokio::spawn(dial(there(), DialTimeouts { refusals: LONG, ..short }));
         tokio::time::sleep(Duration::from_millis(50)).await;
         let listener = TcpListener::bind(("127.0.0.1", port)).await.unwrap();
         let (accepted, dialed) = tokio::join!(listener.accept(), dialing);
@@ -170,7 +171,7 @@ mod tests {
         assert_eq!(found.peer_addr().unwrap(), there);
         // An address that is slow to answer still has some time once another one has refused.
         drop(listener);
-        let patience = Patience { silence: LONG, refusals: LONG, others: Some(LONG) };
+        let patience = DialTimeouts { silence: LONG, refusals: LONG, others: Some(LONG) };
         let dialing = tokio::spawn(dial(all, patience));
         tokio::time::sleep(Duration::from_millis(50)).await;
         let _listener = TcpListener::bind(there).await.unwrap();

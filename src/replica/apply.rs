@@ -157,7 +157,7 @@ impl Applying<'_> {
     /// Sends the events of one change.
     fn tell(&mut self, shared: &Shared, tree: &Tree, zxid: i64, change: &Change<'_>) {
         let (samples, wakers) = (&mut self.core.figures.samples, &mut self.core.wakers);
-        let mut teller = Teller { shared, tree, zxid, samples, wakers };
+        let mut teller = WatchNotifier { shared, tree, zxid, samples, wakers };
         match change {
             Change::Created { path, acl, parent_acl, data_len } => {
                 teller.samples.spaces.note(path, *data_len);
@@ -258,7 +258,7 @@ fn path_of(entry: &[u8]) -> Option<&[u8]> {
     rest.get(..usize::try_from(i32::from_be_bytes(*len)).ok()?)
 }
 
-struct Teller<'t> {
+struct WatchNotifier<'t> {
     shared: &'t Shared,
     tree: &'t Tree,
     zxid: i64,
@@ -266,7 +266,7 @@ struct Teller<'t> {
     wakers: &'t mut Vec<Waker>,
 }
 
-impl Teller<'_> {
+impl WatchNotifier<'_> {
     fn fire_parent(&mut self, child: &str, acl: AclId) {
         // The root is watched as `/`.
         let parent = path::parent(child).filter(|parent| !parent.is_empty()).unwrap_or("/");

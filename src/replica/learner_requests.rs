@@ -79,7 +79,7 @@ impl Leading {
         out: &mut Vec<Action>,
     ) {
         core.figures.stats.revalidations += 1;
-        let owner = Owner::Elsewhere(connection.0);
+        let owner = Owner::AtLearner(connection.0);
         // A connection to this server that owned the session stays until it writes or falls silent, as it would at another
         // server (G-23).
         let taken =
@@ -94,7 +94,7 @@ impl Leading {
         request: &Request,
     ) -> Result<(), OutOfZxids> {
         let processor = &mut self.processor;
-        let owner = Owner::Elsewhere(connection.0);
+        let owner = Owner::AtLearner(connection.0);
         if request.op == op::CREATE_SESSION
             && let Some(timeout_ms) = request.body.first_chunk::<4>()
         {

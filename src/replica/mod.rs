@@ -468,7 +468,7 @@ impl Replica {
                     forwarding.on_observer(core, connection, packet, out)
                 });
             }
-            FromLearner::Never => self.is_misled("a learner's packet"),
+            FromLearner::Never => self.assert_unreachable("a learner's packet"),
         }
     }
 
@@ -483,32 +483,32 @@ impl Replica {
                     let pongs = learner_packets::pongs(zxid, std::iter::empty());
                     out.extend(pongs.iter().map(core::to_leader));
                 }
-                Ping::Never => self.is_misled("a leader's ping"),
+                Ping::Never => self.assert_unreachable("a leader's ping"),
             },
             LeaderPacket::Revalidate { data } => match dispatch::leaders_answer(self.mode()) {
                 LeadersAnswer::Answer => self.forward(|forwarding, core| {
                     forwarding.on_revalidated(core, &data, out);
                 }),
-                LeadersAnswer::Never => self.is_misled("a leader's answer"),
+                LeadersAnswer::Never => self.assert_unreachable("a leader's answer"),
             },
             LeaderPacket::SessionMoved { session } => match dispatch::leaders_answer(self.mode()) {
                 LeadersAnswer::Answer => self.forward(|forwarding, core| {
                     forwarding.on_session_moved(core, session);
                 }),
-                LeadersAnswer::Never => self.is_misled("a leader's answer"),
+                LeadersAnswer::Never => self.assert_unreachable("a leader's answer"),
             },
             LeaderPacket::Sync => match dispatch::leaders_answer(self.mode()) {
                 LeadersAnswer::Answer => self.forward(|forwarding, core| {
                     forwarding.on_synced(core, out);
                 }),
-                LeadersAnswer::Never => self.is_misled("a leader's answer"),
+                LeadersAnswer::Never => self.assert_unreachable("a leader's answer"),
             },
         }
     }
 
     /// `zab` passed a packet on that it should have kept from this role: our own bug, but nothing is lost when the packet is
     /// ignored, so only tests and the simulator panic.
-    fn is_misled(&self, what: &str) {
+    fn assert_unreachable(&self, what: &str) {
         let is_tested = cfg!(any(debug_assertions, feature = "sim"));
         assert!(!is_tested, "{what} reached a server that is {:?}", self.mode());
     }

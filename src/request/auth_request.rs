@@ -49,19 +49,19 @@ impl Connection {
             let id = tree.find("/key")?;
             tree.znode(id).data().bytes().map(<[u8]>::to_vec)
         };
-        let proof = auth::prove(&self.shared.limits.schemes, scheme, packet.auth, key);
+        let proof = auth::authenticate(&self.shared.limits.schemes, scheme, packet.auth, key);
         let added = match proof {
             Proof::Is(ids) => self.add(ids),
-            Proof::AtHome => {
+            Proof::EnsembleMatches => {
                 self.counts.ensemble.found += 1;
                 true
             }
-            Proof::Anywhere => {
+            Proof::NoEnsembleNamed => {
                 self.counts.ensemble.unasked += 1;
                 true
             }
             Proof::Fails => false,
-            Proof::Astray => {
+            Proof::OtherEnsemble => {
                 self.counts.ensemble.astray += 1;
                 return Err(Need::Close("the client names another ensemble".into()));
             }
@@ -89,7 +89,7 @@ impl Connection {
             self.who = self.who.iter().cloned().chain(fresh).collect::<Arc<[Identity]>>();
             self.who_bytes = bytes_of(&self.who);
             self.conn.set_who(self.who.clone());
-            self.barred = !self.shared.limits.schemes.let_in(&self.who);
+            self.barred = !self.shared.limits.schemes.is_authenticated(&self.who);
         }
         true
     }

@@ -1,9 +1,9 @@
 //! One client connection as a pure machine: bytes in, bytes out, commands to `replica` in between.
 
-use super::begun::Begun;
 use super::lookahead::Ahead;
 use super::outbox::{End, Found};
 use super::read::{self, Hold, Reading};
+use super::sliced_request::SlicedRequest;
 use super::throttle::Load;
 use super::write_request;
 use super::{Batch, BatchedRequest, ClientCommand, Conn, Namespaces, Outgoing, Shared, reply};
@@ -36,7 +36,7 @@ pub enum Need {
     /// Another turn: this one has used its share.
     Turn,
     /// Fewer outstanding writes on all connections.
-    Relief,
+    FewerOutstanding,
     /// A four-letter word came instead of a connect request: answer it and close.
     Word([u8; 4]),
     /// To be closed once everything is sent, for the reason given (empty: a regular end).
@@ -147,7 +147,7 @@ pub struct Connection {
     /// The client has yet to authenticate with a required scheme, and may do nothing else.
     pub(super) barred: bool,
     /// The progress of the request at the front of the input, if it has begun.
-    begun: Option<Begun>,
+    begun: Option<SlicedRequest>,
     pub(super) phase: Phase,
     /// Writes and syncs handed to `replica` so far.
     asked: u64,
@@ -158,7 +158,7 @@ pub struct Connection {
     /// Monotonic microseconds since which the next write waits because too many are outstanding.
     stalled_us: Option<u64>,
     /// Whether the next write waits for nothing else.
-    wants_relief: bool,
+    waits_for_outstanding: bool,
     /// The next write has waited for too long.
     late: bool,
     pub(super) timeout_ms: i32,
@@ -175,7 +175,7 @@ impl Connection {
     pub fn new(conn: Arc<Conn>, shared: Arc<Shared>) -> Self {
         let who = conn.who();
         Self {
-            barred: !shared.limits.schemes.let_in(&who),
+            barred: !shared.limits.schemes.is_authenticated(&who),
             who_bytes: bytes_of(&who),
             who,
             is_held: false,
@@ -187,7 +187,7 @@ impl Connection {
             covered: 0,
             known: Found { answered: 0, session: None, end: End::Open },
             stalled_us: None,
-            wants_relief: false,
+            waits_for_outstanding: false,
             late: false,
             timeout_ms: 0,
             unsent: Outgoing::default(),
@@ -213,7 +213,7 @@ impl Connection {
 
     /// Asks to be woken when another task or thread has something for this connection. `false`: one has already.
     pub fn wait(&self, waker: &Waker) -> bool {
-        if self.wants_relief && !self.shared.throttle.wait(waker, &self.shared.limits) {
+        if self.waits_for_outstanding && !self.shared.throttle.wait(waker, &self.shared.limits) {
             return false;
         }
         // Connect requests are released in this order: first what is read here is changed, then each connection's waker is
@@ -240,7 +240,7 @@ impl Connection {
     /// * `now_us`: monotonic microseconds at which `input` was read.
     pub fn advance(&mut self, input: &[u8], now_us: u64) -> (usize, Need) {
         self.collect();
-        self.wants_relief = false;
+        self.waits_for_outstanding = false;
         let mut taken = 0;
         let mut batch = None;
         let need = loop {
@@ -274,7 +274,7 @@ impl Connection {
         self.hand_over(&mut batch);
         self.conn.stats.set_asked(self.asked);
         let waits = matches!(self.phase, Phase::Open(_))
-            && matches!(need, Need::Answer | Need::Relief | Need::Turn);
+            && matches!(need, Need::Answer | Need::FewerOutstanding | Need::Turn);
         self.conn.keep_waiting(waits);
         if let Need::Close(_) = need {
             self.phase = Phase::Ending;
@@ -391,8 +391,12 @@ impl Connection {
             self.counts.stalls += u64::from(self.stalled_us.is_none());
             self.stalled_us.get_or_insert(now_us);
             // The batch is not handed over yet, and would wait for itself.
-            self.wants_relief = batched.requests == 0;
-            return Admission::Later(if self.wants_relief { Need::Relief } else { Need::Turn });
+            self.waits_for_outstanding = batched.requests == 0;
+            return Admission::Later(if self.waits_for_outstanding {
+                Need::FewerOutstanding
+            } else {
+                Need::Turn
+            });
         }
         if let Some(since_us) = self.stalled_us.take() {
             // If the session's end is decided, `replica` answers the request.

@@ -21,7 +21,7 @@ pub struct Tally {
     /// Bytes of answers to requests.
     pub answer_bytes: u64,
     pub event_bytes: u64,
-    /// Of all frames but answers to connect requests; `None` without one.
+    /// Sizes of all frames but answers to connect requests; `None` without one.
     pub sizes: Option<FrameSizes>,
 }
 

@@ -12,7 +12,6 @@
 
 pub mod access;
 mod auth_request;
-mod begun;
 mod blue_throttle;
 mod commands;
 mod conn_stats;
@@ -37,6 +36,7 @@ mod reconfig;
 pub mod reply;
 mod session_tracker;
 mod shared;
+mod sliced_request;
 mod throttle;
 mod watches;
 mod write_context;

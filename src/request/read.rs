@@ -1,7 +1,7 @@
 //! Requests that are answered under the shared lock: reads and pings; those about watches are in `watches`.
 
-use super::begun::{Begun, EphemeralList};
 use super::frame_counts::FrameKind;
+use super::sliced_request::{EphemeralList, SlicedRequest};
 use super::{Conn, Namespaces, Outgoing, Shared, reply};
 use crate::auth;
 use crate::model::path::utf16_len;
@@ -99,7 +99,7 @@ impl Reading<'_> {
         &self,
         request: RequestHeader,
         body: &[u8],
-        begun: &mut Option<Begun>,
+        begun: &mut Option<SlicedRequest>,
         out: &mut Outgoing,
     ) -> bool {
         let start = out.mark();
@@ -148,7 +148,7 @@ impl Reading<'_> {
         kind: i32,
         header: ReplyHeader,
         body: &[u8],
-        begun: &mut Option<Begun>,
+        begun: &mut Option<SlicedRequest>,
         out: &mut Outgoing,
     ) -> Result<bool, Code> {
         match kind {
@@ -255,7 +255,7 @@ impl Reading<'_> {
         &self,
         header: ReplyHeader,
         body: &[u8],
-        begun: &mut Option<Begun>,
+        begun: &mut Option<SlicedRequest>,
         out: &mut Outgoing,
     ) -> Result<bool, Code> {
         let prefix: Ustring<'_> = decode(body)?;
@@ -264,7 +264,7 @@ impl Reading<'_> {
         let wants_all = matches!(prefix.trim_matches(|c| c <= ' '), "" | "/");
         let session = self.conn.session().map_or(0, |session| session.0);
         let mut list = match begun.take() {
-            Some(Begun::Ephemerals(list)) => list,
+            Some(SlicedRequest::Ephemerals(list)) => list,
             _ => EphemeralList::new(self.tree.ephemeral_ids(session)),
         };
         let mut piece = Vec::new();
@@ -288,7 +288,7 @@ impl Reading<'_> {
         }
         list.pieces.push(piece.into());
         if list.next < list.ids.len() {
-            *begun = Some(Begun::Ephemerals(list));
+            *begun = Some(SlicedRequest::Ephemerals(list));
             return Ok(false);
         }
         out.frame(FrameKind::Answer, header, |out| {
@@ -306,7 +306,7 @@ impl Reading<'_> {
         &self,
         header: ReplyHeader,
         body: &[u8],
-        begun: &mut Option<Begun>,
+        begun: &mut Option<SlicedRequest>,
         out: &mut Outgoing,
     ) -> Result<bool, Code> {
         let path: Ustring<'_> = decode(body)?;
@@ -314,11 +314,11 @@ impl Reading<'_> {
         let id = self.tree.find(path).ok_or(Code::NO_NODE)?;
         self.permitted(id)?;
         let mut counting = match begun {
-            Some(Begun::Count(count)) => Some(*count),
+            Some(SlicedRequest::Count(count)) => Some(*count),
             _ => None,
         };
         let Some(count) = self.tree.count_below(id, path, &mut counting) else {
-            *begun = counting.map(Begun::Count);
+            *begun = counting.map(SlicedRequest::Count);
             return Ok(false);
         };
         reply::reply(out, header, |to| put_i32(to, count as i32));

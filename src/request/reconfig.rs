@@ -44,9 +44,10 @@ impl Preparation<'_> {
             return Err(Code::BAD_ARGUMENTS);
         }
         if !view.has_quorum(&ensemble.synced) {
-            let synced: Vec<i64> = ensemble.synced.iter().map(|id| id.0).collect();
+            let synced = ensemble.synced.iter().map(|id| id.0.to_string()).collect::<Vec<_>>();
+            let synced = synced.join(" ");
             tracing::warn!(
-                target: crate::model::STRANGERS, ?synced,
+                target: crate::model::STRANGERS, synced,
                 "reconfiguration refused: the servers in sync are no quorum of the new voters"
             );
             return Err(Code::NEW_CONFIG_NO_QUORUM);

@@ -14,7 +14,7 @@ pub enum Owner {
     /// The last connection, even after it has ended.
     Conn(Arc<Conn>),
     /// A client of another server; the number of that server's learner connection.
-    Elsewhere(u64),
+    AtLearner(u64),
 }
 
 impl Owner {
@@ -26,7 +26,7 @@ impl Owner {
     fn is(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Conn(one), Self::Conn(other)) => Arc::ptr_eq(one, other),
-            (Self::Elsewhere(one), Self::Elsewhere(other)) => one == other,
+            (Self::AtLearner(one), Self::AtLearner(other)) => one == other,
             _ => false,
         }
     }
@@ -53,7 +53,7 @@ impl Session {
     fn voice(&self) -> Option<&Arc<Conn>> {
         match &self.owner {
             Owner::Conn(conn) => Some(conn),
-            Owner::Nobody | Owner::Elsewhere(_) => self.left.as_ref(),
+            Owner::Nobody | Owner::AtLearner(_) => self.left.as_ref(),
         }
     }
 }
@@ -113,7 +113,7 @@ impl Sessions {
     pub fn owner(&self, id: SessionId) -> Option<&Arc<Conn>> {
         match &self.sessions.get(&id)?.owner {
             Owner::Conn(conn) => Some(conn),
-            Owner::Nobody | Owner::Elsewhere(_) => None,
+            Owner::Nobody | Owner::AtLearner(_) => None,
         }
     }
 
@@ -197,7 +197,7 @@ impl Sessions {
         session.touched_ms = now_ms;
         let old = std::mem::replace(&mut session.owner, owner);
         let mut old = old.conn().or_else(|| session.left.take());
-        if matches!(session.owner, Owner::Elsewhere(_)) {
+        if matches!(session.owner, Owner::AtLearner(_)) {
             session.left = old.take();
         }
         self.settle(id);
@@ -290,12 +290,12 @@ mod tests {
         let mut sessions = Sessions::new(2000);
         let id = SessionId(1);
         let entries = |sessions: &Sessions| sessions.due.len();
-        sessions.track(id, 4000, Owner::Elsewhere(1), 0);
+        sessions.track(id, 4000, Owner::AtLearner(1), 0);
         for timeout_ms in
             (0..i32::MAX).step_by(10_000_000).chain((0..1_000_000).rev().step_by(2000))
         {
             assert!(sessions.touch(id, timeout_ms, 0));
-            assert!(sessions.take_over(id, timeout_ms + 10_000, Owner::Elsewhere(2), 0).is_ok());
+            assert!(sessions.take_over(id, timeout_ms + 10_000, Owner::AtLearner(2), 0).is_ok());
         }
         assert_eq!(entries(&sessions), 1);
         // Only the last timeout counts, whether it is longer or shorter than those before.

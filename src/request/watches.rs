@@ -1,7 +1,7 @@
 //! Requests about watches: set again after a reconnect, added, checked, removed (P-55..P-59, P-75).
 
-use super::begun::{Begun, WatchCursor};
 use super::read::{BYTES_PER_WORK, Reading, WATCH_WORK, decode};
+use super::sliced_request::{SlicedRequest, WatchCursor};
 use super::{Outgoing, reply};
 use crate::model::{Code, EventKind, op};
 use crate::tree::WatchKind;
@@ -26,11 +26,11 @@ impl Reading<'_> {
         kind: i32,
         header: ReplyHeader,
         body: &[u8],
-        begun: &mut Option<Begun>,
+        begun: &mut Option<SlicedRequest>,
         out: &mut Outgoing,
     ) -> Result<bool, Code> {
         let mut cursor = match begun {
-            Some(Begun::Watches(cursor)) => *cursor,
+            Some(SlicedRequest::Watches(cursor)) => *cursor,
             _ => {
                 check_form(kind, body)?;
                 WatchCursor { at: SINCE_BYTES, ..WatchCursor::default() }
@@ -40,7 +40,7 @@ impl Reading<'_> {
         let header = match self.bring_back(kind, body, &mut cursor, out) {
             Ok(true) => header,
             Ok(false) => {
-                *begun = Some(Begun::Watches(cursor));
+                *begun = Some(SlicedRequest::Watches(cursor));
                 return Ok(false);
             }
             Err(code) => ReplyHeader { err: code.0, ..header },

@@ -6,7 +6,7 @@ use super::driver::{Driver, Loader, Parts};
 use super::error::ServerError;
 use super::inbox::Inbox;
 use super::ready::Ready;
-use super::report::Desk;
+use super::report::FourLetterWords;
 use super::restore::{RestoreError, Restored, Restorer};
 use super::role_log::Roles;
 use super::shared_driver::{LogReports, SharedDriver};
@@ -132,7 +132,7 @@ async fn finish(
         return Err(ServerError::Failed { reason, exit });
     }
     if let Ok(Ok(tasks)) = accepting.await {
-        stop::say_goodbye(shared, &tasks).await;
+        stop::close_connections(shared, &tasks).await;
     }
     Ok(())
 }
@@ -148,7 +148,8 @@ fn connection(
 ) -> ServerHandles {
     let commands = inbox.clone();
     let commands = Sink::new(move |command| commands.put_command(command));
-    let desk = Desk::new(config, shared.clone(), metrics.clone(), inbox, clock, client_port);
+    let desk =
+        FourLetterWords::new(config, shared.clone(), metrics.clone(), inbox, clock, client_port);
     let desk = Arc::new(desk);
     let words = Arc::new(move |asked| -> Pin<Box<dyn Future<Output = WordAnswer> + Send>> {
         let desk = desk.clone();
@@ -198,7 +199,7 @@ pub fn restore(
     let recovered = found.recovered;
     for skipped in &recovered.skipped {
         let path = skipped.path.display();
-        tracing::warn!(%path, why = ?skipped.why, "file, or the end of it, not used");
+        tracing::warn!(%path, reason = %skipped.why, "file, or the end of it, not used");
     }
     let Restored { tree, digest_mismatches, .. } = restorer.finish();
     metrics.digest_mismatches_count.add(digest_mismatches);
@@ -214,7 +215,7 @@ pub fn restore(
         sessions = tree.sessions().len(),
         snapshot = recovered.snapshot.map(|(zxid, _)| zxid.to_string()),
         txns = recovered.txns,
-        ms = began.elapsed().as_millis() as u64,
+        took_ms = began.elapsed().as_millis() as u64,
         "data restored"
     );
     let history = RestoredHistory::of(&recovered, digest_mismatches);

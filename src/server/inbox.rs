@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard};
 use tokio::sync::{Notify, oneshot};
 
 /// When each global session expires, and when each local session does, if local sessions are enabled.
-pub type Dues = (Vec<(u64, SessionId)>, Option<Vec<(u64, SessionId)>>);
+pub type SessionExpiries = (Vec<(u64, SessionId)>, Option<Vec<(u64, SessionId)>>);
 
 /// What reaches the driver besides the clients' commands.
 pub enum Event {
@@ -22,7 +22,7 @@ pub enum Event {
     /// Asks for the figures that only the driver knows.
     Report(oneshot::Sender<Report>),
     /// Asks when each session expires, in monotonic milliseconds.
-    Sessions(oneshot::Sender<Dues>),
+    Sessions(oneshot::Sender<SessionExpiries>),
 }
 
 /// Inputs in the order in which they came.

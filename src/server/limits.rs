@@ -10,7 +10,11 @@ pub fn raise_open_files() {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: limit.maximum, ..limit };
     match setrlimit(Resource::Nofile, raised) {
-        Ok(()) => tracing::debug!("open files: up to {:?}, was {:?}", limit.maximum, limit.current),
+        Ok(()) => tracing::debug!(
+            limit = limit.maximum,
+            before = limit.current,
+            "raised the limit on open files"
+        ),
         Err(error) => {
             let limit = limit.current;
             tracing::warn!(limit, %error, "cannot raise the limit on open files: set ulimit -n");

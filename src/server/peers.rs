@@ -10,7 +10,7 @@ use crate::member::{Action, ConfigChange, Ended, Input, ListenAddress, QuorumPee
 use crate::model::ServerId;
 use crate::net::Sink;
 use crate::net::election::{self, ElectionSockets};
-use crate::net::quorum::{self, LearnerPort, Patience, PeerEvent, PeerHandle};
+use crate::net::quorum::{self, DialTimeouts, LearnerPort, PeerEvent, PeerHandle};
 use crate::request::Shared;
 use crate::store::RealDisk;
 use crate::tree::Options;
@@ -23,7 +23,7 @@ use tokio_util::task::AbortOnDropHandle;
 /// Settings of learner connections.
 pub struct LearnerSettings {
     /// For how long a leader is dialed.
-    pub patience: Patience,
+    pub patience: DialTimeouts,
     /// Options of a tree that the leader sends.
     pub options: Options,
     /// `jute.maxbuffer` and its `extrasize` together: limit on the payload of a packet.

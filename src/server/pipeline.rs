@@ -57,7 +57,7 @@ pub struct Handed {
     pub records: u64,
     /// Monotonic microseconds.
     pub at_us: u64,
-    /// Of records that a voter acknowledges: the time in the transaction's header, in wall-clock milliseconds.
+    /// The times in the headers of transactions that a voter acknowledges, in wall-clock milliseconds.
     pub births: Vec<i64>,
 }
 
@@ -173,7 +173,7 @@ pub struct HandedOver {
     mode: Mode,
     pub records: u64,
     pub through: Zxid,
-    /// Of a voter's records: the time in the transaction's header, in wall-clock milliseconds.
+    /// The times in the headers of a voter's transactions, in wall-clock milliseconds.
     pub births: Vec<i64>,
     pub sizes: Option<SizeValues>,
 }

@@ -33,7 +33,7 @@ const TRACE_MASK: i64 = 306;
 const LISTINGS_MAX: usize = 8;
 
 /// Answers four-letter words; shared by all connections.
-pub struct Desk {
+pub struct FourLetterWords {
     config: Config,
     shared: Arc<Shared>,
     metrics: Arc<Registry>,
@@ -56,7 +56,7 @@ struct Dump {
     connections: Expiries<(SocketAddr, i64)>,
 }
 
-impl Desk {
+impl FourLetterWords {
     pub fn new(
         config: Config,
         shared: Arc<Shared>,

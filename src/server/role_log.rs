@@ -76,7 +76,7 @@ impl Roles {
     fn take(&mut self, note: Note, now_us: u64) {
         match note {
             Note::Looking { why } => {
-                tracing::info!(target: STRANGERS, why, "looking for a leader");
+                tracing::info!(target: STRANGERS, reason = why, "looking for a leader");
                 self.looking_us = now_us;
                 self.away_us.get_or_insert(now_us);
                 self.state = PeerState::Looking;
@@ -171,10 +171,16 @@ impl Roles {
         match begins {
             true => {
                 all.increment();
-                tracing::debug!(learner, is_observer, sync, txns, "synchronising a learner");
+                tracing::debug!(
+                    server_id = learner,
+                    is_observer,
+                    sync,
+                    txns,
+                    "synchronising a learner"
+                );
             }
             false => {
-                tracing::info!(target: STRANGERS, learner, is_observer, sync, txns, "a learner is in sync")
+                tracing::info!(target: STRANGERS, server_id = learner, is_observer, sync, txns, "a learner is in sync")
             }
         }
     }

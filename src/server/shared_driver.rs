@@ -104,7 +104,7 @@ impl<D: Disk + Clone + 'static> SharedDriver<D> {
     }
 
     /// Runs a turn on the log thread.
-    fn turn_at_rest(&self) {
+    fn turn_on_log_thread(&self) {
         let before_us = self.deadline_us.load(Ordering::Acquire);
         let turn = self.turn(DIRECT_REPLIES_MAX);
         let is_sooner = self.deadline_us.load(Ordering::Acquire) < before_us;
@@ -134,6 +134,6 @@ impl<D: Disk + Clone + 'static> Reports for LogReports<D> {
         }
         self.driver.inbox.put_quietly(Event::Input(Input::Log(event)));
         let _in_runtime = self.runtime.enter();
-        self.driver.turn_at_rest();
+        self.driver.turn_on_log_thread();
     }
 }

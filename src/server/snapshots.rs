@@ -61,9 +61,9 @@ pub fn draft<D: Disk>(
 pub fn note(metrics: &Registry, zxid: Zxid, draft: Option<&Draft>, took: Duration) {
     match draft {
         Some(Draft { bytes, .. }) => {
-            let ms = took.as_millis() as u64;
-            tracing::info!(%zxid, bytes, ms, "snapshot written");
-            metrics.snapshottime.record(ms as i64);
+            let took_ms = took.as_millis() as u64;
+            tracing::info!(%zxid, bytes, took_ms, "snapshot written");
+            metrics.snapshottime.record(took_ms as i64);
         }
         None => metrics.snapshot_error_count.increment(),
     }

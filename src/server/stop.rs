@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 /// How long clients have to read their last replies.
-const FAREWELL: Duration = Duration::from_secs(2);
+const LAST_REPLIES_MAX: Duration = Duration::from_secs(2);
 
 /// On TERM or INT no further connection is accepted, and the driver ends once it has finished the requests it has.
 pub fn on_signal(
@@ -46,13 +46,13 @@ pub fn on_signal(
 }
 
 /// Sends every client the replies that wait for it, and closes its connection.
-pub async fn say_goodbye(shared: &Shared, tasks: &TaskTracker) {
+pub async fn close_connections(shared: &Shared, tasks: &TaskTracker) {
     tasks.close();
     let mut wakers = Vec::new();
     let conns = shared.conns.all();
     conns.iter().for_each(|conn| conn.close_behind(&mut wakers));
     wakers.into_iter().for_each(std::task::Waker::wake);
-    if tokio::time::timeout(FAREWELL, tasks.wait()).await.is_err() {
+    if tokio::time::timeout(LAST_REPLIES_MAX, tasks.wait()).await.is_err() {
         let connections = tasks.len();
         tracing::warn!(connections, "clients did not read their final replies before shutdown");
     }

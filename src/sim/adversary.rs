@@ -47,7 +47,7 @@ impl World {
 
     /// In an adverse climate, cuts off a leader that begins to synchronise learners, so that its epoch may never be established: always
     /// if the leader has applied transactions that are not committed, otherwise one time in four.
-    pub fn thwart_leader(&mut self, leader: usize, applied: Zxid) {
+    pub fn cut_off_synchronising_leader(&mut self, leader: usize, applied: Zxid) {
         let hurts = self.checks.history.last() < applied;
         if !self.climate().adverse || self.is_healing || !hurts && !self.rng.one_in(4) {
             return;
@@ -87,7 +87,7 @@ impl World {
     }
 
     /// After a truncation, or when a leader's tree replaces the history or is about to, the machine may lose its power.
-    pub fn thwart_cut(&mut self, at: ProcessId, one_in: u64) {
+    pub fn cut_power_after_truncation(&mut self, at: ProcessId, one_in: u64) {
         if !self.climate().adverse || self.is_healing || !self.rng.one_in(one_in) {
             return;
         }

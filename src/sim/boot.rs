@@ -1,7 +1,7 @@
 //! The start of a server's process, as `server::boot` does it.
 
 use super::membership;
-use super::plan::{Climate, Micros, Plant};
+use super::plan::{Climate, Micros, PlantedFault};
 use super::process::{Clock, Disk, LearnerConnections, Process, Server, SimElectionConnections};
 use super::restorer::SimRestorer;
 use crate::config::Config;
@@ -50,7 +50,7 @@ pub fn boot(
     let folders = Folders::new(&config.data_dir, &config.data_log_dir);
     let began = Now { us: 0, wall_ms: server.wall_ms(now_us) };
     let parts = part_settings(server, me, climate, &config, began.wall_ms);
-    let is_believed = climate.plant == Some(Plant::UnmissedLoss);
+    let is_believed = climate.plant == Some(PlantedFault::UnmissedLoss);
     recover::prepare_folders(&disk, &folders, config.data_dir_auto_create)?;
     let may_lack = server.is_damaged || server.has_lost || server.is_unsure;
     let (tree, found) = restore(&disk, &folders, may_lack, &parts)?;

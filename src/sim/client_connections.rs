@@ -1,7 +1,7 @@
 //! Client connections at their server: performs what `request::Connection` decides, as `net::client` does.
 
 use super::network::{Attached, Chunk, EndId, Holder, ProcessId};
-use super::plan::Plant;
+use super::plan::PlantedFault;
 use super::process::ClientConnection;
 use super::world::World;
 use crate::request::{Conn, Connection, Need, Outgoing};
@@ -79,7 +79,8 @@ impl World {
         let own_us = process.own_us(now_us);
         let Some(connection) = process.clients.get_mut(&end) else { return };
         connection.is_due = false;
-        let is_unheard = plant == Some(Plant::UnheardPings) && connection.input.len() == PING_LEN;
+        let is_unheard =
+            plant == Some(PlantedFault::UnheardPings) && connection.input.len() == PING_LEN;
         if is_unheard {
             connection.input.clear();
         }

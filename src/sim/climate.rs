@@ -18,7 +18,7 @@ pub const SERVES_US: Micros = 800 * MS;
 
 /// A fault that the simulator itself makes, for tests of the checks: each is one that a check has to find.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Plant {
+pub enum PlantedFault {
     /// A disk that reports as flushed what the next power cut takes.
     LyingDisk,
     /// A server whose epoch files are lost with each crash.
@@ -91,7 +91,7 @@ pub enum Plant {
     CutSnapshot,
 }
 
-impl Plant {
+impl PlantedFault {
     pub const ALL: [Self; 35] = [
         Self::LyingDisk,
         Self::ForgottenEpochs,
@@ -199,7 +199,7 @@ pub struct Climate {
     pub destroys: bool,
     /// Servers that send what members running Java send, in Java's order (`super::java`).
     pub java: BTreeSet<usize>,
-    pub plant: Option<Plant>,
+    pub plant: Option<PlantedFault>,
     /// The name of a check whose findings are ignored, so that a test sees whether other checks find a planted fault.
     pub left_out: Option<&'static str>,
 }

@@ -16,7 +16,7 @@ use super::boot::boot;
 use super::check::{Durable, Seen};
 use super::lost_data::{copy, empty};
 use super::membership;
-use super::plan::{Crash, CrashKind, Micros, Plant};
+use super::plan::{Crash, CrashKind, Micros, PlantedFault};
 use super::process::{Backup, folders, tried_twice};
 use super::world::World;
 use crate::model::{Epoch, ServerId, View, Zxid};
@@ -56,7 +56,7 @@ impl World {
                 found[server] = Durable::default();
             }
         }
-        if self.climate().plant == Some(Plant::MoreIsLost) {
+        if self.climate().plant == Some(PlantedFault::MoreIsLost) {
             self.empty_new(leader);
             found[leader] = Durable::default();
         }

@@ -3,7 +3,7 @@
 use super::boot::write_snapshot;
 use super::check::Seen;
 use super::network::ProcessId;
-use super::plan::{MS, Micros, Plant};
+use super::plan::{MS, Micros, PlantedFault};
 use super::process::Server;
 use super::restorer::SimRestorer;
 use super::world::World;
@@ -36,7 +36,7 @@ impl World {
     /// The log thread does all that has queued up; its reports reach the driver a while later.
     fn write_log(&mut self, at: ProcessId) {
         let server = at.server;
-        if self.climate().plant == Some(Plant::EarlyReport) && self.report_early(at) {
+        if self.climate().plant == Some(PlantedFault::EarlyReport) && self.report_early(at) {
             return;
         }
         let Some(process) = self.process(at) else { return };
@@ -90,7 +90,7 @@ impl World {
             return self.crash_if_due(at);
         }
         if let Some(one_in) = thwarted_one_in {
-            self.thwart_cut(at, one_in);
+            self.cut_power_after_truncation(at, one_in);
         }
         self.do_at(at_us, move |world| {
             let Some(process) = world.process(at) else { return };

@@ -181,7 +181,7 @@ impl World {
                 Note::SyncBegun { sync, .. } => {
                     self.trace.count(sync.how.name());
                     if !is_serving {
-                        self.thwart_leader(server, last);
+                        self.cut_off_synchronising_leader(server, last);
                     }
                 }
                 Note::Looking { .. } => {
@@ -351,7 +351,7 @@ impl World {
                 });
             }
             ConfigChange::Forgotten => self.trace.count("configurations forgotten"),
-            ConfigChange::BackUp | ConfigChange::TryOut => {}
+            ConfigChange::CopyStaticFile | ConfigChange::TestFolder => {}
         }
         let found = &self.servers[at.server];
         let files = membership::files(&found.disk);

@@ -3,7 +3,7 @@
 use super::boot::{Booted, boot};
 use super::check::{Durable, Seen};
 use super::network::ProcessId;
-use super::plan::{Crash, CrashKind, Fault, MS, Micros, Plant};
+use super::plan::{Crash, CrashKind, Fault, MS, Micros, PlantedFault};
 use super::process::folders;
 use super::world::World;
 use crate::member::Input;
@@ -67,7 +67,7 @@ impl World {
                 }
             }
             Fault::LockConfiguration { server, for_us } => self.lock_configuration(server, for_us),
-            Fault::BackUp { server } => self.back_up(server),
+            Fault::CopyStaticFile { server } => self.back_up(server),
             Fault::Oracle { server } => self.turn_oracle(server),
             Fault::Unmount { server, down_us } => self.unmount(server, down_us),
             Fault::Destroy { spared, restores, keeps, down_us } => {
@@ -194,8 +194,8 @@ impl World {
             found.disk = image.crash(keeps);
         }
         match self.plan.climate.plant {
-            Some(Plant::ForgottenEpochs) => self.forget_epochs(server),
-            Some(Plant::LyingDisk) => {
+            Some(PlantedFault::ForgottenEpochs) => self.forget_epochs(server),
+            Some(PlantedFault::LyingDisk) => {
                 // From here on the disk only reports that it has what is written.
                 self.servers[server].lied = Some(self.servers[server].disk.image());
             }
@@ -269,7 +269,7 @@ impl World {
         self.note_fault(|| "faults are over".to_owned());
         let due = self.net.mend_all(self.now_us);
         self.expect_arrivals(due);
-        if self.climate().plant == Some(Plant::StuckServer) {
+        if self.climate().plant == Some(PlantedFault::StuckServer) {
             (1..self.servers.len()).for_each(|other| self.net.cut(other, 0));
         }
         for server in 0..self.servers.len() {

@@ -4,7 +4,7 @@ use super::check::{Failure, Seen};
 use super::client::Client;
 use super::membership;
 use super::plan::{
-    ClientAction, Crash, CrashKind, MS, Micros, Plan, Plant, SERVES_US, STARTS_TOGETHER_US,
+    ClientAction, Crash, CrashKind, MS, Micros, Plan, PlantedFault, SERVES_US, STARTS_TOGETHER_US,
 };
 use super::process::Process;
 use super::script::Tape;
@@ -59,7 +59,7 @@ impl World {
                 self.see_restless(format!("no epoch is established yet: {}", self.describe()));
             }
         }
-        if self.climate().plant == Some(Plant::TamperedTree) {
+        if self.climate().plant == Some(PlantedFault::TamperedTree) {
             self.run_until(lasts_us / 2);
             self.tamper(0);
         }

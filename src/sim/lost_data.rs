@@ -7,7 +7,7 @@
 use super::boot::boot;
 use super::check::{Durable, Seen};
 use super::membership;
-use super::plan::{Crash, CrashKind, Loss, Micros, Plant};
+use super::plan::{Crash, CrashKind, Loss, Micros, PlantedFault};
 use super::process::{Backup, LOG_DIR, folders, tried_twice};
 use super::workload;
 use super::world::World;
@@ -69,7 +69,7 @@ impl World {
         }
         clear(&copy, &folders().logs, "");
         clear(&copy, Path::new(LOG_DIR), "");
-        if climate.plant != Some(Plant::MountPointMade) {
+        if climate.plant != Some(PlantedFault::MountPointMade) {
             copy.unmount(Path::new(LOG_DIR));
         }
         let mounted = std::mem::replace(&mut found.disk, copy);

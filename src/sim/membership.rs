@@ -1,6 +1,6 @@
 //! The configuration files of a world's servers.
 
-use super::plan::{Climate, Plant};
+use super::plan::{Climate, PlantedFault};
 use super::process::{DATA_DIR, LOG_DIR, TICK_TIME_MS};
 use super::workload::{member, quorum_system};
 use crate::config::{self, Config, Environment, Launch, Settings, dynamic};
@@ -55,7 +55,7 @@ fn zoo_cfg(climate: &Climate, members: Vec<String>) -> String {
         format!("localSessionsEnabled={}", climate.local_sessions),
         format!("localSessionsUpgradingEnabled={}", climate.local_sessions),
     ];
-    if climate.plant != Some(Plant::UnconfirmedReads) {
+    if climate.plant != Some(PlantedFault::UnconfirmedReads) {
         lines.push(format!("oxkeeper.quorumSync={}", climate.quorum_sync));
         lines.push(format!("oxkeeper.linearizableReads={}", climate.linearizable_reads));
     }

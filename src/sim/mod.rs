@@ -46,7 +46,7 @@ pub mod workload;
 mod world;
 
 pub use check::Failure;
-pub use climate::{Climate, Plant};
+pub use climate::{Climate, PlantedFault};
 pub use lifecycle::{Outcome, run};
 pub use plan::Plan;
 pub use trace::Tracing;

@@ -5,7 +5,7 @@
 //! configuration that any server knows of: a server that does not know of a later configuration would go on beside its voters.
 
 use super::network::ProcessId;
-use super::plan::{MS, Micros, Plant};
+use super::plan::{MS, Micros, PlantedFault};
 use super::world::World;
 use crate::member::Input;
 use crate::model::ServerId;
@@ -31,7 +31,9 @@ impl World {
 
     fn agree_with(&mut self, server: usize) {
         let is_right = self.is_of_newest_pair(server) && self.knows_all(server);
-        if self.oracle.is_some() || !is_right && self.climate().plant != Some(Plant::WrongOracle) {
+        if self.oracle.is_some()
+            || !is_right && self.climate().plant != Some(PlantedFault::WrongOracle)
+        {
             return self.trace.count("oracle could not say yes");
         }
         self.trace.count("oracle said yes");

@@ -3,7 +3,7 @@
 use super::check::Seen;
 use super::client::Connection;
 use super::model::is_from;
-use super::plan::Plant;
+use super::plan::PlantedFault;
 use super::workload::Op;
 use super::world::World;
 use crate::model::{Epoch, View, Zxid, op, xid};
@@ -27,8 +27,8 @@ impl World {
         let found = &mut self.clients[client];
         let is_connecting = matches!(found.connection, Connection::Connecting(_));
         match plant {
-            Plant::LostEvent if is_event && is_due => return Vec::new(),
-            Plant::LostLastingEvent if is_event && is_due => {
+            PlantedFault::LostEvent if is_event && is_due => return Vec::new(),
+            PlantedFault::LostLastingEvent if is_event && is_due => {
                 let event = WatcherEvent::decode(&mut Reader::new(&frame[HEADER_LEN..]));
                 let path = event.as_ref().ok().and_then(|event| event.path.as_deref());
                 let path = path.unwrap_or_default();
@@ -37,60 +37,61 @@ impl World {
                     return Vec::new();
                 }
             }
-            Plant::RepeatedEvent if is_event && is_due => return vec![frame.clone(), frame],
-            Plant::LateEvent if is_event => {
+            PlantedFault::RepeatedEvent if is_event && is_due => return vec![frame.clone(), frame],
+            PlantedFault::LateEvent if is_event => {
                 found.held = frame;
                 return Vec::new();
             }
-            Plant::SwappedAnswers if is_answer && is_due => {
+            PlantedFault::SwappedAnswers if is_answer && is_due => {
                 found.held = frame;
                 return Vec::new();
             }
-            Plant::LateEvent | Plant::SwappedAnswers if !found.held.is_empty() => {
+            PlantedFault::LateEvent | PlantedFault::SwappedAnswers if !found.held.is_empty() => {
                 return vec![frame, std::mem::take(&mut found.held)];
             }
             // In the data, after its length, or in whatever is at that place.
-            Plant::WrongAnswer if is_answer && is_due && HEADER_LEN + 5 < frame.len() => {
+            PlantedFault::WrongAnswer if is_answer && is_due && HEADER_LEN + 5 < frame.len() => {
                 frame[HEADER_LEN + 5] ^= 1;
             }
             // The reply to a request whose replies have no body, without the error code.
-            Plant::WriteInReadOnly if is_answer && found.leaves_us.is_some() => {
+            PlantedFault::WriteInReadOnly if is_answer && found.leaves_us.is_some() => {
                 let oldest = found.outstanding.front();
                 if oldest.is_some_and(|(_, request)| matches!(request.op, Op::Delete | Op::Sync)) {
                     frame[HEADER_LEN - 4..HEADER_LEN].fill(0);
                 }
             }
             // The timeout and the id of an answer to a connect request.
-            Plant::RefusedSession if is_connecting && is_due && 16 <= frame.len() => {
+            PlantedFault::RefusedSession if is_connecting && is_due && 16 <= frame.len() => {
                 frame[4..16].fill(0)
             }
-            Plant::OldZxid if is_answer && is_due => frame[4..12].fill(0),
+            PlantedFault::OldZxid if is_answer && is_due => frame[4..12].fill(0),
             _ => {}
         }
         vec![frame]
     }
 
     /// Tells the checks what was seen, and something false: in place of it, before it or after it.
-    pub fn see_spoilt(&mut self, plant: Plant, seen: &Seen<'_>) {
-        if let (Plant::SecondLeader, &Seen::Leads { epoch, last, disks, .. }) = (plant, seen) {
+    pub fn see_spoilt(&mut self, plant: PlantedFault, seen: &Seen<'_>) {
+        if let (PlantedFault::SecondLeader, &Seen::Leads { epoch, last, disks, .. }) = (plant, seen)
+        {
             let server = self.servers.len();
             self.tell(&Seen::Leads { server, epoch, last, disks });
         }
         self.tell_altered(plant, *seen);
         match (plant, *seen) {
-            (Plant::UnopenedEpoch, Seen::Logs { server, entry, .. }) => {
+            (PlantedFault::UnopenedEpoch, Seen::Logs { server, entry, .. }) => {
                 let zxid = Zxid::new(Epoch(i32::MAX as u32), 1);
                 if self.checks.history.proposal(zxid).is_none() {
                     self.tell(&Seen::Logs { server, zxid, entry });
                 }
             }
-            (Plant::StepBack, Seen::Applied { server, last, .. }) => {
+            (PlantedFault::StepBack, Seen::Applied { server, last, .. }) => {
                 let mut committed = self.checks.history.committed().iter().rev();
                 let Some(before) = committed.find(|it| it.zxid < last) else { return };
                 let (last, may_go_back, digest) = (before.zxid, false, before.digest);
                 self.tell(&Seen::Applied { server, last, may_go_back, digest, commits: None });
             }
-            (Plant::SharedSession, Seen::Welcomed { session, is_new: true, .. }) => {
+            (PlantedFault::SharedSession, Seen::Welcomed { session, is_new: true, .. }) => {
                 let client = self.clients.len();
                 self.tell(&Seen::Welcomed { client, session, is_new: true });
             }
@@ -98,38 +99,40 @@ impl World {
         }
     }
 
-    fn tell_altered(&mut self, plant: Plant, seen: Seen<'_>) {
+    fn tell_altered(&mut self, plant: PlantedFault, seen: Seen<'_>) {
         let (mut few_disks, other_view);
         let mut seen = seen;
-        if let (Plant::MinorityEpoch, Seen::ToLeader { packet: Packet::Ack { zxid }, .. }) =
+        if let (PlantedFault::MinorityEpoch, Seen::ToLeader { packet: Packet::Ack { zxid }, .. }) =
             (plant, seen)
             && zxid.counter() == 0
         {
             return;
         }
         match (plant, &mut seen) {
-            (Plant::OtherDigest, Seen::Applied { digest, .. }) => *digest ^= 1,
-            (Plant::FewDisks, Seen::Applied { server, commits: Some(disks), .. }) => {
+            (PlantedFault::OtherDigest, Seen::Applied { digest, .. }) => *digest ^= 1,
+            (PlantedFault::FewDisks, Seen::Applied { server, commits: Some(disks), .. }) => {
                 few_disks = vec![Zxid::ZERO; disks.len()];
                 few_disks[*server] = disks[*server];
                 *disks = &few_disks;
             }
-            (Plant::UncommittedView, Seen::InForce { view, .. }) => {
+            (PlantedFault::UncommittedView, Seen::InForce { view, .. }) => {
                 other_view = View { version: view.version + 1, ..(*view).clone() };
                 *view = &other_view;
             }
             (
-                Plant::EarlyAck | Plant::ShortHistory,
+                PlantedFault::EarlyAck | PlantedFault::ShortHistory,
                 Seen::ToLeader { packet: Packet::Ack { zxid }, durable, .. },
-            ) if (zxid.counter() == 0) == (plant == Plant::ShortHistory) => {
+            ) if (zxid.counter() == 0) == (plant == PlantedFault::ShortHistory) => {
                 durable.last = Zxid::ZERO;
             }
-            (Plant::UnsavedEpoch, Seen::Stands { durable, .. }) => durable.current = Epoch(0),
-            (Plant::UnsentBytes, Seen::Queued { unsent, limit, batch, .. }) => {
+            (PlantedFault::UnsavedEpoch, Seen::Stands { durable, .. }) => {
+                durable.current = Epoch(0)
+            }
+            (PlantedFault::UnsentBytes, Seen::Queued { unsent, limit, batch, .. }) => {
                 *unsent = *limit + *batch + 1;
             }
-            (Plant::HeardAfterClose, Seen::FromClosed { actions, .. }) => *actions += 1,
-            (Plant::CutSnapshot, Seen::Named { tree, durable, .. }) => {
+            (PlantedFault::HeardAfterClose, Seen::FromClosed { actions, .. }) => *actions += 1,
+            (PlantedFault::CutSnapshot, Seen::Named { tree, durable, .. }) => {
                 (*tree, durable.last) = (Zxid::ZERO, Zxid::ZERO);
             }
             _ => {}

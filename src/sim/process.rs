@@ -4,7 +4,7 @@ use super::check::{Durable, Standing};
 use super::network::{EndId, ProcessId};
 use super::plan::{Crash, Loss, MS, Micros};
 use crate::member::configured::SnapshotStyle;
-use crate::member::dial::{Dial, Patience};
+use crate::member::dial::{Dial, DialTimeouts};
 use crate::member::election_connections::ConnectionId;
 use crate::member::quorum_connection::QuorumConnection;
 use crate::member::quorum_outbox::QuorumOutbox;
@@ -98,7 +98,7 @@ pub struct Process {
     pub began_us: Micros,
     pub learner_connections: LearnerConnections,
     /// Time limits of a dial of the leader.
-    pub patience: Patience,
+    pub patience: DialTimeouts,
     /// Limit on what a packet of a learner connection brings.
     pub entry_max: usize,
     pub election_connections: SimElectionConnections,
@@ -118,7 +118,7 @@ pub struct Process {
     pub may_go_alone: bool,
     /// The configuration that the files named at the start, until the actions of the first turn are performed. The process before this
     /// one may have ended between the rename of a file and the sync of its folder, and until this process has synced the folder
-    /// (`ConfigChange::TryOut`), a power cut gives the older file back. The process has sent nothing by then.
+    /// (`ConfigChange::TestFolder`), a power cut gives the older file back. The process has sent nothing by then.
     pub found_view: Option<View>,
 }
 

@@ -6,7 +6,7 @@ use super::check::{Checks, Failure, Seen};
 use super::client::Client;
 use super::membership;
 use super::network::{Due, EndId, Holder, Network, ProcessId};
-use super::plan::{Climate, MS, Micros, Plan, Plant, SERVES_US, STARTS_TOGETHER_US, What};
+use super::plan::{Climate, MS, Micros, Plan, PlantedFault, SERVES_US, STARTS_TOGETHER_US, What};
 use super::process::{Process, Server};
 use super::script::Tape;
 use super::trace::{Trace, Tracing};
@@ -232,7 +232,8 @@ impl World {
     /// Bytes arrive at one end of a connection.
     fn arrive(&mut self, end: EndId) {
         let Some(holder) = self.net.holder(end) else { return };
-        let is_late = self.climate().plant == Some(Plant::SlowStart) && self.now_us < 1000 * MS;
+        let is_late =
+            self.climate().plant == Some(PlantedFault::SlowStart) && self.now_us < 1000 * MS;
         let is_stalled = match holder {
             Holder::ElectionConnection(..) if is_late => true,
             Holder::Client(client) => self.is_asleep(client),

@@ -2,6 +2,7 @@
 
 use super::record::{Head, StopKind};
 use crate::model::Zxid;
+use std::fmt;
 
 /// The most bytes that one flush writes, unless a single record is larger; so the most that one crash can tear.
 pub const FLUSH_MAX: u64 = 4 << 20;
@@ -173,11 +174,21 @@ pub fn makes_up_for(last: Option<Zxid>, gap: Option<Option<Zxid>>, snapshot: Bad
 
 /// Whole records after the place where a file's records end.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Behind {
+pub enum RecordsAfter {
     Nothing,
     /// All within [`FLUSH_MAX`] of the end: one torn flush may have left them.
     Near,
     Far,
+}
+
+impl fmt::Display for RecordsAfter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Nothing => "none",
+            Self::Near => "within the same flush",
+            Self::Far => "beyond one flush",
+        })
+    }
 }
 
 /// Everything that the meaning of a file's end depends on.
@@ -186,7 +197,7 @@ pub struct EndFacts {
     pub kind: StopKind,
     /// No newer file holds a header: only this one can have been open when the power failed.
     pub newest: bool,
-    pub behind: Behind,
+    pub behind: RecordsAfter,
     /// A sector of the damaged record holds nothing but zeros: [`super::record::Records::has_zero_sector`].
     pub zero_sector: bool,
     /// [`super::record::Records::is_whole_otherwise`], where there is no end mark in its place.
@@ -235,18 +246,22 @@ pub fn end(facts: EndFacts) -> FileEnd {
     let is_hole = facts.zero_sector || facts.kind == Clean;
     match (facts.kind, facts.newest, facts.behind) {
         (Clean | NoEndMark { .. } | Truncated { .. }, _, _) if facts.whole => FileEnd::Corrupt,
-        (Clean | NoEndMark { .. } | Truncated { .. }, _, Behind::Nothing) => FileEnd::Quiet,
-        (Clean | NoEndMark { .. }, newest, Behind::Near) if is_hole => {
+        (Clean | NoEndMark { .. } | Truncated { .. }, _, RecordsAfter::Nothing) => FileEnd::Quiet,
+        (Clean | NoEndMark { .. }, newest, RecordsAfter::Near) if is_hole => {
             if newest {
                 FileEnd::Torn
             } else {
                 FileEnd::Quiet
             }
         }
-        (Clean | NoEndMark { .. } | Truncated { .. }, _, Behind::Near | Behind::Far) => {
-            FileEnd::Corrupt
+        (
+            Clean | NoEndMark { .. } | Truncated { .. },
+            _,
+            RecordsAfter::Near | RecordsAfter::Far,
+        ) => FileEnd::Corrupt,
+        (Checksum { .. }, true, RecordsAfter::Nothing | RecordsAfter::Near) if is_hole => {
+            FileEnd::Torn
         }
-        (Checksum { .. }, true, Behind::Nothing | Behind::Near) if is_hole => FileEnd::Torn,
         (Checksum { .. } | Length { .. }, _, _) => FileEnd::Corrupt,
     }
 }
@@ -363,20 +378,23 @@ mod tests {
         let mut counts = [0; 3];
         for kind in kinds {
             for newest in BOTH {
-                for behind in [Behind::Nothing, Behind::Near, Behind::Far] {
+                for behind in [RecordsAfter::Nothing, RecordsAfter::Near, RecordsAfter::Far] {
                     for (zero_sector, whole) in
                         [(false, false), (false, true), (true, false), (true, true)]
                     {
                         let end = end(EndFacts { kind, newest, behind, zero_sector, whole });
                         let damaged =
                             matches!(kind, StopKind::Length { .. } | StopKind::Checksum { .. });
-                        let hidden = whole || behind != Behind::Nothing;
+                        let hidden = whole || behind != RecordsAfter::Nothing;
                         match end {
                             // A quiet end skips whole records only if a torn flush of an earlier process may have left them.
                             FileEnd::Quiet => {
-                                assert!(!damaged && (!hidden || !newest && behind == Behind::Near));
+                                assert!(
+                                    !damaged
+                                        && (!hidden || !newest && behind == RecordsAfter::Near)
+                                );
                             }
-                            FileEnd::Torn => assert!(newest && behind != Behind::Far),
+                            FileEnd::Torn => assert!(newest && behind != RecordsAfter::Far),
                             FileEnd::Corrupt => assert!(damaged || hidden),
                         }
                         counts[end as usize] += 1;

@@ -14,7 +14,7 @@ use rustix::fs::Access;
 /// # What is assumed of the medium
 /// 1. `sync_data` that returned means: the file's bytes and its length survive a power cut.
 /// 2. `sync_dir` that returned means: creations, renames and removals in that folder survive it.
-/// 3. Of what was written but not synced, any subset of 512-byte sectors may survive; a sector is never mixed.
+/// 3. Any subset of the 512-byte sectors that were written and not synced may survive; a sector is never mixed.
 /// 4. `rename` replaces its target at once: a reader sees the old file or the new one.
 pub trait Disk: Send + Sync {
     type File: Send;

@@ -13,7 +13,7 @@
 //! 6. Only files this process made are appended to (D-51a).
 //!
 //! # Not here
-//! Who may append (`zab`), when to snapshot (`replica`), how records are read by meaning (`tree`).
+//! Which role may append (`zab`), when to snapshot (`replica`), how records are read by meaning (`tree`).
 
 use std::io;
 use std::path::{Path, PathBuf};

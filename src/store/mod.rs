@@ -16,7 +16,7 @@
 //! 4. No allocation is sized by a length that was read, only by bytes that are there.
 //!
 //! # Not here
-//! Who may append (`zab`), when to take a snapshot (`replica`), what entries and nodes mean (`tree`).
+//! Which role may append (`zab`), when to take a snapshot (`replica`), what entries and nodes mean (`tree`).
 
 #![allow(clippy::disallowed_methods, reason = "the log thread measures its syncs")]
 

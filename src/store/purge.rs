@@ -195,7 +195,7 @@ mod tests {
         assert!(!disk.list(&folders.logs).unwrap().contains(&"snapshot.8".to_owned()));
     }
 
-    // Of two snapshots with one zxid a start prefers one, and that may be this server's own.
+    // A start prefers one of two snapshots with one zxid, and that may be this server's own.
     #[test]
     fn placing_a_leaders_tree_removes_other_snapshots_of_its_zxid() {
         let (disk, dir) = (SimDisk::new(), Path::new("/data"));

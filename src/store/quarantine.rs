@@ -36,7 +36,7 @@ const QUARANTINED: &str = "damaged";
 
 /// What keeps a server from starting.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Trouble {
+pub enum StartFailure {
     /// A record, a header or a sector of the log can't be read, and it is not a torn end.
     Log,
     /// Between two records of one epoch others are missing.
@@ -57,9 +57,9 @@ pub enum Trouble {
     Access,
 }
 
-/// What to do about a [`Trouble`].
+/// What to do about a [`StartFailure`].
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Rescue {
+pub enum Remedy {
     Refuse,
     /// Rename snapshots and logs, and start without data.
     Quarantine,
@@ -82,43 +82,48 @@ pub enum Rescue {
 ///
 /// A standalone server has no leader to get a tree from. One member can do without its data, a majority cannot: so what is
 /// not surely damaged stays in place.
-pub const fn rescue(trouble: Trouble, is_member: bool) -> Rescue {
+pub const fn rescue(trouble: StartFailure, is_member: bool) -> Remedy {
     match (trouble, is_member) {
         (_, false)
         | (
-            Trouble::NoSnapshot | Trouble::AcceptedEpoch | Trouble::Meaning | Trouble::Access,
+            StartFailure::NoSnapshot
+            | StartFailure::AcceptedEpoch
+            | StartFailure::Meaning
+            | StartFailure::Access,
             true,
-        ) => Rescue::Refuse,
+        ) => Remedy::Refuse,
         (
-            Trouble::Log
-            | Trouble::Hole
-            | Trouble::Snapshots
-            | Trouble::Emptied
-            | Trouble::CurrentEpoch,
+            StartFailure::Log
+            | StartFailure::Hole
+            | StartFailure::Snapshots
+            | StartFailure::Emptied
+            | StartFailure::CurrentEpoch,
             true,
-        ) => Rescue::Quarantine,
+        ) => Remedy::Quarantine,
     }
 }
 
 /// The trouble that an error of [`super::recover()`] stands for.
-pub fn trouble<E: Error>(error: &RecoverError<E>) -> Trouble {
+pub fn trouble<E: Error>(error: &RecoverError<E>) -> StartFailure {
     match error {
-        RecoverError::Log(ScanError::Taken { .. }) => Trouble::Meaning,
+        RecoverError::Log(ScanError::Taken { .. }) => StartFailure::Meaning,
         RecoverError::Log(ScanError::Read { source, .. })
             if source.kind() == io::ErrorKind::PermissionDenied =>
         {
-            Trouble::Access
+            StartFailure::Access
         }
         RecoverError::Log(
             ScanError::Read { .. }
             | ScanError::Header { .. }
             | ScanError::Corrupt { .. }
             | ScanError::NoHeader { .. },
-        ) => Trouble::Log,
-        RecoverError::Hole { .. } | RecoverError::Gap { .. } => Trouble::Hole,
-        RecoverError::OnlyEpochs { .. } => Trouble::Emptied,
-        RecoverError::AllSnapshotsBad { .. } | RecoverError::Behind { .. } => Trouble::Snapshots,
-        RecoverError::NoSnapshot { .. } => Trouble::NoSnapshot,
+        ) => StartFailure::Log,
+        RecoverError::Hole { .. } | RecoverError::Gap { .. } => StartFailure::Hole,
+        RecoverError::OnlyEpochs { .. } => StartFailure::Emptied,
+        RecoverError::AllSnapshotsBad { .. } | RecoverError::RecordsAfter { .. } => {
+            StartFailure::Snapshots
+        }
+        RecoverError::NoSnapshot { .. } => StartFailure::NoSnapshot,
         RecoverError::Log(ScanError::List { .. })
         | RecoverError::Denied { .. }
         | RecoverError::Folder { .. }
@@ -128,7 +133,7 @@ pub fn trouble<E: Error>(error: &RecoverError<E>) -> Trouble {
         | RecoverError::NoLogFolder { .. }
         | RecoverError::List { .. }
         | RecoverError::Remove { .. }
-        | RecoverError::Repair { .. } => Trouble::Access,
+        | RecoverError::Repair { .. } => StartFailure::Access,
     }
 }
 

@@ -8,6 +8,7 @@
 //!
 //! Source: `FileTxnLog`, `Util.readTxnBytes`, ZooKeeper 3.9 (D-40, D-41, D-45, D-46).
 
+use std::fmt;
 use std::io;
 
 use byteorder::{BE, ByteOrder};
@@ -110,6 +111,25 @@ pub enum StopKind {
     Length { len: i32 },
     /// The entry does not match its checksum.
     Checksum { len: i32, stored: i64, actual: u32 },
+}
+
+impl fmt::Display for StopKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Clean => f.write_str("the file or its written part ends"),
+            Self::Truncated { len } => {
+                write!(f, "a record of {len} bytes goes beyond the file's end")
+            }
+            Self::NoEndMark { len } => write!(f, "no end mark after a record of {len} bytes"),
+            Self::Length { len } => write!(f, "a record of {len} bytes"),
+            Self::Checksum { len, stored, actual } => {
+                write!(
+                    f,
+                    "a record of {len} bytes with checksum {actual:#x} instead of {stored:#x}"
+                )
+            }
+        }
+    }
 }
 
 /// Where and why the records of a file end.

@@ -5,6 +5,7 @@
 use std::cell::Cell;
 use std::convert::Infallible;
 use std::error::Error;
+use std::fmt;
 use std::io::{self, Read};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -94,7 +95,7 @@ pub enum RecoverError<E: Error + 'static> {
         path.display(),
         last.unwrap_or(Zxid::ZERO)
     )]
-    Behind { path: PathBuf, last: Option<Zxid> },
+    RecordsAfter { path: PathBuf, last: Option<Zxid> },
     #[error(
         "the log in {} goes from {before} to {behind}: the transactions between them are lost; restore the missing \
          file, or remove the files from {behind} on to start with those before",
@@ -139,6 +140,17 @@ pub enum SkipReason {
     Unwritten,
     /// The end of a log file, from this offset on, was a torn flush; truncated.
     Torn(u64),
+}
+
+impl fmt::Display for SkipReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotWhole => f.write_str("the snapshot has no end"),
+            Self::Bad(error) => f.write_str(error),
+            Self::Unwritten => f.write_str("the log file has no header; it was removed"),
+            Self::Torn(at) => write!(f, "a torn flush from offset {at} on was cut off"),
+        }
+    }
 }
 
 /// What recovery found and did.
@@ -359,7 +371,7 @@ fn look_for_missed<E: Error>(
         !decide::makes_up_for(last, gap, snapshot)
     });
     let Some(NotLoaded { file, .. }) = missed else { return Ok(()) };
-    Err(RecoverError::Behind { path: dir.join(file.name), last: gap.unwrap_or(last) })
+    Err(RecoverError::RecordsAfter { path: dir.join(file.name), last: gap.unwrap_or(last) })
 }
 
 /// Removes snapshots that were never finished.

@@ -5,7 +5,7 @@ use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use super::decide::{self, Behind, EndFacts, FLUSH_MAX, FileEnd, Opening};
+use super::decide::{self, EndFacts, FLUSH_MAX, FileEnd, Opening, RecordsAfter};
 use super::disk::{Disk, Reading};
 use super::names::{self, Named};
 use super::record::{self, Head, Records, Source, Step, Stop, StopKind};
@@ -251,24 +251,24 @@ fn judge<S: Source, E>(
     };
     let found = records.last_whole_record_behind();
     let behind = match found.map_err(|source| ScanError::Read { path: path.clone(), source })? {
-        None => Behind::Nothing,
-        Some(end) if end - stop.at <= FLUSH_MAX => Behind::Near,
-        Some(_) => Behind::Far,
+        None => RecordsAfter::Nothing,
+        Some(end) if end - stop.at <= FLUSH_MAX => RecordsAfter::Near,
+        Some(_) => RecordsAfter::Far,
     };
     let at = RecordAt { path, at: stop.at };
     match decide::end(EndFacts { kind, newest, behind, zero_sector, whole }) {
-        FileEnd::Quiet if kind == StopKind::Clean && behind == Behind::Nothing => {}
+        FileEnd::Quiet if kind == StopKind::Clean && behind == RecordsAfter::Nothing => {}
         FileEnd::Quiet => tracing::warn!(
             %at,
-            ?kind,
-            ?behind,
+            reason = %kind,
+            records_after = %behind,
             "log file ends in a partial record, as a crash leaves it: nothing to do"
         ),
         FileEnd::Torn => {
             tracing::warn!(
                 %at,
-                ?kind,
-                ?behind,
+                reason = %kind,
+                records_after = %behind,
                 "log file ends in a torn flush, which is cut off: none of it was acknowledged"
             );
             scanned.torn = Some(at);

@@ -9,7 +9,7 @@ use super::decide::Start;
 use super::disk::Disk;
 use super::epoch::{self, EpochError};
 use super::names::Folders;
-use super::quarantine::{self, Rescue, Trouble};
+use super::quarantine::{self, Remedy, StartFailure};
 use super::recover::{RecoverError, RecoverOptions, Recovered, Restore, recover};
 use crate::model::chain;
 
@@ -60,11 +60,11 @@ where
         return Err(StartError::Unsure { mark: quarantine::mark(folders) });
     }
     let (trouble, error) = if is_marked {
-        (Trouble::Log, None)
+        (StartFailure::Log, None)
     } else if let Err(error) = epoch::check_current(disk, &folders.snapshots)
         && is_member
     {
-        (Trouble::CurrentEpoch, Some(StartError::Epoch(error)))
+        (StartFailure::CurrentEpoch, Some(StartError::Epoch(error)))
     } else {
         match recover(disk, folders, wanted, state, &clock) {
             Ok(recovered) => match recovered.last {
@@ -73,14 +73,14 @@ where
                         && let Err(error) =
                             epoch::check_history(disk, &folders.snapshots, last) =>
                 {
-                    (Trouble::CurrentEpoch, Some(StartError::Epoch(error)))
+                    (StartFailure::CurrentEpoch, Some(StartError::Epoch(error)))
                 }
                 _ => return Ok(Found { recovered, was_quarantined: false }),
             },
             Err(error) => (quarantine::trouble(&error), Some(StartError::Recover(Box::new(error)))),
         }
     };
-    let may_quarantine = quarantine::rescue(trouble, is_member) == Rescue::Quarantine
+    let may_quarantine = quarantine::rescue(trouble, is_member) == Remedy::Quarantine
         && quarantine::knows_promises(disk, &folders.snapshots);
     let why = match error {
         Some(error) if !may_quarantine => return Err(error),

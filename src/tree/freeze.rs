@@ -33,7 +33,7 @@ const STRANGER_SAVED_MAX: u64 = 64 << 20;
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Frozen {
     pub zxid: Zxid,
-    /// Of the tree at `zxid`; `None` when digests are off.
+    /// Digest of the tree at `zxid`; `None` when digests are off.
     pub digest: Option<u64>,
     /// Number of the freeze, counted over all trees of this server.
     pub number: u64,

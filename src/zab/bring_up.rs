@@ -199,9 +199,11 @@ impl LearnerHandlers {
             Stage::WantsSnapshot => is_tree,
             Stage::Reading => !is_tree,
             Stage::Synchronising => handler.sync.is_some_and(|sync| sync.how.is_tree() == is_tree),
-            Stage::Known | Stage::Told | Stage::Promised | Stage::Synchronised | Stage::Active => {
-                false
-            }
+            Stage::InfoReceived
+            | Stage::LeaderInfoSent
+            | Stage::Promised
+            | Stage::Synchronised
+            | Stage::Active => false,
         };
         let counts = |handler: &&LearnerHandler| !is_for_member || core.is_member(handler.id);
         self.others(id).filter(is_alike).filter(counts).count() as u64

@@ -1,8 +1,8 @@
 //! What every role of a server shares: promises, history, and what is asked of the disk.
 
-use super::giving_way::GivingWay;
 use super::history::Logged;
 use super::inputs::TICK_MS;
+use super::later_promises::LaterPromises;
 use super::seen_views::SeenViews;
 use super::{Action, EntryError, History, Input, Note, Promise, Stats, Vote};
 use crate::model::{Epoch, ServerId, View, Zxid};
@@ -115,7 +115,7 @@ pub struct Core {
     wants_tree: Option<Epoch>,
     /// The role is over: the reason, and the server that leads next without an election, if a reconfiguration named one.
     pub(super) over: Option<(String, Option<ServerId>)>,
-    pub(super) giving_way: GivingWay,
+    pub(super) later_promises: LaterPromises,
     /// An ERROR has said that no epoch is left.
     pub(super) has_told_of_last_epoch: bool,
     /// The epoch in the last vote of each voter for itself, since this server's last election began.
@@ -157,7 +157,7 @@ impl Core {
             held: Vec::new(),
             wants_tree: None,
             over: None,
-            giving_way: GivingWay::default(),
+            later_promises: LaterPromises::default(),
             has_told_of_last_epoch: false,
             vote_epochs: BTreeMap::new(),
             settled_on: None,
@@ -242,7 +242,7 @@ impl Core {
                 self.flushed = self.flushed.max(*zxid);
                 self.append_held(out);
             }
-            Input::Tick => self.giving_way.on_tick(self.settings.init_ticks()),
+            Input::Tick => self.later_promises.on_tick(self.settings.init_ticks()),
             Input::Flushed { .. }
             | Input::Notification { .. }
             | Input::ElectionConnected { .. }
@@ -282,15 +282,21 @@ impl Core {
     /// Ends the role if a learner that votes is promised to a later epoch than this server's: it promised a rival that did not
     /// come to lead, and can follow no leader before a later epoch is opened. Not for a learner whose history is of a later epoch:
     /// it would replace this ensemble's history.
-    pub(super) fn gives_way(&mut self, learner: ServerId, theirs: Epoch, ours: Epoch) -> bool {
-        let can_come = self.giving_way.may(learner) && self.foreign_epoch(learner, ours).is_none();
-        let gives_way = ours < theirs && self.is_voter(learner) && can_come;
-        if gives_way {
-            self.giving_way.note(learner, self.settings.init_ticks());
+    pub(super) fn stands_down_for_promise(
+        &mut self,
+        learner: ServerId,
+        theirs: Epoch,
+        ours: Epoch,
+    ) -> bool {
+        let can_come =
+            self.later_promises.may(learner) && self.foreign_epoch(learner, ours).is_none();
+        let stands_down_for_promise = ours < theirs && self.is_voter(learner) && can_come;
+        if stands_down_for_promise {
+            self.later_promises.note(learner, self.settings.init_ticks());
             let (id, theirs, ours) = (learner.0, theirs.0, ours.0);
             self.end_role(format!("server {id} is promised to epoch {theirs}, ours is {ours}"));
         }
-        gives_way
+        stands_down_for_promise
     }
 
     /// Ends the role; in the next one this server goes on without an election, under the `leader` that a reconfiguration named.
@@ -304,7 +310,7 @@ impl Core {
 
     pub(super) fn promise(&mut self, promise: Promise, epoch: Epoch, out: &mut Vec<Action>) {
         self.promising += 1;
-        self.giving_way.note_promise(self.accepted, epoch, self.settings.init_ticks());
+        self.later_promises.note_promise(self.accepted, epoch, self.settings.init_ticks());
         out.push(Action::Promise { promise, epoch });
     }
 

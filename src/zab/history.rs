@@ -17,7 +17,7 @@ const LOGGED_BYTES: usize = 96;
 /// One logged transaction.
 pub type Logged = (Zxid, Bytes);
 
-/// The epoch that a history stands for, and its last zxid. Of two servers the one with the greater end is ahead.
+/// The epoch that a history stands for, and its last zxid. The server with the greater end is ahead of the other.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(super) struct HistoryEnd {
     pub epoch: Epoch,

@@ -126,7 +126,7 @@ impl Leader {
 
     /// Whether a quorum is connected, so that the epoch can be opened.
     pub fn has_followers(&self, core: &Core) -> bool {
-        let known = self.servers_from(core, Stage::Known);
+        let known = self.servers_from(core, Stage::InfoReceived);
         self.is_broadcasting() || core.is_quorum(&known, self.without_other(core))
     }
 
@@ -216,7 +216,7 @@ impl Leader {
             (None, Packet::ObserverInfo { accepted, info }) => {
                 self.on_hello(core, id, Hello { accepted, info, is_observer: true }, out);
             }
-            (Some(Stage::Told), Packet::AckEpoch { current, last }) => {
+            (Some(Stage::LeaderInfoSent), Packet::AckEpoch { current, last }) => {
                 self.on_ack_epoch(core, id, current, last, out);
             }
             (Some(Stage::Synchronising), Packet::Ack { zxid }) => {
@@ -273,7 +273,7 @@ impl Leader {
                 self.accepted = self.accepted.max(accepted);
             }
             self.try_propose_epoch(core, out);
-        } else if !core.gives_way(info.id, accepted, self.epoch) {
+        } else if !core.stands_down_for_promise(info.id, accepted, self.epoch) {
             let (theirs, ours) = (accepted.0, self.epoch.0);
             if is_observer && ours < theirs && core.is_voter(info.id) {
                 // Its promise counts in the quorum of the proposed configuration, and would be given twice.
@@ -309,7 +309,7 @@ impl Leader {
 
     /// Chooses the epoch when a quorum has sent its accepted epochs: no other leader can have a higher one.
     pub(super) fn try_propose_epoch(&mut self, core: &mut Core, out: &mut Vec<Action>) {
-        let known = self.servers_from(core, Stage::Known);
+        let known = self.servers_from(core, Stage::InfoReceived);
         let is_quorum = core.is_quorum(&known, self.without_other(core));
         if self.phase == Phase::Discovering && is_quorum {
             let Some(next) = self.accepted.next() else {
@@ -368,7 +368,7 @@ impl Leader {
                 if !core.view.is_voter(server) && core.without_other().is_none() {
                     last.into_iter().for_each(|last| self.note_end(core, server, last));
                     self.ahead.push((id, server, why));
-                    return self.turn_away(core, out);
+                    return self.disconnect_learners_ahead(core, out);
                 }
                 if core.without_other().is_some() {
                     // Without the other voter this server would go on alone, and what only the other voter has would be lost.
@@ -409,7 +409,7 @@ impl Leader {
     }
 
     pub(super) fn try_open(&mut self, core: &mut Core, out: &mut Vec<Action>) {
-        self.turn_away(core, out);
+        self.disconnect_learners_ahead(core, out);
         let is_enough = core.is_quorum(&self.promised, self.without_other(core))
             || self.next_is_undecided(core) && core.view.has_quorum(&self.promised);
         if self.phase == Phase::Promising && is_enough {
@@ -464,7 +464,7 @@ impl Leader {
             return;
         }
         self.phase = Phase::Broadcasting;
-        core.giving_way.note_quorum();
+        core.later_promises.note_quorum();
         self.ticks = 0;
         core.activate(core.next_view(self.epoch), out);
         let with = synchronised.into_iter().filter(|id| core.view.is_voter(*id)).collect();
@@ -485,7 +485,7 @@ impl Leader {
         self.handlers.on_tick(core, out);
         self.go_on_alone(core, out);
         if self.is_broadcasting() {
-            core.giving_way.note_quorum();
+            core.later_promises.note_quorum();
             self.look_after_lag(core, out);
             if self.ticks.is_multiple_of(settings.ping_ticks()) {
                 self.handlers.ping(self.proposed, out);

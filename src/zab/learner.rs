@@ -140,7 +140,7 @@ impl Learner {
                 }
             }
             Input::Promised { promise: Promise::Current, epoch } => {
-                if self.phase == (Phase::Adopting { epoch }) {
+                if self.phase == (Phase::SavingEpoch { epoch }) {
                     self.on_adopted(core, epoch, out);
                 }
             }
@@ -210,7 +210,10 @@ impl Learner {
         match (self.phase, packet) {
             (Phase::Asking, Packet::LeaderInfo { epoch }) => self.on_epoch(core, epoch, out),
             (Phase::Waiting { epoch }, packet) => self.on_first(core, epoch, packet, out),
-            (Phase::Serving { .. } | Phase::Adopted { .. }, packet @ Packet::Ping { .. }) => {
+            (
+                Phase::Serving { .. } | Phase::AckedNewLeader { .. },
+                packet @ Packet::Ping { .. },
+            ) => {
                 out.push(Action::FromLeader { packet });
                 Ok(())
             }
@@ -228,12 +231,12 @@ impl Learner {
                     return Err(format!("NEWLEADER of epoch {}, promised was {}", new.0, epoch.0));
                 }
                 core.hear_view(&view);
-                self.phase = Phase::Settling { epoch };
+                self.phase = Phase::Flushing { epoch };
                 self.try_adopt(core, out);
                 Ok(())
             }
             (
-                Phase::Settling { .. } | Phase::Adopting { .. } | Phase::Adopted { .. },
+                Phase::Flushing { .. } | Phase::SavingEpoch { .. } | Phase::AckedNewLeader { .. },
                 Packet::UpToDate,
             ) => {
                 self.is_up_to_date = true;
@@ -242,9 +245,9 @@ impl Learner {
             }
             (
                 Phase::Synchronising { .. }
-                | Phase::Settling { .. }
-                | Phase::Adopting { .. }
-                | Phase::Adopted { .. }
+                | Phase::Flushing { .. }
+                | Phase::SavingEpoch { .. }
+                | Phase::AckedNewLeader { .. }
                 | Phase::Serving { .. },
                 packet,
             ) => self.on_history(core, packet, out),
@@ -460,16 +463,16 @@ impl Learner {
 
     /// History first, then the epoch that stands for it (ZOOKEEPER-4643, 4646, 3911).
     fn try_adopt(&mut self, core: &mut Core, out: &mut Vec<Action>) {
-        let Phase::Settling { epoch } = self.phase else { return };
+        let Phase::Flushing { epoch } = self.phase else { return };
         if core.has_history() {
             core.forget_dead_views(out);
-            self.phase = Phase::Adopting { epoch };
+            self.phase = Phase::SavingEpoch { epoch };
             core.promise(Promise::Current, epoch, out);
         }
     }
 
     fn on_adopted(&mut self, core: &mut Core, epoch: Epoch, out: &mut Vec<Action>) {
-        self.phase = Phase::Adopted { epoch };
+        self.phase = Phase::AckedNewLeader { epoch };
         core.settled_on = Some(epoch);
         let zxid = Zxid::new(epoch, 0);
         out.push(Action::ToLeader { bytes: Packet::Ack { zxid }.to_bytes() });
@@ -481,7 +484,7 @@ impl Learner {
     }
 
     fn try_serve(&mut self, core: &mut Core, out: &mut Vec<Action>) {
-        let Phase::Adopted { epoch } = self.phase else { return };
+        let Phase::AckedNewLeader { epoch } = self.phase else { return };
         if !self.is_up_to_date {
             return;
         }
@@ -543,7 +546,7 @@ impl Learner {
         }
         self.silent_ticks += 1;
         let limit = if self.phase.has_adopted() {
-            core.giving_way.note_quorum();
+            core.later_promises.note_quorum();
             core.settings.sync_ticks()
         } else {
             core.settings.init_ticks()

@@ -12,9 +12,9 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(super) enum Stage {
     /// FOLLOWERINFO or OBSERVERINFO was received; the learner waits for the epoch.
-    Known,
+    InfoReceived,
     /// LEADERINFO was sent.
-    Told,
+    LeaderInfoSent,
     /// The learner acknowledged the epoch, and waits for the history.
     Promised,
     /// The end of its log is being looked up in the log on disk; proposals are held back meanwhile.
@@ -33,8 +33,8 @@ pub(super) enum Stage {
 impl fmt::Display for Stage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Known => "waits for LEADERINFO",
-            Self::Told => "was sent LEADERINFO",
+            Self::InfoReceived => "waits for LEADERINFO",
+            Self::LeaderInfoSent => "was sent LEADERINFO",
             Self::Promised => "has sent ACKEPOCH",
             Self::Reading => "waits for the log to be read",
             Self::WantsSnapshot => "waits for a snapshot",

@@ -124,7 +124,7 @@ impl LearnerHandlers {
         let handler = LearnerHandler {
             id: info.id,
             is_observer,
-            stage: Stage::Known,
+            stage: Stage::InfoReceived,
             last: None,
             was_read_for: false,
             start: Zxid::ZERO,
@@ -155,7 +155,7 @@ impl LearnerHandlers {
         if ours < theirs {
             return Some(format!("its configuration {theirs:#x} is newer than ours, {ours:#x}"));
         }
-        if !core.giving_way.believes(accepted, core.accepted, core.settings.init_ticks()) {
+        if !core.later_promises.believes(accepted, core.accepted, core.settings.init_ticks()) {
             let (theirs, ours) = (accepted.0, core.accepted.0);
             return Some(format!(
                 "server {id} says it is promised to epoch {theirs}, ours is {ours}: elections can't have led there; is its acceptedEpoch damaged?"
@@ -184,8 +184,8 @@ impl LearnerHandlers {
     /// Sends LEADERINFO to all learners that wait for it.
     pub fn send_epoch(&mut self, epoch: Epoch, out: &mut Vec<Action>) {
         for (&id, handler) in &mut self.by_connection {
-            if handler.stage == Stage::Known {
-                handler.stage = Stage::Told;
+            if handler.stage == Stage::InfoReceived {
+                handler.stage = Stage::LeaderInfoSent;
                 handler.say(id, &Packet::LeaderInfo { epoch }, out);
             }
         }

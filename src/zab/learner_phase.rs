@@ -20,15 +20,15 @@ pub(super) enum Phase {
         epoch: Epoch,
     },
     /// NEWLEADER was received; the history is on its way to the disk.
-    Settling {
+    Flushing {
         epoch: Epoch,
     },
     /// The history is on disk; the epoch that stands for it is on its way there.
-    Adopting {
+    SavingEpoch {
         epoch: Epoch,
     },
     /// NEWLEADER is acknowledged.
-    Adopted {
+    AckedNewLeader {
         epoch: Epoch,
     },
     /// UPTODATE was received.
@@ -45,9 +45,9 @@ impl fmt::Display for Phase {
             Self::Promising { epoch } => ("saving acceptedEpoch", epoch),
             Self::Waiting { epoch } => ("waiting for DIFF, TRUNC or SNAP", epoch),
             Self::Synchronising { epoch } => ("waiting for NEWLEADER", epoch),
-            Self::Settling { epoch } => ("flushing the history", epoch),
-            Self::Adopting { epoch } => ("saving currentEpoch", epoch),
-            Self::Adopted { epoch } => ("waiting for UPTODATE", epoch),
+            Self::Flushing { epoch } => ("flushing the history", epoch),
+            Self::SavingEpoch { epoch } => ("saving currentEpoch", epoch),
+            Self::AckedNewLeader { epoch } => ("waiting for UPTODATE", epoch),
             Self::Serving { epoch } => ("serving", epoch),
         };
         write!(f, "{what} in epoch {}", epoch.0)
@@ -61,15 +61,15 @@ impl Phase {
             Self::Asking | Self::Promising { .. } => None,
             Self::Waiting { epoch }
             | Self::Synchronising { epoch }
-            | Self::Settling { epoch }
-            | Self::Adopting { epoch }
-            | Self::Adopted { epoch }
+            | Self::Flushing { epoch }
+            | Self::SavingEpoch { epoch }
+            | Self::AckedNewLeader { epoch }
             | Self::Serving { epoch } => Some(epoch),
         }
     }
 
     /// Whether NEWLEADER is acknowledged.
     pub const fn has_adopted(self) -> bool {
-        matches!(self, Self::Adopted { .. } | Self::Serving { .. })
+        matches!(self, Self::AckedNewLeader { .. } | Self::Serving { .. })
     }
 }

@@ -129,7 +129,7 @@ impl LearnerHandlers {
             })
     }
 
-    /// Leaves learners behind that lack too much and are not waited for, and forgets what all have acknowledged.
+    /// Marks learners as left behind that lack too much and are not waited for, and forgets what all have acknowledged.
     ///
     /// * `own`: what this server's own disk has.
     pub fn look_after_lag(&mut self, core: &Core, own: Zxid) {

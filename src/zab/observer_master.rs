@@ -81,12 +81,12 @@ impl ObserverMaster {
             (None, Packet::ObserverInfo { accepted, info }) => {
                 let hello = Hello { accepted, info, is_observer: true };
                 if self.handlers.greet(core, id, hello, out)
-                    && !core.gives_way(info.id, accepted, self.epoch)
+                    && !core.stands_down_for_promise(info.id, accepted, self.epoch)
                 {
                     self.handlers.send_epoch(self.epoch, out);
                 }
             }
-            (Some(Stage::Told), Packet::AckEpoch { last, .. }) => {
+            (Some(Stage::LeaderInfoSent), Packet::AckEpoch { last, .. }) => {
                 self.on_ack_epoch(core, id, last, out);
             }
             (Some(Stage::Synchronising), Packet::Ack { zxid }) => {

@@ -236,7 +236,7 @@ impl Packet {
         }
     }
 
-    /// Appends the packet to others that came with it. Of several ACKs or COMMITs in a row the last replaces the others; but not
+    /// Appends the packet to others that came with it. The last of several ACKs or COMMITs in a row replaces the others; but not
     /// ACKs of NEWLEADER and UPTODATE, whose counter is 0, because they mean something else.
     pub fn push_to(self, packets: &mut Vec<Self>) {
         match (packets.last_mut(), &self) {

@@ -2,7 +2,7 @@
 
 use super::early_learners::EarlyLearners;
 use super::election::{
-    self, Backing, CurrentVote, Elected, Election, Notification, PeerState, Vote,
+    self, CurrentVote, Elected, Election, Electors, Notification, PeerState, Vote,
 };
 use super::{
     Action, Core, History, Input, Leader, Learner, LearnerConnectionId, Note, Packet, Settings,
@@ -36,7 +36,7 @@ pub struct Peer {
     /// The vote that other servers are sent once the election is over.
     current_vote: Option<CurrentVote>,
     /// The votes that made this server leader, until their servers follow.
-    backing: Option<Backing>,
+    backing: Option<Electors>,
     round: i64,
     /// Version of the configuration that other servers are sent.
     told_version: i64,
@@ -457,7 +457,7 @@ impl Peer {
         // No voter can take back what the oracle allowed.
         let leads = matches!(self.role, Role::Leading(_));
         if leads && has_all {
-            self.backing = Some(Backing::new(vote, round, electors));
+            self.backing = Some(Electors::new(vote, round, electors));
         }
     }
 

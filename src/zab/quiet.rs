@@ -59,8 +59,8 @@ impl LearnerHandlers {
         let limits = self.iter().map(|handler| {
             let limit = match handler.stage {
                 Stage::WantsSnapshot => 0, // Asked for again at each tick.
-                Stage::Known
-                | Stage::Told
+                Stage::InfoReceived
+                | Stage::LeaderInfoSent
                 | Stage::Promised
                 | Stage::Reading
                 | Stage::Synchronising => settings.init_ticks(),

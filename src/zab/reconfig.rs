@@ -67,7 +67,7 @@ impl Leader {
     /// Closes the connections of learners that are ahead, once the proposed configuration may have been committed as far as
     /// this server knows, and their transactions with it; this server gives up if there is no quorum without them, so that one of
     /// them can lead. Until then they wait, because an epoch opened without them truncates their logs.
-    pub(super) fn turn_away(&mut self, core: &mut Core, out: &mut Vec<Action>) {
+    pub(super) fn disconnect_learners_ahead(&mut self, core: &mut Core, out: &mut Vec<Action>) {
         let may_be_decided =
             |next: &View| core.view.has_quorum(&self.aware) && next.has_quorum(&self.aware);
         if core.next_in_turn().is_some_and(|next| !may_be_decided(next)) {

@@ -105,8 +105,8 @@ fn server_whose_configuration_files_cannot_be_changed_ends() {
     let committed =
         ConfigChange::Committed { view: view(2), has_client: true, removes_proposed: true };
     let changes = [
-        (ConfigChange::BackUp, 2),
-        (ConfigChange::TryOut, 2),
+        (ConfigChange::CopyStaticFile, 2),
+        (ConfigChange::TestFolder, 2),
         (ConfigChange::Proposed(vec![view(2)]), 1),
         (ConfigChange::Forgotten, 1),
         (committed, 1),

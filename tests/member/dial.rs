@@ -1,6 +1,6 @@
 //! When each address of another server is tried, and when it is given up.
 
-use oxkeeper::member::dial::{AttemptError, Dial, DialError, DialStep, Patience};
+use oxkeeper::member::dial::{AttemptError, Dial, DialError, DialStep, DialTimeouts};
 use std::time::Duration;
 
 const LONG: Duration = Duration::from_secs(60);
@@ -9,12 +9,12 @@ fn refused() -> AttemptError {
     AttemptError::Refused("Connection refused".to_owned())
 }
 
-fn dial(addresses: &[&str], patience: Patience) -> Dial {
+fn dial(addresses: &[&str], patience: DialTimeouts) -> Dial {
     Dial::new(addresses.iter().map(|&name| name.to_owned()).collect(), patience, 1000)
 }
 
 /// Times of the attempts at the one address, each of which fails `after_ms` with `error`; and the end.
-fn attempts(patience: Patience, after_ms: u64, error: AttemptError) -> (Vec<u64>, u64, String) {
+fn attempts(patience: DialTimeouts, after_ms: u64, error: AttemptError) -> (Vec<u64>, u64, String) {
     let (mut dial, mut now_ms, mut times) = (dial(&["a:1"], patience), 1000, Vec::new());
     loop {
         match dial.next(now_ms) {
@@ -33,7 +33,8 @@ fn attempts(patience: Patience, after_ms: u64, error: AttemptError) -> (Vec<u64>
 // rows: Q-60 C-180
 #[test]
 fn server_that_refuses_is_dialed_with_growing_pauses_until_its_time_is_over() {
-    let patience = Patience { silence: LONG, refusals: Duration::from_millis(400), others: None };
+    let patience =
+        DialTimeouts { silence: LONG, refusals: Duration::from_millis(400), others: None };
     let (times, ended_ms, error) = attempts(patience, 0, refused());
     assert_eq!(times, [0, 10, 30, 70, 150, 250, 350]);
     assert_eq!((ended_ms, error.as_str()), (350, "a:1: Connection refused"));
@@ -42,16 +43,17 @@ fn server_that_refuses_is_dialed_with_growing_pauses_until_its_time_is_over() {
 // rows: Q-60 C-26
 #[test]
 fn silent_server_is_dialed_until_its_time_is_over() {
-    let patience = Patience { silence: Duration::from_millis(150), refusals: LONG, others: None };
+    let patience =
+        DialTimeouts { silence: Duration::from_millis(150), refusals: LONG, others: None };
     let (times, ended_ms, error) = attempts(patience, 60_000, AttemptError::Silent);
     assert_eq!((times, ended_ms), (vec![0], 150), "an attempt lasts no longer than patience");
     assert_eq!(error, "a:1: no answer");
-    let patience = Patience { silence: Duration::from_secs(11), ..patience };
+    let patience = DialTimeouts { silence: Duration::from_secs(11), ..patience };
     let (times, ended_ms, _) = attempts(patience, 60_000, AttemptError::Silent);
     assert_eq!((times, ended_ms), (vec![0, 5010, 10_030], 15_030));
     // Another error counts like silence.
     let unreachable = AttemptError::Other("No route to host".to_owned());
-    let patience = Patience { silence: Duration::from_millis(40), ..patience };
+    let patience = DialTimeouts { silence: Duration::from_millis(40), ..patience };
     let (times, _, error) = attempts(patience, 0, unreachable);
     assert_eq!((times, error.as_str()), (vec![0, 10, 30], "a:1: No route to host"));
 }
@@ -67,7 +69,7 @@ fn begin(dial: &mut Dial, addresses: usize) {
 #[test]
 fn other_addresses_are_given_up_some_time_after_one_has_refused() {
     let others = Some(Duration::from_millis(20));
-    let patience = Patience { silence: LONG, refusals: Duration::ZERO, others };
+    let patience = DialTimeouts { silence: LONG, refusals: Duration::ZERO, others };
     let mut dial = dial(&["a:1", "b:2", "c:3"], patience);
     begin(&mut dial, 3);
     assert_eq!(dial.next(1005), DialStep::Wait { until_ms: None });
@@ -83,7 +85,7 @@ fn other_addresses_are_given_up_some_time_after_one_has_refused() {
 // rows: Q-30 C-60 C-61
 #[test]
 fn every_address_is_waited_for_if_no_time_for_others_is_set() {
-    let patience = Patience { silence: LONG, refusals: Duration::ZERO, others: None };
+    let patience = DialTimeouts { silence: LONG, refusals: Duration::ZERO, others: None };
     let mut both = dial(&["a:1", "b:2"], patience);
     begin(&mut both, 2);
     both.attempt_failed(1, refused(), 1005);

@@ -351,7 +351,7 @@ fn address_that_cannot_be_bound_is_reported_and_left_when_the_server_moves() {
     let [Action::Listen { listener, ref place }] = actions[..] else { panic!("{actions:?}") };
     assert_eq!(place.to_string(), "zoo3:3888");
     let failed = Input::ListenFailed { listener, error: "in use".to_owned() };
-    let deaf = Event::Deaf { place: "zoo3:3888".to_owned() };
+    let deaf = Event::BindFailed { place: "zoo3:3888".to_owned() };
     assert_eq!(server.step(failed), [Action::Report(deaf)]);
     assert_eq!(server.machine.next_deadline_ms(), Some(1000));
     let actions = server.tick(1000);

@@ -1,7 +1,7 @@
 //! The hello of an election connection as bytes, and which of two connections stays.
 
 use oxkeeper::member::election_hello::{
-    Fate, Hello, HelloError, OldObservers, fate_of_accepted, fate_of_dialed,
+    ConnectionChoice, Hello, HelloError, OldObservers, choice_for_accepted, choice_for_dialed,
 };
 use oxkeeper::model::ServerId;
 use proptest::prelude::*;
@@ -72,11 +72,15 @@ fn hello_names_only_the_first_address_without_multi_address() {
 #[test]
 fn server_with_the_larger_id_dials() {
     let id = ServerId;
-    assert_eq!(fate_of_accepted(id(2), id(3)), Fate::Keep);
-    assert_eq!(fate_of_accepted(id(2), id(1)), Fate::DialBack);
-    assert_eq!(fate_of_accepted(id(2), id(2)), Fate::Close, "two servers with one id");
-    assert_eq!(fate_of_dialed(id(2), id(1)), Fate::Keep);
-    assert_eq!(fate_of_dialed(id(2), id(3)), Fate::Close);
+    assert_eq!(choice_for_accepted(id(2), id(3)), ConnectionChoice::Keep);
+    assert_eq!(choice_for_accepted(id(2), id(1)), ConnectionChoice::DialBack);
+    assert_eq!(
+        choice_for_accepted(id(2), id(2)),
+        ConnectionChoice::Close,
+        "two servers with one id"
+    );
+    assert_eq!(choice_for_dialed(id(2), id(1)), ConnectionChoice::Keep);
+    assert_eq!(choice_for_dialed(id(2), id(3)), ConnectionChoice::Close);
     let mut old = OldObservers::default();
     assert_eq!([7, i64::MAX, i64::MAX].map(|said| old.id_of(id(said)).0), [7, -1, -2]);
 }

@@ -124,8 +124,8 @@ fn member_that_may_be_reconfigured_tries_its_configuration_folder() {
             .collect()
     };
     let dynamic = Some("/d/zoo.cfg.dynamic");
-    assert!(matches!(changes("reconfigEnabled=true\n", None)[..], [ConfigChange::BackUp]));
-    assert!(matches!(changes("reconfigEnabled=true\n", dynamic)[..], [ConfigChange::TryOut]));
+    assert!(matches!(changes("reconfigEnabled=true\n", None)[..], [ConfigChange::CopyStaticFile]));
+    assert!(matches!(changes("reconfigEnabled=true\n", dynamic)[..], [ConfigChange::TestFolder]));
     assert!(changes("", dynamic).is_empty());
 }
 

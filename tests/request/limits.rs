@@ -107,7 +107,10 @@ fn every_write_waits_while_twice_the_limit_of_bytes_is_outstanding() {
     world.hold_log(true);
     world.say(a, [create(1, "/a", &"x".repeat(600))]);
     world.say(b, [get(1, "/x"), create(2, "/b", ""), get(3, "/b")]);
-    assert_eq!((world.server.replica.outstanding(), world[b].need.clone()), (1, Need::Relief));
+    assert_eq!(
+        (world.server.replica.outstanding(), world[b].need.clone()),
+        (1, Need::FewerOutstanding)
+    );
     assert_eq!(world.heard(b).len(), 1, "reads are answered by the connection itself");
     world.hold_log(false);
     assert_eq!((world.heard(b).len(), world.heard(a).len()), (2, 1));
@@ -125,7 +128,10 @@ fn every_write_waits_while_much_is_saved_for_a_snapshot() {
     };
     note(&world, SNAPSHOT_SAVED_MAX + 1);
     world.say(a, [get(1, "/x"), create(2, "/a", ""), get(3, "/a")]);
-    assert_eq!((world.server.replica.outstanding(), world[a].need.clone()), (0, Need::Relief));
+    assert_eq!(
+        (world.server.replica.outstanding(), world[a].need.clone()),
+        (0, Need::FewerOutstanding)
+    );
     assert_eq!(world.heard(a).len(), 1, "reads are answered");
     note(&world, SNAPSHOT_SAVED_MAX);
     world.hold_log(false);
@@ -140,7 +146,10 @@ fn writes_above_request_throttle_max_requests_wait_and_none_is_lost() {
     world.hold_log(true);
     world.say(a, [create(1, "/a", ""), create(2, "/b", "")]);
     world.say(b, [get(1, "/x"), create(2, "/c", ""), get(3, "/c")]);
-    assert_eq!((world.server.replica.outstanding(), world[b].need.clone()), (1, Need::Relief));
+    assert_eq!(
+        (world.server.replica.outstanding(), world[b].need.clone()),
+        (1, Need::FewerOutstanding)
+    );
     assert_eq!(world.heard(b).len(), 1, "reads are answered by the connection itself");
     world.hold_log(false);
     let told: Vec<_> = world.heard(b).iter().map(|line| line[..2].to_owned()).collect();
@@ -306,7 +315,7 @@ fn session_does_not_expire_while_this_server_keeps_its_write_waiting() {
     note(&world, SNAPSHOT_SAVED_MAX + 1);
     world.say(writing, [create(1, "/a", "")]);
     world.pass(60_000); // Sessions have 10 s. Nothing is applied: the saved bytes stay as they are.
-    assert_eq!(world[writing].need, Need::Relief);
+    assert_eq!(world[writing].need, Need::FewerOutstanding);
     note(&world, 0);
     world.run();
     let heard = world.heard(writing);

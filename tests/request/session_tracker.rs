@@ -52,7 +52,7 @@ fn connection_that_a_session_left_keeps_it_alive_and_closes_with_it() {
     let (a, b) = (conn(0), conn(0));
     sessions.track(SessionId(1), 4000, Owner::Conn(a.clone()), 0);
     for link in [1, 2] {
-        let old = sessions.take_over(SessionId(1), 4000, Owner::Elsewhere(link), 1000).unwrap();
+        let old = sessions.take_over(SessionId(1), 4000, Owner::AtLearner(link), 1000).unwrap();
         assert!(old.is_none(), "it stays");
     }
     assert_eq!(sessions.check(SessionId(1), &Owner::Conn(a.clone())), Err(Code::SESSION_MOVED));
@@ -64,7 +64,7 @@ fn connection_that_a_session_left_keeps_it_alive_and_closes_with_it() {
     assert!(Arc::ptr_eq(&sessions.remove(SessionId(1)).unwrap(), &a));
     // A reconnect to this server ends that connection's role.
     sessions.track(SessionId(2), 4000, Owner::Conn(a.clone()), 0);
-    sessions.take_over(SessionId(2), 4000, Owner::Elsewhere(1), 0).unwrap();
+    sessions.take_over(SessionId(2), 4000, Owner::AtLearner(1), 0).unwrap();
     let old = sessions.take_over(SessionId(2), 4000, Owner::Conn(b.clone()), 0).unwrap();
     assert!(Arc::ptr_eq(&old.unwrap(), &a));
     assert!(Arc::ptr_eq(&sessions.remove(SessionId(2)).unwrap(), &b));

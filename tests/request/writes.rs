@@ -109,9 +109,9 @@ fn watches_of_an_ended_connection_are_removed_and_no_others() {
     assert_eq!(world.server.shared.state.watches.count(), 1);
 }
 
-struct Bell(AtomicU32);
+struct ThreadWaker(AtomicU32);
 
-impl Wake for Bell {
+impl Wake for ThreadWaker {
     fn wake(self: Arc<Self>) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
@@ -125,7 +125,7 @@ fn connection_that_waits_for_outstanding_writes_is_woken_when_they_end() {
     world.hold_log(true);
     world.say(a, [create(1, "/a", "")]);
     world.say(b, [create(1, "/b", "")]);
-    let bell = Arc::new(Bell(AtomicU32::new(0)));
+    let bell = Arc::new(ThreadWaker(AtomicU32::new(0)));
     assert!(world[b].machine().wait(&Waker::from(bell.clone())), "there is no room");
     assert_eq!(bell.0.load(Ordering::Relaxed), 0);
     world.hold_log(false);

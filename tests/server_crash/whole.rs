@@ -370,7 +370,7 @@ impl Client {
             self.receive(history);
             match need {
                 Need::Turn | Need::Room => {}
-                Need::Bytes(_) | Need::Answer | Need::Relief => break,
+                Need::Bytes(_) | Need::Answer | Need::FewerOutstanding => break,
                 Need::Close(why) => {
                     assert_eq!(why, "");
                     self.ended = true;

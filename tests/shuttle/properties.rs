@@ -14,7 +14,7 @@ use oxkeeper::tree::{Effects, Options, Tree, WatchKind};
 use shuttle::sync::atomic::{AtomicBool, Ordering};
 use shuttle::thread::spawn;
 
-use super::world::{Event, Meddler, TestClient, World, explore, finds};
+use super::world::{Event, FaultPlanter, TestClient, World, explore, finds};
 use support::requests::{Said, create, delete, get, hello, hello_again, set, watch};
 
 /// Data and stat of a getData reply.
@@ -191,7 +191,7 @@ fn watch_set_in_a_critical_section_of_its_own_is_found() {
 }
 
 /// A client reconnects to its session while its old connection reads, watches and writes.
-fn takeover(meddler: Meddler) {
+fn takeover(meddler: FaultPlanter) {
     let world = World::meddled(small_tree(), meddler);
     let (mut old, mut writer) = (world.client(), world.client());
     let session = old.greet(&hello());

@@ -19,7 +19,7 @@ use support::builders;
 use support::client::open;
 use support::disk::Write;
 use support::replica::ReplicaOnDisk;
-use support::requests::{Ear, Said, drain, hello_bytes};
+use support::requests::{FrameReader, Said, drain, hello_bytes};
 
 /// What reaches the driver.
 pub enum Event {
@@ -41,7 +41,7 @@ pub struct World {
 }
 
 /// A planted fault: does what the replica would do with a command, but wrongly. `None`: it has done it.
-pub type Meddler = fn(&Shared, ClientCommand) -> Option<ClientCommand>;
+pub type FaultPlanter = fn(&Shared, ClientCommand) -> Option<ClientCommand>;
 
 impl World {
     pub fn new(tree: Tree) -> Self {
@@ -49,7 +49,7 @@ impl World {
     }
 
     /// * `meddler`: sees each command before the replica does.
-    pub fn meddled(tree: Tree, meddler: Meddler) -> Self {
+    pub fn meddled(tree: Tree, meddler: FaultPlanter) -> Self {
         let server = ReplicaOnDisk::standalone(tree, builders::limits(), builders::settings());
         let shared = server.shared.clone();
         let (events, inbox) = channel();
@@ -134,19 +134,19 @@ fn drive(
 
 /// Wakes a client's thread when its connection has something to do.
 #[derive(Default)]
-struct Bell {
+struct ThreadWaker {
     rung: Mutex<bool>,
     hear: Condvar,
 }
 
-impl Wake for Bell {
+impl Wake for ThreadWaker {
     fn wake(self: Arc<Self>) {
         *self.rung.lock().expect("no poison") = true;
         self.hear.notify_one();
     }
 }
 
-impl Bell {
+impl ThreadWaker {
     fn wait(&self) {
         let mut rung = self.rung.lock().expect("no poison");
         while !*rung {
@@ -159,10 +159,10 @@ impl Bell {
 /// A client and its connection, driven by one thread as `net` drives the connection.
 pub struct TestClient {
     pub machine: Connection,
-    bell: Arc<Bell>,
+    bell: Arc<ThreadWaker>,
     input: Vec<u8>,
     need: Need,
-    ear: Ear,
+    ear: FrameReader,
     /// All replies and events so far.
     pub said: Vec<Said>,
     pub shared: Arc<Shared>,
@@ -176,7 +176,7 @@ impl TestClient {
             bell: Arc::default(),
             input: Vec::new(),
             need: Need::Bytes(1),
-            ear: Ear::default(),
+            ear: FrameReader::default(),
             said: Vec::new(),
             shared: shared.clone(),
             events: events.clone(),

@@ -2,35 +2,35 @@
 
 use crate::plant_into;
 use oxkeeper::sim::check::Checks;
-use oxkeeper::sim::{Climate, Failure, Plan, Plant, Tracing, run};
+use oxkeeper::sim::{Climate, Failure, Plan, PlantedFault, Tracing, run};
 use oxkeeper::tree::{Options, Tree};
 use support::alone::{Alone, assert_found_alone, assert_in_museum};
 
 /// The names of the checks, in their order, and a planted fault for each.
-pub const ALONE: [Alone<Plant>; 20] = [
-    ("one leader", Plant::SecondLeader),
-    ("primary order", Plant::UnopenedEpoch),
-    ("agreement", Plant::StepBack),
-    ("digests", Plant::OtherDigest),
-    ("durability", Plant::FewDisks),
-    ("configurations", Plant::UncommittedView),
-    ("quorums", Plant::MinorityEpoch),
-    ("promises", Plant::EarlyAck),
-    ("initial histories", Plant::ShortHistory),
-    ("answers", Plant::WriteInReadOnly),
-    ("real time", Plant::UnconfirmedReads),
-    ("sessions", Plant::SharedSession),
-    ("early expiry", Plant::UnheardPings),
-    ("living sessions", Plant::RefusedSession),
-    ("watches", Plant::LostEvent),
-    ("convergence", Plant::StuckServer),
-    ("states", Plant::UnsavedEpoch),
-    ("memory", Plant::UnsentBytes),
-    ("closed connections", Plant::HeardAfterClose),
-    ("snapshots", Plant::CutSnapshot),
+pub const ALONE: [Alone<PlantedFault>; 20] = [
+    ("one leader", PlantedFault::SecondLeader),
+    ("primary order", PlantedFault::UnopenedEpoch),
+    ("agreement", PlantedFault::StepBack),
+    ("digests", PlantedFault::OtherDigest),
+    ("durability", PlantedFault::FewDisks),
+    ("configurations", PlantedFault::UncommittedView),
+    ("quorums", PlantedFault::MinorityEpoch),
+    ("promises", PlantedFault::EarlyAck),
+    ("initial histories", PlantedFault::ShortHistory),
+    ("answers", PlantedFault::WriteInReadOnly),
+    ("real time", PlantedFault::UnconfirmedReads),
+    ("sessions", PlantedFault::SharedSession),
+    ("early expiry", PlantedFault::UnheardPings),
+    ("living sessions", PlantedFault::RefusedSession),
+    ("watches", PlantedFault::LostEvent),
+    ("convergence", PlantedFault::StuckServer),
+    ("states", PlantedFault::UnsavedEpoch),
+    ("memory", PlantedFault::UnsentBytes),
+    ("closed connections", PlantedFault::HeardAfterClose),
+    ("snapshots", PlantedFault::CutSnapshot),
 ];
 
-fn failure(seed: u64, plant: Plant, left_out: Option<&'static str>) -> Option<String> {
+fn failure(seed: u64, plant: PlantedFault, left_out: Option<&'static str>) -> Option<String> {
     let mut climate = Climate::of(seed);
     plant_into(&mut climate, plant);
     climate.left_out = left_out;

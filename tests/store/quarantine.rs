@@ -4,7 +4,7 @@ use crate::put as put_file;
 use oxkeeper::model::Epoch;
 use oxkeeper::store::epoch::{self, EpochFile};
 use oxkeeper::store::quarantine::{
-    Rescue, Trouble, is_marked, knows_promises, rename_as_damaged, rescue, unmark,
+    Remedy, StartFailure, is_marked, knows_promises, rename_as_damaged, rescue, unmark,
 };
 use oxkeeper::store::sim_disk::SimDisk;
 use oxkeeper::store::{Disk as _, Folders};
@@ -13,23 +13,23 @@ use std::path::Path;
 /// A log without a record, there as long as the mark is.
 const GUARD: &str = "log.0";
 
-const TROUBLES: [Trouble; 8] = [
-    Trouble::Log,
-    Trouble::Hole,
-    Trouble::Snapshots,
-    Trouble::NoSnapshot,
-    Trouble::CurrentEpoch,
-    Trouble::AcceptedEpoch,
-    Trouble::Meaning,
-    Trouble::Access,
+const TROUBLES: [StartFailure; 8] = [
+    StartFailure::Log,
+    StartFailure::Hole,
+    StartFailure::Snapshots,
+    StartFailure::NoSnapshot,
+    StartFailure::CurrentEpoch,
+    StartFailure::AcceptedEpoch,
+    StartFailure::Meaning,
+    StartFailure::Access,
 ];
 
 #[test]
 fn only_members_quarantine_data_and_only_if_their_promises_are_known() {
     for trouble in TROUBLES {
-        assert_eq!(rescue(trouble, false), Rescue::Refuse, "{trouble:?}");
+        assert_eq!(rescue(trouble, false), Remedy::Refuse, "{trouble:?}");
     }
-    let kept = TROUBLES.map(|trouble| rescue(trouble, true) == Rescue::Refuse);
+    let kept = TROUBLES.map(|trouble| rescue(trouble, true) == Remedy::Refuse);
     assert_eq!(kept, [false, false, false, true, false, true, true, true]);
 }
 

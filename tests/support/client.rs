@@ -1,6 +1,6 @@
 //! A client and the server's machine for its connection, which a test drives step by step.
 
-use super::requests::{Ear, drain};
+use super::requests::{FrameReader, drain};
 use oxkeeper::model::sync::Arc;
 use oxkeeper::request::{ClientCommand, Conn, Connection, Need, Shared};
 use std::net::SocketAddr;
@@ -14,7 +14,7 @@ pub struct ClientConnection {
     pub need: Need,
     /// The client reads what it is sent.
     pub fetches: bool,
-    ear: Ear,
+    ear: FrameReader,
     /// What the client was sent, one line each.
     pub lines: Vec<String>,
     pub turns: usize,
@@ -34,7 +34,7 @@ impl ClientConnection {
             input: Vec::new(),
             need: Need::Bytes(1),
             fetches: true,
-            ear: Ear::default(),
+            ear: FrameReader::default(),
             lines: Vec::new(),
             turns: 0,
         }
@@ -89,7 +89,7 @@ impl ClientConnection {
             Need::Bytes(_) => !self.input.is_empty(),
             Need::Turn => true,
             Need::Room => machine.unsent.is_empty(),
-            Need::Answer | Need::Relief => false,
+            Need::Answer | Need::FewerOutstanding => false,
             Need::Word(_) | Need::Close(_) => return false,
         };
         if !may_go && !has_news && (machine.unsent.is_empty() || !self.fetches) {

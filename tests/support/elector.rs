@@ -2,13 +2,13 @@
 
 use bytes::Bytes;
 use oxkeeper::model::ServerId;
-use oxkeeper::zab::election::{Action, Backing, CurrentVote, Elected, Election, Input, Setup};
+use oxkeeper::zab::election::{Action, CurrentVote, Elected, Election, Electors, Input, Setup};
 use oxkeeper::zab::{Notification, PeerState, Views};
 
 #[derive(Clone, Debug)]
 pub enum Elector {
     Looking(Box<Election>),
-    Settled { current_vote: CurrentVote, backing: Backing },
+    Settled { current_vote: CurrentVote, backing: Electors },
 }
 
 impl Elector {
@@ -24,7 +24,7 @@ impl Elector {
         let state = if vote.leader.0 == me { PeerState::Leading } else { PeerState::Following };
         let config = Bytes::from_static(config.as_bytes());
         let current_vote = CurrentVote { state, vote, vote_round: round, round, config };
-        Self::Settled { current_vote, backing: Backing::new(vote, round, electors) }
+        Self::Settled { current_vote, backing: Electors::new(vote, round, electors) }
     }
 
     /// Gives an input to an election that is under way.

@@ -156,13 +156,13 @@ pub enum Said {
 
 /// The client's end of a connection: cuts the bytes into frames, and knows the operations of its requests.
 #[derive(Default)]
-pub struct Ear {
+pub struct FrameReader {
     bytes: Vec<u8>,
     welcomed: bool,
     ops: BTreeMap<i32, i32>,
 }
 
-impl Ear {
+impl FrameReader {
     /// Notes the operations of these requests, so that the replies can be read.
     pub fn asked(&mut self, frames: &[u8]) {
         let mut rest = frames;

@@ -18,7 +18,8 @@ fn message(text: &str, code: &str) -> Option<String> {
         if c == ',' && depth == 0 {
             let literal = text[start..at].trim();
             if code[start..at].trim().is_empty() && literal.starts_with('"') {
-                return Some(unescaped(literal.trim_matches('"')));
+                let inner = literal.strip_prefix('"')?.strip_suffix('"')?;
+                return Some(unescaped(inner));
             }
             start = at + 1;
         }

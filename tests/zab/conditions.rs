@@ -21,7 +21,7 @@ pub struct Conditions {
     /// The server with a slow disk.
     pub slow: Option<usize>,
     /// The one of two voters that may go on without the other, as their oracles say.
-    pub blessed: Option<usize>,
+    pub may_lead_alone: Option<usize>,
     /// The server that acknowledges in Java's order: NEWLEADER, UPTODATE, and only then what was proposed meanwhile.
     pub java: Option<usize>,
     /// Members of the ensemble change.
@@ -49,7 +49,7 @@ pub struct Conditions {
     pub batches: bool,
     /// Configuration folders can't be written for a while.
     pub refuses_config: bool,
-    /// Of two voters now one and now the other may go on alone.
+    /// Now one and now the other of two voters may go on alone.
     pub oracle_turns: bool,
     /// A planted fault: the oracle turns to a voter without regard to what that voter has.
     pub oracle_is_wrong: bool,
@@ -71,7 +71,7 @@ impl Conditions {
             elects: false,
             sends_trees: false,
             slow: None,
-            blessed: None,
+            may_lead_alone: None,
             java: None,
             changes: false,
             silent: BTreeSet::new(),

@@ -1,7 +1,7 @@
 //! Turns of several inputs, configuration folders that can't be written, and an oracle that changes sides. Each is decided by
-//! `Judge::turns`, apart from all that came before them.
+//! `Checker::turns`, apart from all that came before them.
 
-use super::world::{Judge, World};
+use super::world::{Checker, World};
 use oxkeeper::model::ServerId;
 use oxkeeper::zab::{Input, LearnerConnectionId};
 use support::ensemble::Ensemble;
@@ -58,7 +58,7 @@ impl World {
     /// A server takes a turn, or takes no input for a while, so that much is waiting when its next turn begins.
     fn stall_or_turn(&mut self) {
         let servers = self.servers.len();
-        let Judge { turns, stalled, .. } = &mut self.witness;
+        let Checker { turns, stalled, .. } = &mut self.witness;
         if let Some(at) = *stalled {
             if turns.one_in(30) {
                 *stalled = None;
@@ -193,7 +193,7 @@ impl World {
 }
 
 /// The learner connections with a packet for this server that may arrive now, and its direction.
-fn arriving(world: &Ensemble<Judge>, at: usize) -> Vec<(LearnerConnectionId, bool)> {
+fn arriving(world: &Ensemble<Checker>, at: usize) -> Vec<(LearnerConnectionId, bool)> {
     let of = |goes_to_leader: bool| {
         world.connections.iter().filter_map(move |(&id, it)| {
             let (to, from, is_empty) = match goes_to_leader {

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use oxkeeper::model::{Rule, ServerId, View};
 use oxkeeper::zab::election::{
-    Action, Backing, CurrentVote, Elected, Election, Input, Setup, TICK_MS,
+    Action, CurrentVote, Elected, Election, Electors, Input, Setup, TICK_MS,
 };
 use oxkeeper::zab::{Notification, PeerState, Views, Vote};
 use std::collections::{BTreeMap, BTreeSet};
@@ -508,7 +508,7 @@ fn looking_server_is_answered_with_the_current_vote() {
 #[test]
 fn zk_3109_leader_notices_that_its_electors_changed_their_votes() {
     let views = Views::of(view(1..=5, &[]));
-    let begin = Backing::new(vote(1, 5, 1), 2, ids([1, 2, 3]));
+    let begin = Electors::new(vote(1, 5, 1), 2, ids([1, 2, 3]));
     let (mut backing, mut led) = (begin.clone(), begin);
     let mut holds = |from, state, vote, round| {
         backing.holds_after(&views, ServerId(from), &heard(state, vote, round))

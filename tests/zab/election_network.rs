@@ -147,7 +147,7 @@ impl World {
                 self.down.remove(&(at, from));
                 self.hear(from, at, Notification::decode(&message).expect("a notification"));
             }
-            Event::Deaf { .. } => panic!("no port is bound in this world"),
+            Event::BindFailed { .. } => panic!("no port is bound in this world"),
         }
     }
 

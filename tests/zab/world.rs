@@ -19,25 +19,25 @@ use support::views::view_in;
 
 /// An ensemble each of whose steps is checked.
 #[derive(Clone)]
-pub struct World(Ensemble<Judge>);
+pub struct World(Ensemble<Checker>);
 
 impl Deref for World {
-    type Target = Ensemble<Judge>;
+    type Target = Ensemble<Checker>;
 
-    fn deref(&self) -> &Ensemble<Judge> {
+    fn deref(&self) -> &Ensemble<Checker> {
         &self.0
     }
 }
 
 impl DerefMut for World {
-    fn deref_mut(&mut self) -> &mut Ensemble<Judge> {
+    fn deref_mut(&mut self) -> &mut Ensemble<Checker> {
         &mut self.0
     }
 }
 
 /// Checks what the servers of a world do, and decides by chance what happens next.
 #[derive(Clone)]
-pub struct Judge {
+pub struct Checker {
     pub conditions: Conditions,
     pub checks: Checks,
     random: Rng,
@@ -79,7 +79,7 @@ pub struct Judge {
     pub trace: Option<Vec<String>>,
 }
 
-impl Judge {
+impl Checker {
     pub fn below(&mut self, n: usize) -> usize {
         self.random.pick(n)
     }
@@ -120,10 +120,10 @@ impl Judge {
             }
             None => true,
         };
-        let alone = self.conditions.blessed.or(self.agreed);
-        if let Some(blessed) = alone.map(|at| ServerId(at as i64)) {
+        let alone = self.conditions.may_lead_alone.or(self.agreed);
+        if let Some(may_lead_alone) = alone.map(|at| ServerId(at as i64)) {
             // Nothing that this voter lacks may be committed: it may go on without the other.
-            return (usize::from(has(blessed)), 1);
+            return (usize::from(has(may_lead_alone)), 1);
         }
         let of = |view: &View| Count::of(view, has);
         let lost = |id| lost == Some(id) || self.lost.iter().any(|(of, _)| *of == id);
@@ -210,7 +210,7 @@ impl Judge {
     }
 }
 
-impl Witness for Judge {
+impl Witness for Checker {
     fn see(&mut self, servers: &[Server], at: usize, seen: Seen<'_>) {
         self.touched |= 1 << at;
         let server = &servers[at];
@@ -276,7 +276,7 @@ impl Witness for Judge {
 impl World {
     pub fn of(conditions: Conditions) -> Self {
         let (count, view) = (conditions.voters + conditions.observers, conditions.first_view());
-        let judge = Judge {
+        let judge = Checker {
             checks: Checks::default(),
             random: Rng::seeded(conditions.seed),
             more: Rng::new(conditions.seed, 4),
@@ -304,7 +304,7 @@ impl World {
         let conditions = &world.witness.conditions;
         world.has_elections = conditions.elects;
         for (at, server) in world.servers.iter_mut().enumerate() {
-            server.oracle = conditions.blessed.map(|blessed| blessed == at);
+            server.oracle = conditions.may_lead_alone.map(|may_lead_alone| may_lead_alone == at);
             if conditions.oracle_turns {
                 server.oracle = Some(false);
             }

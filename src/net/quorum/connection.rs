@@ -127,7 +127,7 @@ mod tests {
     use crate::member::sim_opening::SimOpenings;
     use crate::model::{Epoch, Zxid};
     use crate::net::quorum::handle::lock;
-    use crate::net::quorum::{Patience, dial, listen};
+    use crate::net::quorum::{DialTimeouts, dial, listen};
     use crate::zab::{LearnerConnectionId, Packet};
     use bytes::Bytes;
     use std::time::Duration;
@@ -195,7 +195,7 @@ mod tests {
         let address = ListenAddress { host: Some("127.0.0.1".to_owned()), port };
         tokio::spawn(listen(address, Arc::default(), Arc::new(SimOpenings), sender.into()));
         let long = Duration::from_secs(60);
-        let patience = Patience { silence: long, refusals: long, others: None };
+        let patience = DialTimeouts { silence: long, refusals: long, others: None };
         let (sender, mut at_learner) = unbounded_channel();
         let opening = SimOpenings.dialed(ConnectionKind::Learner, &there);
         let machine = QuorumConnection::dialed(1, opening, Default::default());

@@ -51,7 +51,7 @@ mod tests {
     use super::*;
     use crate::member::opening::NoOpening;
     use crate::member::quorum_connection::{QuorumEvent, QuorumPeer};
-    use crate::net::quorum::{Patience, dial};
+    use crate::net::quorum::{DialTimeouts, dial};
     use crate::zab::Packet;
     use bytes::Bytes;
     use std::net::IpAddr;
@@ -68,7 +68,7 @@ mod tests {
         tokio::spawn(listen(address, Arc::default(), Arc::new(NoOpening), sender.into()));
         let there = vec![("127.0.0.1".to_owned(), port)];
         let long = Duration::from_secs(60);
-        let patience = Patience { silence: long, refusals: long, others: None };
+        let patience = DialTimeouts { silence: long, refusals: long, others: None };
         let mut streams = Vec::new();
         for _ in 0..count {
             streams.push(dial(there.clone(), patience).await.unwrap());

@@ -8,7 +8,7 @@ mod receive;
 mod send;
 
 pub use super::dial::dial;
-pub use crate::member::dial::Patience;
+pub use crate::member::dial::DialTimeouts;
 pub use crate::member::quorum_connection::QuorumPeer;
 pub use connection::start;
 pub use handle::{PeerEvent, PeerHandle};

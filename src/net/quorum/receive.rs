@@ -25,7 +25,7 @@ pub(super) async fn receive(
     let mut has_spoken = false;
     let ended = receive_all(&mut stream, connection, place, ending, &mut has_spoken).await;
     if let (Err(why), Ok(peer), false) = (&ended, stream.peer_addr(), has_spoken) {
-        tracing::warn!(target: crate::model::STRANGERS, %peer, why, "connection to the quorum port closed");
+        tracing::warn!(target: crate::model::STRANGERS, %peer, reason = why, "connection to the quorum port closed");
     }
     ended
 }

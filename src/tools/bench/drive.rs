@@ -4,7 +4,7 @@
 //! on a runtime of its own. A connection that breaks is opened again for the same session; operations that were under way on it
 //! are counted as never answered.
 
-use super::lane::{Lane, LaneError, Plan};
+use super::connection_load::{ConnectionLoad, LaneError, Plan};
 use super::prepare::connect;
 use super::record::{Recorder, Slice, TICK_US};
 use crate::client::{ClientError, Hello, put_request};
@@ -32,10 +32,10 @@ const GRACE_US: u64 = 10_000_000;
 const RETRY: Duration = Duration::from_millis(100);
 /// How long a server may take for a handshake, and for the end of a session.
 const HANDSHAKE: Duration = Duration::from_secs(10);
-const FAREWELL: Duration = Duration::from_secs(2);
+const LAST_REPLIES_MAX: Duration = Duration::from_secs(2);
 
 /// A message of a thread to the run.
-pub enum News {
+pub enum ThreadMessage {
     /// One more connection is open.
     Connected,
     /// A connection could not be opened: the thread has ended.
@@ -60,18 +60,18 @@ pub struct Share {
 }
 
 /// Runs a share to its end. `start`: gives the start of the run, once all threads are connected; closed: there is no run.
-pub fn work(share: Share, news: UnboundedSender<News>, start: &Receiver<Instant>) {
+pub fn work(share: Share, news: UnboundedSender<ThreadMessage>, start: &Receiver<Instant>) {
     let mut ready = Vec::with_capacity(share.numbers.len());
     for &number in &share.numbers {
         let server = share.servers[number as usize % share.servers.len()];
         match Session::open(server, share.session_timeout_ms) {
             Ok(session) => ready.push((number, session)),
             Err(error) => {
-                let _nobody_waits = news.send(News::Failed { server, error });
+                let _nobody_waits = news.send(ThreadMessage::Failed { server, error });
                 return;
             }
         }
-        let _nobody_waits = news.send(News::Connected);
+        let _nobody_waits = news.send(ThreadMessage::Connected);
     }
     let Ok(began) = start.recv() else { return };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -81,7 +81,7 @@ pub fn work(share: Share, news: UnboundedSender<News>, start: &Receiver<Instant>
     let lanes = LocalSet::new();
     for (number, session) in ready {
         let share = &thread.share;
-        let lane = Lane::new(share.plan.clone(), number, share.connections, share.seed);
+        let lane = ConnectionLoad::new(share.plan.clone(), number, share.connections, share.seed);
         lanes.spawn_local(drive(lane, session, thread.clone()));
     }
     let ticker = lanes.run_until(async {
@@ -103,7 +103,7 @@ struct Thread {
     share: Share,
     began: Instant,
     recorder: RefCell<Recorder>,
-    news: UnboundedSender<News>,
+    news: UnboundedSender<ThreadMessage>,
 }
 
 impl Thread {
@@ -118,7 +118,7 @@ impl Thread {
     fn note(&self, what: impl FnOnce(&mut Recorder)) {
         let mut recorder = self.recorder.borrow_mut();
         if let Some(slice) = recorder.advance(self.now_us()) {
-            let _nobody_waits = self.news.send(News::Slice(Box::new(slice)));
+            let _nobody_waits = self.news.send(ThreadMessage::Slice(Box::new(slice)));
         }
         what(&mut recorder);
     }
@@ -126,7 +126,7 @@ impl Thread {
     /// Reports the last slice, whatever the time.
     fn flush(&self) {
         if let Some(slice) = self.recorder.borrow_mut().advance(u64::MAX / 4) {
-            let _nobody_waits = self.news.send(News::Slice(Box::new(slice)));
+            let _nobody_waits = self.news.send(ThreadMessage::Slice(Box::new(slice)));
         }
     }
 }
@@ -168,11 +168,11 @@ enum Broken {
     #[error(transparent)]
     Io(#[from] io::Error),
     #[error(transparent)]
-    Lane(#[from] LaneError),
+    ConnectionLoad(#[from] LaneError),
 }
 
 /// Runs a lane to the end of the run, on as many sockets as it takes.
-async fn drive(mut lane: Lane, mut session: Session, thread: Rc<Thread>) {
+async fn drive(mut lane: ConnectionLoad, mut session: Session, thread: Rc<Thread>) {
     loop {
         let ended = match session.stream.try_clone().and_then(TcpStream::from_std) {
             Ok(mut stream) => match send_and_read(&mut lane, &mut stream, &thread).await {
@@ -181,7 +181,7 @@ async fn drive(mut lane: Lane, mut session: Session, thread: Rc<Thread>) {
             },
             Err(error) => error.into(),
         };
-        tracing::debug!(server = %session.server, error = %ended, "connection lost");
+        tracing::debug!(peer = %session.server, error = %ended, "connection lost");
         let lost = lane.lose();
         thread.note(|recorder| {
             recorder.troubles().connections_lost += 1;
@@ -210,7 +210,7 @@ async fn reopen(server: SocketAddr, hello: Hello, thread: &Thread) -> Option<Ses
 
 /// Sends and reads until the run is over and everything is answered.
 async fn send_and_read(
-    lane: &mut Lane,
+    lane: &mut ConnectionLoad,
     stream: &mut TcpStream,
     thread: &Thread,
 ) -> Result<(), Broken> {
@@ -255,7 +255,11 @@ async fn send_and_read(
 }
 
 /// Gives the lane all whole frames at the front of `held`.
-fn take_frames(lane: &mut Lane, held: &mut Vec<u8>, thread: &Thread) -> Result<(), Broken> {
+fn take_frames(
+    lane: &mut ConnectionLoad,
+    held: &mut Vec<u8>,
+    thread: &Thread,
+) -> Result<(), Broken> {
     let now_us = thread.now_us();
     let mut at = 0;
     let mut failed = None;
@@ -292,5 +296,5 @@ async fn farewell(mut stream: TcpStream) {
         stream.read_to_end(&mut rest).await
     };
     // The server may be down already; then the session expires.
-    let _gone = tokio::time::timeout(FAREWELL, said).await;
+    let _gone = tokio::time::timeout(LAST_REPLIES_MAX, said).await;
 }

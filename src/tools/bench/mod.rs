@@ -3,9 +3,9 @@
 //! The pure parts have their tests beside them: `mix` (which operation), `lane` (one connection), `record` and
 //! `report` (the results), `picture` and `progress` (their display). `drive` and `prepare` move bytes.
 
+mod connection_load;
 mod drive;
 mod figures;
-mod lane;
 mod mix;
 mod picture;
 mod prepare;

@@ -42,12 +42,12 @@ pub fn connect(
 }
 
 /// A session that creates and removes znodes.
-pub struct Maker {
+pub struct ZnodeSetup {
     wire: Wire,
     last_xid: i32,
 }
 
-impl Maker {
+impl ZnodeSetup {
     /// # Errors
     /// [`PrepareError`] when there is no server, or it gives no session.
     pub fn open(

@@ -1,7 +1,7 @@
 //! Counts answers and errors: in slices of time as the threads fill them, and their sum.
 
+use super::connection_load::Done;
 use super::figures::{Figures, Latencies, Point};
-use super::lane::Done;
 use super::mix::Op;
 use hdrhistogram::Histogram;
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ fn latencies() -> Latencies {
 
 /// Errors and losses, by kind.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct Troubles {
+pub struct Failures {
     /// Answers with an error code, by operation and code.
     pub errors: BTreeMap<(Op, i32), u64>,
     pub connections_lost: u64,
@@ -28,7 +28,7 @@ pub struct Troubles {
     pub sessions_expired: u64,
 }
 
-impl Troubles {
+impl Failures {
     pub fn add(&mut self, other: &Self) {
         for (&what, count) in &other.errors {
             *self.errors.entry(what).or_default() += count;
@@ -56,18 +56,18 @@ pub struct Slice {
     measured: [Option<Latencies>; Op::ALL.len()],
     /// Latencies of the warm-up.
     others: Option<Latencies>,
-    pub troubles: Troubles,
+    pub troubles: Failures,
 }
 
 impl Slice {
     fn new(tick: i64) -> Self {
-        Self { tick, measured: Default::default(), others: None, troubles: Troubles::default() }
+        Self { tick, measured: Default::default(), others: None, troubles: Failures::default() }
     }
 
     fn is_empty(&self) -> bool {
         self.measured.iter().all(Option::is_none)
             && self.others.is_none()
-            && self.troubles == Troubles::default()
+            && self.troubles == Failures::default()
     }
 }
 
@@ -107,7 +107,7 @@ impl Recorder {
         into.get_or_insert_with(latencies).saturating_record(done.took_us.max(1));
     }
 
-    pub const fn troubles(&mut self) -> &mut Troubles {
+    pub const fn troubles(&mut self) -> &mut Failures {
         &mut self.slice.troubles
     }
 }
@@ -115,7 +115,7 @@ impl Recorder {
 /// The sum of all slices.
 pub struct Totals {
     by_op: [Latencies; Op::ALL.len()],
-    pub troubles: Troubles,
+    pub troubles: Failures,
     /// Points of the picture, each of `point_ticks` ticks.
     points: Vec<Latencies>,
     point_ticks: u64,
@@ -135,7 +135,7 @@ impl Totals {
         let points = (0..ticks.div_ceil(point_ticks)).map(|_| latencies()).collect();
         Self {
             by_op: Op::ALL.map(|_| latencies()),
-            troubles: Troubles::default(),
+            troubles: Failures::default(),
             points,
             point_ticks,
             seconds: BTreeMap::new(),

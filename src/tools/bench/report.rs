@@ -2,7 +2,7 @@
 
 use super::figures::{Figures, Point};
 use super::mix::Op;
-use super::record::Troubles;
+use super::record::Failures;
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -48,7 +48,7 @@ pub struct Report {
     pub operations: Vec<(Op, Figures, u64)>,
     pub overall: Figures,
     pub points: Vec<Point>,
-    pub troubles: Troubles,
+    pub troubles: Failures,
 }
 
 const HEAD: [&str; 8] = ["", "ops/s", "count", "errors", "p50", "p99", "p99.9", "max"];
@@ -228,7 +228,7 @@ pub mod tests {
             ],
             overall: figures(200_999, 500),
             points: vec![point(0), point(1)],
-            troubles: Troubles { errors, connections_lost: 2, unanswered: 31, sessions_expired: 1 },
+            troubles: Failures { errors, connections_lost: 2, unanswered: 31, sessions_expired: 1 },
         }
     }
 
@@ -251,7 +251,7 @@ all     100,499  200,999       4   500 µs  2.00 ms  10.0 ms  25.0 ms
 ";
         let mut report = report();
         assert_eq!(report.table(), expected);
-        report.troubles = Troubles::default();
+        report.troubles = Failures::default();
         report.operations[1].1.count = 0;
         assert!(report.table().ends_with("25.0 ms\n"));
         assert!(report.table().contains("create      499        0       4       -        -"));

@@ -1,10 +1,10 @@
 //! Runs a benchmark, from its options to its report.
 
-use super::drive::{News, Share, work};
-use super::lane::Plan;
+use super::connection_load::Plan;
+use super::drive::{Share, ThreadMessage, work};
 use super::mix::Mix;
 use super::picture;
-use super::prepare::{Maker, PrepareError};
+use super::prepare::{PrepareError, ZnodeSetup};
 use super::progress::Progress;
 use super::record::Totals;
 use super::report::{Report, Setting};
@@ -85,7 +85,7 @@ pub enum BenchError {
     #[error("cannot remove all znodes below {root}: delete the rest")]
     Remove { root: String, source: PrepareError },
     #[error("stopped while removing znodes below {0}: delete the rest")]
-    Impatient(String),
+    CleanupStopped(String),
     #[error("stopped before anything was measured")]
     Stopped,
     #[error("cannot {what}")]
@@ -147,7 +147,7 @@ async fn bench(options: &Options, seed: u64) -> Result<Ended, BenchError> {
         PrepareError::Client(source) => BenchError::Connect { server: first, source },
         source => BenchError::Prepare { server: first, source },
     };
-    let mut maker = Maker::open(first, timeout_ms, PATIENCE).map_err(in_prepare)?;
+    let mut maker = ZnodeSetup::open(first, timeout_ms, PATIENCE).map_err(in_prepare)?;
     let root = format!("{}/oxkeeper-bench-{seed:016x}", options.under.trim_end_matches('/'));
     let znodes = Znodes { root: root.clone(), keys: options.keys };
     // The bytes differ, so that they can't be compressed on the way.
@@ -276,7 +276,7 @@ async fn measure(
 
 fn start_thread(
     share: Share,
-    news: UnboundedSender<News>,
+    news: UnboundedSender<ThreadMessage>,
 ) -> Result<mpsc::Sender<Instant>, BenchError> {
     let (start, started) = mpsc::channel();
     std::thread::Builder::new()
@@ -288,7 +288,7 @@ fn start_thread(
 
 async fn all_connected(
     connections: u32,
-    news: &mut UnboundedReceiver<News>,
+    news: &mut UnboundedReceiver<ThreadMessage>,
 ) -> Result<(), BenchError> {
     let mut connected = 0;
     while connected < connections {
@@ -297,11 +297,11 @@ async fn all_connected(
             _ = tokio::signal::ctrl_c() => return Err(BenchError::Stopped),
         };
         match got {
-            Some(News::Connected) => connected += 1,
-            Some(News::Failed { server, error }) => {
+            Some(ThreadMessage::Connected) => connected += 1,
+            Some(ThreadMessage::Failed { server, error }) => {
                 return Err(BenchError::Connect { server, source: error });
             }
-            Some(News::Slice(_)) => {}
+            Some(ThreadMessage::Slice(_)) => {}
             None => return Err(BenchError::Stopped),
         }
     }
@@ -314,7 +314,7 @@ async fn collect(
     warm_up_us: u64,
     planned_us: u64,
     end_us: &AtomicU64,
-    mut news: UnboundedReceiver<News>,
+    mut news: UnboundedReceiver<ThreadMessage>,
 ) -> Totals {
     let mut totals = Totals::new(planned_us);
     let mut progress = Progress::new(io::stderr().is_terminal());
@@ -326,8 +326,8 @@ async fn collect(
         let due = began + Duration::from_micros(due_us.max(0) as u64);
         tokio::select! {
             got = news.recv() => match got {
-                Some(News::Slice(slice)) => totals.add(*slice),
-                Some(News::Connected | News::Failed { .. }) => {}
+                Some(ThreadMessage::Slice(slice)) => totals.add(*slice),
+                Some(ThreadMessage::Connected | ThreadMessage::Failed { .. }) => {}
                 None => break,
             },
             () = tokio::time::sleep_until(due.into()) => {
@@ -356,7 +356,7 @@ async fn collect(
 async fn clean(server: SocketAddr, timeout_ms: i32, root: String) -> Result<(), BenchError> {
     let gone = root.clone();
     let removal = tokio::task::spawn_blocking(move || {
-        let mut maker = Maker::open(server, timeout_ms, PATIENCE)?;
+        let mut maker = ZnodeSetup::open(server, timeout_ms, PATIENCE)?;
         let removed = maker.remove(&gone)?;
         maker.close();
         Ok(removed)
@@ -366,7 +366,7 @@ async fn clean(server: SocketAddr, timeout_ms: i32, root: String) -> Result<(), 
             Ok(_) => Ok(()),
             Err(source) => Err(BenchError::Remove { root, source }),
         },
-        _ = tokio::signal::ctrl_c() => Err(BenchError::Impatient(root)),
+        _ = tokio::signal::ctrl_c() => Err(BenchError::CleanupStopped(root)),
     }
 }
 

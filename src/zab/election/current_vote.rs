@@ -53,13 +53,13 @@ impl CurrentVote {
 /// A voter may still change its vote while it waits for better ones. A leader that goes on waiting for it keeps the
 /// ensemble from electing another until initLimit is over (ZOOKEEPER-3109).
 #[derive(Clone, Debug)]
-pub struct Backing {
+pub struct Electors {
     vote: Vote,
     round: i64,
     electors: BTreeSet<ServerId>,
 }
 
-impl Backing {
+impl Electors {
     /// * `electors`: the servers that agreed on `vote` in `round`, this one among them.
     pub fn new(vote: Vote, round: i64, electors: BTreeSet<ServerId>) -> Self {
         Self { vote, round, electors }

@@ -21,7 +21,7 @@ mod machine;
 mod notification;
 mod views;
 
-pub use current_vote::{Backing, CurrentVote};
+pub use current_vote::{CurrentVote, Electors};
 pub use machine::{Action, Elected, Election, Input, Setup, TICK_MS};
 pub use notification::{Notification, NotificationError, PeerState, Vote};
 pub use views::Views;

@@ -8,7 +8,7 @@ use crate::tree::{Count, NodeId};
 use bytes::Bytes;
 
 /// A request that is served in slices, each under a hold of its own.
-pub(super) enum Begun {
+pub(super) enum SlicedRequest {
     Count(Count),
     Watches(WatchCursor),
     Ephemerals(EphemeralList),

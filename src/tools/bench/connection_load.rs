@@ -60,7 +60,7 @@ struct Sent {
 }
 
 /// The state machine of one connection.
-pub struct Lane {
+pub struct ConnectionLoad {
     plan: std::sync::Arc<Plan>,
     number: u32,
     random: Rng,
@@ -76,7 +76,7 @@ pub struct Lane {
     pub out: Vec<u8>,
 }
 
-impl Lane {
+impl ConnectionLoad {
     /// * `number`: of the connection, of `of` connections. Their due times interleave.
     pub fn new(plan: std::sync::Arc<Plan>, number: u32, of: u32, seed: u64) -> Self {
         let phase = f64::from(number) / f64::from(of.max(1));
@@ -199,7 +199,7 @@ mod tests {
     use jute::{Encode, Reader};
     use std::sync::Arc;
 
-    fn lane(mix: &str, in_flight: usize, interval_us: Option<f64>) -> Lane {
+    fn lane(mix: &str, in_flight: usize, interval_us: Option<f64>) -> ConnectionLoad {
         let plan = Plan {
             mix: mix.parse().unwrap(),
             znodes: Znodes { root: "/b".into(), keys: 100 },
@@ -209,11 +209,11 @@ mod tests {
             interval_us,
             ping_us: 10_000_000,
         };
-        Lane::new(Arc::new(plan), 0, 1, 1)
+        ConnectionLoad::new(Arc::new(plan), 0, 1, 1)
     }
 
     /// Takes all requests out: xid, operation, path.
-    fn asked(lane: &mut Lane) -> Vec<(i32, i32, String)> {
+    fn asked(lane: &mut ConnectionLoad) -> Vec<(i32, i32, String)> {
         let out = std::mem::take(&mut lane.out);
         let mut rest = &out[..];
         let mut asked = Vec::new();
@@ -232,7 +232,7 @@ mod tests {
         asked
     }
 
-    fn answer(lane: &mut Lane, xid: i32, err: i32, now_us: u64) -> Option<Done> {
+    fn answer(lane: &mut ConnectionLoad, xid: i32, err: i32, now_us: u64) -> Option<Done> {
         let mut frame = Vec::new();
         ReplyHeader { xid, zxid: 1, err }.encode(&mut frame);
         lane.take(&frame, now_us).unwrap()

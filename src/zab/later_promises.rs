@@ -24,7 +24,7 @@ const LEAP: i64 = 1024;
 
 /// The elections that this server has begun because a voter said that it is promised to a later epoch.
 #[derive(Clone, Debug, Default)]
-pub(super) struct GivingWay {
+pub(super) struct LaterPromises {
     voters: BTreeMap<ServerId, Pause>,
     /// Ticks until each of the last elections is an hour old; oldest first.
     recent: VecDeque<u64>,
@@ -41,7 +41,7 @@ struct Pause {
     quiet: u64,
 }
 
-impl GivingWay {
+impl LaterPromises {
     /// * `init_ticks`: initLimit, the shortest pause.
     pub fn on_tick(&mut self, init_ticks: u64) {
         self.idle_ticks += 1;
@@ -99,10 +99,10 @@ mod tests {
     const INIT: u64 = 4000;
 
     /// Ticks until the voter may cause an election again.
-    fn pause(giving_way: &mut GivingWay, voter: i64) -> u64 {
+    fn pause(later_promises: &mut LaterPromises, voter: i64) -> u64 {
         let mut ticks = 0;
-        while !giving_way.may(ServerId(voter)) {
-            giving_way.on_tick(INIT);
+        while !later_promises.may(ServerId(voter)) {
+            later_promises.on_tick(INIT);
             ticks += 1;
         }
         ticks
@@ -110,56 +110,56 @@ mod tests {
 
     #[test]
     fn pause_of_a_voter_doubles_up_to_an_hour_and_halves_each_quiet_day() {
-        let mut giving_way = GivingWay::default();
+        let mut later_promises = LaterPromises::default();
         let mut pauses = Vec::new();
         for _ in 0..10 {
-            giving_way.note(ServerId(3), INIT);
-            pauses.push(pause(&mut giving_way, 3));
-            assert_eq!(pause(&mut giving_way, 2), 0, "each voter has its own pause");
+            later_promises.note(ServerId(3), INIT);
+            pauses.push(pause(&mut later_promises, 3));
+            assert_eq!(pause(&mut later_promises, 2), 0, "each voter has its own pause");
         }
         let doubled = [1, 2, 4, 8, 16, 32, 64, 128].map(|times| times * INIT);
         assert_eq!(pauses[..8], doubled);
         assert_eq!(pauses[8..], [HOUR_TICKS; 2]);
-        (0..DAY_TICKS).for_each(|_| giving_way.on_tick(INIT));
-        giving_way.note(ServerId(3), INIT);
-        assert_eq!(pause(&mut giving_way, 3), HOUR_TICKS, "half an hour, and doubled");
-        (0..9 * DAY_TICKS).for_each(|_| giving_way.on_tick(INIT));
-        assert!(giving_way.voters.is_empty(), "{giving_way:?}");
+        (0..DAY_TICKS).for_each(|_| later_promises.on_tick(INIT));
+        later_promises.note(ServerId(3), INIT);
+        assert_eq!(pause(&mut later_promises, 3), HOUR_TICKS, "half an hour, and doubled");
+        (0..9 * DAY_TICKS).for_each(|_| later_promises.on_tick(INIT));
+        assert!(later_promises.voters.is_empty(), "{later_promises:?}");
     }
 
     /// The furthest that another server may be ahead to be believed.
-    fn limit(giving_way: &GivingWay) -> u32 {
-        let believes = |ahead: &u32| giving_way.believes(Epoch(5 + ahead), Epoch(5), INIT);
+    fn limit(later_promises: &LaterPromises) -> u32 {
+        let believes = |ahead: &u32| later_promises.believes(Epoch(5 + ahead), Epoch(5), INIT);
         (0..10_000).take_while(believes).last().unwrap_or(0)
     }
 
     #[test]
     fn limit_of_believed_epochs_grows_without_a_leader_and_shrinks_by_each_leap() {
-        let mut giving_way = GivingWay::default();
-        let wait = |giving_way: &mut GivingWay, ticks| {
-            (0..ticks).for_each(|_| giving_way.on_tick(INIT));
-            limit(giving_way)
+        let mut later_promises = LaterPromises::default();
+        let wait = |later_promises: &mut LaterPromises, ticks| {
+            (0..ticks).for_each(|_| later_promises.on_tick(INIT));
+            limit(later_promises)
         };
-        assert_eq!(wait(&mut giving_way, 0), 1024);
-        assert_eq!(wait(&mut giving_way, INIT), 2048);
-        assert_eq!(wait(&mut giving_way, INIT / 2), 2560);
-        giving_way.note_promise(Epoch(5), Epoch(6), INIT);
-        assert_eq!(wait(&mut giving_way, 0), 2560, "no epoch was left out");
-        giving_way.note_promise(Epoch(5), Epoch(5 + 2049), INIT);
-        assert_eq!(wait(&mut giving_way, 0), 512);
-        giving_way.note_promise(Epoch(5), Epoch(5 + 2000), INIT);
-        assert_eq!(wait(&mut giving_way, 0), 0);
+        assert_eq!(wait(&mut later_promises, 0), 1024);
+        assert_eq!(wait(&mut later_promises, INIT), 2048);
+        assert_eq!(wait(&mut later_promises, INIT / 2), 2560);
+        later_promises.note_promise(Epoch(5), Epoch(6), INIT);
+        assert_eq!(wait(&mut later_promises, 0), 2560, "no epoch was left out");
+        later_promises.note_promise(Epoch(5), Epoch(5 + 2049), INIT);
+        assert_eq!(wait(&mut later_promises, 0), 512);
+        later_promises.note_promise(Epoch(5), Epoch(5 + 2000), INIT);
+        assert_eq!(wait(&mut later_promises, 0), 0);
         for (waited, expected) in [(INIT, 1024), (INIT, 1024)] {
-            wait(&mut giving_way, waited);
-            giving_way.note_quorum();
-            assert_eq!(limit(&giving_way), expected);
+            wait(&mut later_promises, waited);
+            later_promises.note_quorum();
+            assert_eq!(limit(&later_promises), expected);
         }
     }
 
     #[test]
     fn all_voters_together_cause_eight_elections_an_hour() {
-        let mut giving_way = GivingWay::default();
-        (1..=8).for_each(|voter| giving_way.note(ServerId(voter), INIT));
-        assert_eq!(pause(&mut giving_way, 9), HOUR_TICKS);
+        let mut later_promises = LaterPromises::default();
+        (1..=8).for_each(|voter| later_promises.note(ServerId(voter), INIT));
+        assert_eq!(pause(&mut later_promises, 9), HOUR_TICKS);
     }
 }

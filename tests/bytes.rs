@@ -18,11 +18,11 @@ use std::time::{Duration, Instant};
 static BYTES: Cap<System> = Cap::new(System, usize::MAX);
 
 /// How long a load is watched after it was applied. What is to come comes within a fraction of that.
-const WATCHED: Duration = Duration::from_secs(3);
+const WATCHED: Duration = Duration::from_secs(1);
 /// Not a measure of anything: when to give up.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// What a server may keep when a load is gone: tables that grew, and the runtime's own.
-const KEPT_MAX: usize = 4 << 20;
+const KEPT_MAX: usize = 8 << 20;
 
 /// The most bytes that were kept during `work` and for some time after.
 fn peak_during<T>(work: impl FnOnce() -> T + Send) -> (T, usize)
@@ -60,6 +60,7 @@ fn kept_after(most: usize) -> usize {
 
 /// Applies loads together; gives the most bytes that the server kept beside what it had before.
 fn apply(server: &Server, loads: &[&Load]) -> usize {
+    server.fill_window();
     let before = BYTES.allocated();
     let (held, peak) = peak_during(|| {
         std::thread::scope(|scope| {
@@ -71,6 +72,7 @@ fn apply(server: &Server, loads: &[&Load]) -> usize {
     });
     server.assert_it_serves();
     drop(held);
+    server.fill_window();
     let kept = kept_after(before + KEPT_MAX).saturating_sub(before);
     let names: Vec<&str> = loads.iter().map(|load| load.name).collect();
     assert!(kept <= KEPT_MAX, "{kept} bytes are kept after {names:?}");

@@ -49,7 +49,7 @@ pub const LOADS: &[Load] = &[
     Load {
         name: "clients do not read answers",
         rows: &["answers that a client does not take", "reads of one connection under one hold"],
-        bound_bytes: READERS * (IDLE + 2 * MIB + FRAME),
+        bound_bytes: READERS * (IDLE + 2 * (MIB + (256 << 10)) + FRAME + READ),
         least_bytes: READERS * MIB / 2,
         apply: unread_answers,
     },
@@ -132,7 +132,8 @@ fn half_frames(server: &Server) -> Vec<TcpStream> {
 
 fn unread_answers(server: &Server) -> Vec<TcpStream> {
     let mut bytes = Vec::new();
-    (0..300).for_each(|xid| put(&mut bytes, xid, op::GET_DATA, "/big", |body| body.push(0)));
+    // Names are copied into answers; the data of a large znode is not.
+    (0..10_000).for_each(|xid| put(&mut bytes, xid, op::GET_CHILDREN, "/many", |to| to.push(0)));
     let sessions = (0..READERS).map(|_| {
         let mut stream = server.slow_session();
         send_while_taken(&mut stream, &bytes);

@@ -19,7 +19,7 @@ pub const MANY: usize = 200;
 /// A path that makes long watch events.
 pub const LONG_NAME: usize = 1000;
 /// Transactions that a server keeps for learners; all of them are replaced before anything is counted.
-const WINDOW: i32 = 500;
+const WINDOW: i32 = 501;
 
 pub struct Server {
     pub clients: SocketAddr,
@@ -103,25 +103,37 @@ impl Server {
         server
     }
 
+    /// Sends a request and waits for its reply, which must be no error.
+    pub fn ask(wire: &mut Wire, bytes: &[u8]) {
+        wire.send(bytes).expect("sent");
+        let reply = wire.receive(PATIENCE).expect("a reply");
+        // The error is after xid and zxid.
+        assert_eq!(reply[12..16], [0; 4], "{:?}", &reply[..16]);
+    }
+
     fn fill(&self) {
         let mut wire = self.session();
-        let (data, mut bytes) = (vec![b'x'; BIG], Vec::new());
-        put_create(&mut bytes, "/big", &data);
-        put_create(&mut bytes, &format!("/{}", "c".repeat(LONG_NAME)), b"");
-        put_create(&mut bytes, "/many", b"");
-        wire.send(&bytes).expect("sent");
-        (0..3).for_each(|_| drop(wire.receive(PATIENCE).expect("created")));
+        let data = vec![b'x'; BIG];
+        let mut ask = |put: &dyn Fn(&mut Vec<u8>)| {
+            let mut bytes = Vec::new();
+            put(&mut bytes);
+            Self::ask(&mut wire, &bytes);
+        };
+        ask(&|to| put_create(to, "/big", &data));
+        ask(&|to| put_create(to, &format!("/{}", "c".repeat(LONG_NAME)), b""));
+        ask(&|to| put_create(to, "/many", b""));
         for n in 0..MANY {
-            bytes.clear();
-            put_create(&mut bytes, &format!("/many/{n}"), &data);
-            wire.send(&bytes).expect("sent");
-            wire.receive(PATIENCE).expect("created");
+            ask(&|to| put_create(to, &format!("/many/{n}"), &data));
         }
+    }
+
+    /// Gives the transactions that are kept for learners their full size again.
+    pub fn fill_window(&self) {
+        let (mut wire, data) = (self.session(), vec![b'x'; BIG]);
         for xid in 0..WINDOW {
-            bytes.clear();
+            let mut bytes = Vec::new();
             put_set(&mut bytes, xid, "/big", &data);
-            wire.send(&bytes).expect("sent");
-            wire.receive(PATIENCE).expect("set");
+            Self::ask(&mut wire, &bytes);
         }
     }
 
@@ -139,7 +151,7 @@ impl Server {
         Hello { timeout_ms: 20_000, password: vec![0; 16], ..Hello::default() }.put(&mut bytes);
         let mut stream: TcpStream = stream;
         std::io::Write::write_all(&mut stream, &bytes).expect("sent");
-        let mut answer = [0; 4 + 37];
+        let mut answer = [0; 4 + 36];
         std::io::Read::read_exact(&mut stream, &mut answer).expect("a connect response");
         stream
     }
@@ -155,8 +167,7 @@ impl Server {
         let mut wire = self.session();
         let mut bytes = Vec::new();
         put_set(&mut bytes, 1, "/big", &vec![b'y'; BIG]);
-        wire.send(&bytes).expect("sent");
-        wire.receive(PATIENCE).expect("set");
+        Self::ask(&mut wire, &bytes);
     }
 }
 

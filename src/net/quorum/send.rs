@@ -16,7 +16,8 @@ pub(super) async fn send(
     mut stream: OwnedWriteHalf,
     state: &ConnectionState,
 ) -> Result<(), String> {
-    let mut buffer = Vec::with_capacity(WRITE_BYTES);
+    // Empty until something is sent: hundreds of strangers may be connected without a hello, and they are sent nothing.
+    let mut buffer = Vec::new();
     loop {
         let next = state.next_to_send();
         let is_piece = matches!(next, Next::Piece(_));

@@ -139,7 +139,12 @@ fn read_my_id(checker: &mut Checker, text: Option<&str>) -> Option<ServerId> {
     let id = text.parse().ok();
     if id.is_none() {
         let whole = checker.whole.clone();
-        checker.problem(&whole, format!("myid {text:?} is not a number"));
+        checker.problem(
+            &whole,
+            format!(
+                "the file myid has {text:?}, which is not a number; write this server's id into it"
+            ),
+        );
     }
     id.filter(|&id| id != -1).map(ServerId)
 }

@@ -87,7 +87,9 @@ impl ServerError {
             }
             Self::Folders(error) => match **error {
                 // These errors say what to do themselves.
-                RecoverError::Misplaced { .. } | RecoverError::NotAFolder { .. } => None,
+                RecoverError::Misplaced { .. }
+                | RecoverError::NotAFolder { .. }
+                | RecoverError::NoLogFolder { .. } => None,
                 _ => Some(
                     "name a directory that this user may write to; \
                      with datadir.autocreate=false it has to exist",

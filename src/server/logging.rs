@@ -35,9 +35,12 @@ pub struct Options {
 pub fn start(options: &Options, env: &Environment, flags: &[String]) -> Format {
     let (level, format, complaints) = choose(options, env, flags);
     let fail = |error: &dyn std::fmt::Display| format!("log level {level}: {error}; info is used");
-    let (filter, complaint) = match EnvFilter::builder().parse(&level) {
+    let parsed = known_levels(&level).map_err(|error| fail(&error));
+    let parsed =
+        parsed.and_then(|level| EnvFilter::builder().parse(level).map_err(|error| fail(&error)));
+    let (filter, complaint) = match parsed {
         Ok(filter) => (filter, None),
-        Err(error) => (EnvFilter::new("info"), Some(fail(&error))),
+        Err(complaint) => (EnvFilter::new("info"), Some(complaint)),
     };
     let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
@@ -70,6 +73,18 @@ impl Write for Unfailing {
         let _lost = self.0.flush();
         Ok(())
     }
+}
+
+/// The levels as `EnvFilter` reads them, which takes an unknown word for the name of a module and then logs nothing else.
+fn known_levels(text: &str) -> Result<String, String> {
+    let known = |part: &str| match part.trim() {
+        "warning" => Ok("warn".to_owned()),
+        part if part.contains('=') || part.starts_with("oxkeeper") => Ok(part.to_owned()),
+        part if part.parse::<tracing::level_filters::LevelFilter>().is_ok() => Ok(part.to_owned()),
+        part => Err(format!("{part} is no level; use error, warn, info, debug or trace")),
+    };
+    let parts: Result<Vec<String>, String> = text.split(',').map(known).collect();
+    Ok(parts?.join(","))
 }
 
 /// Level, format, and warnings. The command line wins, then `RUST_LOG`, then flags.
@@ -106,6 +121,12 @@ mod tests {
         assert_eq!(choose(&plain, &both, &[]).0, "debug");
         let told = Options { log_level: Some("error".to_owned()), log_format: Some(Format::Text) };
         assert_eq!(choose(&told, &both, &[]), ("error".to_owned(), Format::Text, vec![]));
+        assert_eq!(known_levels("warning"), Ok("warn".to_owned()));
+        assert_eq!(
+            known_levels("INFO, oxkeeper::net=debug"),
+            Ok("INFO,oxkeeper::net=debug".to_owned())
+        );
+        assert!(known_levels("foo").unwrap_err().starts_with("foo is no level"));
         let wrong = choose(&plain, &env(&[]), &["-Doxkeeper.log.format=xml".to_owned()]);
         assert_eq!((wrong.1, wrong.2.len()), (Format::Text, 1));
     }

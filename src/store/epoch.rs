@@ -29,7 +29,7 @@ impl EpochFile {
 pub enum EpochError {
     #[error("read epoch file {}", path.display())]
     Read { path: PathBuf, source: io::Error },
-    #[error("read epoch file {}: {text:?} is no epoch", path.display())]
+    #[error("read epoch file {}: {text:?} is no epoch; on a member, empty its version-2 folders, and the leader sends everything", path.display())]
     Malformed { path: PathBuf, text: String },
     /// No server writes such files: acceptedEpoch is saved before currentEpoch.
     #[error(

@@ -103,7 +103,7 @@ fn server_id_above_254_is_refused_with_extended_types() {
     let error = of("255", "extendedTypesEnabled=true").unwrap_err();
     let expected = "zoo.cfg: myid 255 is above 254, the highest with extendedTypesEnabled=true";
     assert!(error.starts_with(expected), "{error}");
-    assert_eq!(of("one", ""), Err("zoo.cfg: myid \"one\" is not a number".to_owned()));
+    assert_eq!(of("one", ""), Err("zoo.cfg: the file myid has \"one\", which is not a number; write this server's id into it".to_owned()));
 }
 
 // rows: C-27

@@ -361,9 +361,9 @@ impl Peer {
         };
         let votes = core.view.is_voter(core.me) || 0 < self.stands_ticks;
         // Data in quarantine is of an unknown epoch; data that is only doubted is whole, and of the current epoch.
-        let is_put_aside = core.is_unsure && core.doubt_ticks == 0;
+        let is_quarantined = core.is_unsure && core.doubt_ticks == 0;
         let current = i64::from(core.current.0);
-        let epoch = if is_put_aside { Vote::UNKNOWN_EPOCH } else { current };
+        let epoch = if is_quarantined { Vote::UNKNOWN_EPOCH } else { current };
         let own = Vote { epoch, zxid, leader: core.me };
         let setup = election::Setup {
             me: core.me,

@@ -81,7 +81,7 @@ fn proposing() -> Leader {
     leader
 }
 
-/// Java's learners before 3.9 forget at NEWLEADER what they were proposed, and fail at its COMMIT.
+/// Java's learners before 3.9 discard at NEWLEADER the proposals that they have received, and fail when the COMMIT of one comes.
 // rows: Q-72
 #[test]
 fn zk_4394_uncommitted_proposals_are_sent_after_newleader() {
@@ -193,13 +193,13 @@ fn log_is_read_for_two_servers_in_no_configuration_at_a_time_and_for_every_membe
 }
 
 #[test]
-fn observer_for_which_the_log_is_read_counts_among_those_that_are_synchronised() {
+fn observer_for_which_the_log_is_read_counts_toward_the_limit_on_diff_syncs() {
     let mut leader = restarted(Settings { differences_max: 1, ..SETTINGS });
     assert_eq!(observed(&mut leader, 101, old(1)), Some("reads"));
     assert_eq!(observed(&mut leader, 102, old(5)), Some("closes"));
     let first = LearnerConnectionId(101);
     leader.step(log_read(first));
-    assert!(leader.has_newleader(first), "it does not count itself");
+    assert!(leader.has_newleader(first), "the observer's own entry counts against its limit");
 }
 
 #[test]

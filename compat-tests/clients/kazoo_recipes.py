@@ -67,7 +67,9 @@ def vote_of(client, path, site):
 
 
 def decide(client, path, count):
-    """The second phase: commits if all sites voted yes, else aborts; the outcome is written once and never changes."""
+    """The second phase of a two-phase commit: commits if all sites voted yes, else aborts.
+
+    The outcome is written once and never changes."""
     sites = client.get_children(f"{path}/sites")
     assert len(sites) == count, sites
     outcome = "commit" if all(vote_of(client, path, site) == "yes" for site in sites) else "abort"

@@ -63,7 +63,7 @@ def multi(new, other, server):
     """A multi is applied as a whole or not at all; its error is that of the first operation that fails."""
     a = new()
     a.create("/multi")
-    a.set("/multi", "one")  # node-zookeeper-client takes version 0 for any version.
+    a.set("/multi", "one")  # node-zookeeper-client treats version 0 as "any version".
     a.multi("/multi", 1)
     equal(a.get("/multi"), ("multi", 2, 0))
     refused(BAD_VERSION, a.multi, "/multi", 1)
@@ -97,7 +97,7 @@ def watches(new, other, server):
     a.create("/watch")
     a.get("/watch")
     b.delete("/watch")
-    a.expect(DELETED, "/watch")  # Sent after all events before it, so an extra one would be here by now.
+    a.expect(DELETED, "/watch")  # This event is sent after all earlier ones, so an extra event would have arrived by now.
     equal(a.events, [])
     a.close(), b.close()
 

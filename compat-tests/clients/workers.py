@@ -27,10 +27,11 @@ class Refused(Exception):
 
 
 def wait(what, done):
+    """`what`: a text, or a function that makes the text when the wait has failed."""
     deadline = time.monotonic() + PATIENCE
     while not done():
         if deadline < time.monotonic():
-            raise AssertionError(f"waited {PATIENCE} s in vain for {what}")
+            raise AssertionError(f"waited {PATIENCE} s in vain for {what() if callable(what) else what}")
         time.sleep(0.02)
 
 
@@ -121,7 +122,7 @@ class Worker:
         self.ask("delete", path, version)
 
     def expect(self, *event):
-        wait(f"event {event}, came {self.events}", lambda: event in self.events)
+        wait(lambda: f"event {event}, came {self.events}", lambda: event in self.events)
         self.events.remove(event)
 
     def current_session(self):

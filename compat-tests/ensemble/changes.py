@@ -187,8 +187,8 @@ class Trial:
     def judge(self, disturb, before, answers, unanswered):
         done = max(((version, str(configuration)) for error, configuration, version in answers if error == 0), default=None)
         came = (self.version, str(self.now))
-        column = ("acknowledged" if done else "refused" if not unanswered else "no answer, came" if before != self.now else
-                  "no answer, not")
+        column = ("acknowledged" if done else "refused" if not unanswered else "no answer, in force" if before != self.now else
+                  "no answer, not in force")
         self.table[disturb.__name__][column] += 1
         with (self.ensemble.folder / "changes.txt").open("a") as history:  # Kept when the trial fails.
             print(f"{time.strftime('%T')} {self.told}: {column}, {answers}; now {self.now} version {self.version:x}", file=history)
@@ -251,8 +251,10 @@ class Trial:
         assert not twice, f"epochs with two leaders: {twice}"
 
     def all_vote(self):
-        """The last reconfigurations of a span, without disturbances: all members become voters. Current voters must be a majority
-        of the next voters, as observers don't count as synchronised voters: so from two voters it takes an intermediate step."""
+        """The last reconfigurations of a span, without disturbances: all members become voters.
+
+        A leader accepts a reconfiguration only if a majority of the next voters is synchronised, and observers don't count. So an
+        ensemble of two voters needs an intermediate step."""
         everybody = majority(range(1, len(self.members) + 1))
         while self.now != everybody:
             voters = self.now.voters
@@ -347,13 +349,13 @@ def check(ensemble, arguments):
     killed = ", ".join(f"{count} of kind {kind}" for kind, count in sorted(trial.killed_leaders.items()))
     refused = ", ".join(f"{count} with {error}" for error, count in sorted(trial.refusals.items()))
     alone = "" if ensemble.network else f"no member was cut off ({made.hindrance}); "
-    return (f"{alone}seed {seed}, {often} changes, {snaps} of {len(words)} spans with SNAP alone, leaders killed: {killed}; refused: {refused or 'none'}; longest "
-            f"recovery {trial.longest:.1f} s; {'; '.join(words)}")
+    return (f"{alone}seed {seed}, {often} changes, {snaps} of {len(words)} spans with forceSnapshotSync, leaders killed: {killed}; "
+            f"refused: {refused or 'none'}; longest recovery {trial.longest:.1f} s; {'; '.join(words)}")
 
 
 def print_table(table):
-    columns = ["acknowledged", "refused", "no answer, came", "no answer, not"]
+    columns = ["acknowledged", "refused", "no answer, in force", "no answer, not in force"]
     print()
-    print(f"    {'':24}" + "".join(f"{column:>18}" for column in columns))
+    print(f"    {'':24}" + "".join(f"{column:>25}" for column in columns))
     for name, row in table.items():
-        print(f"    {name:24}" + "".join(f"{row[column]:18}" for column in columns))
+        print(f"    {name:24}" + "".join(f"{row[column]:25}" for column in columns))

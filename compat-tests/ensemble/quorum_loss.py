@@ -12,7 +12,7 @@ from members import until
 from network import Proxies
 from recovery import configure, launch, restart, serve, whole, write
 
-STATIC = ["reconfigEnabled=false"]  # Then members' files may have different addresses for one server.
+STATIC = ["reconfigEnabled=false"]  # Without reconfig, two members' files may name different addresses for one server.
 SYNC_KILLS = 6
 
 
@@ -119,7 +119,7 @@ def write_of_a_replaced_leader_is_rolled_back(ensemble):
 
 def follower_killed_during_snap_recovers(ensemble, often=SYNC_KILLS):
     """testInconsistentDueToNewLeaderOrder and testDiffSyncAfterSnap: a follower that was killed during SNAP, under writes,
-    ends with the others' tree: by SNAP again, by DIFF, and from its own disk."""
+    has the others' tree after another SNAP, after a DIFF, and after a start from its own disk."""
     dice = random.Random(f"{ensemble.kinds}-snap")
     for member in ensemble.members:
         member.flags = [*member.flags, "zookeeper.forceSnapshotSync=true"]

@@ -135,7 +135,8 @@ def members_complete_a_proposed_configuration(ensemble):
 
 
 def voters_become_observers(ensemble):
-    """testCurrentServersAreObserversInNextConfig, with other ports."""
+    """testCurrentServersAreObserversInNextConfig: voters that are observers in the proposed configuration complete it and become
+    observers, also after their ports changed."""
     one, two, *others = ensemble.members
     before = [line(one), line(two)]
     for member in (one, two):

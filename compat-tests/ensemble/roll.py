@@ -1,4 +1,4 @@
-"""Rolling replacement from one kind of server to the other and back: with all members healthy, and with a fault at another one."""
+"""Rolling replacement from one kind of server to the other and back: with all members healthy, and with a fault at another member."""
 
 import itertools
 import signal

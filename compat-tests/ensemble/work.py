@@ -9,7 +9,6 @@ from members import Failed, until
 from wire import buffer
 
 SECRET = "u:p"
-OWN = acl((31, "digest", "u:L8dgw9sK7Y3YVw1pQVnKJe2OGpc="))  # Of SECRET; `digest_of` checks it.
 SETTLE_SECONDS = 30  # A bound against hanging: sessions of killed clients expire within a few seconds.
 
 
@@ -200,8 +199,8 @@ def blast(member, count, others=()):
 
 
 def every_write(ensemble, count=400, apart=True):
-    """Every kind of request through every member. `apart`: the leader can distinguish the servers that a session moves between;
-    it can't where observers are connected to a follower."""
+    """Every kind of request through every member. `apart`: also test moving sessions. Impossible where observers connect to a
+    follower, because the leader can't tell such observers apart."""
     members = ensemble.members
     for member in members:
         others = [other for other in members if other is not member]
@@ -249,11 +248,11 @@ def alike(ensemble):
         c = Client([member.address])
         c.sync()
         c.close()
-    expect(mismatches(ensemble), before, "digests that differ from the leader's, counted by each")
+    expect(mismatches(ensemble), before, "digest mismatches that each member has counted")
     # Java counts mismatches where nothing is wrong: after a SNAP from a Java leader, whose tree changes while it is sent, and
     # when it replays its log over such a snapshot.
     ours = {member: count for member, count in before.items() if member.kind == "o"}
-    expect(ours, dict.fromkeys(ours, "0"), "digests that differ from the leader's, counted by each")
+    expect(ours, dict.fromkeys(ours, "0"), "digest mismatches that each member has counted")
     digests_agree(ensemble)
     return len(found[1][0])
 

@@ -31,7 +31,7 @@ CASES = [
     snapshots.large_snapshot, snapshots.snapshots_under_fake_observers,
     large_trees.slow_tree_to_a_member, large_trees.replies_beside_a_tree,
     many.children_and_watches, many.sessions_that_expire, many.come_back_at_once,
-    mishaps.permissions_removed, mishaps.clock_steps, mishaps.stopped, mishaps.locked_doors, mishaps.distant_member,
+    mishaps.permissions_removed, mishaps.clock_steps, mishaps.stopped, mishaps.authentication_is_required, mishaps.distant_member,
 ]
 
 # Cases that need a quiet machine, much time, or programs that are not installed by default.

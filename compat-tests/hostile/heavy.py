@@ -70,7 +70,7 @@ def flood_beside_honest(trial):
                 with Writers([target.address], 1, size, window) as writers:
                     time.sleep(trial.of(4, 60))
                 trial.say(f"{window} outstanding writes of {size:,} bytes, {writers.words()}: {beside.words(since)} ({ms(alone)} alone)")
-                # In one queue with the flood its write would wait for the whole window.
+                # If the honest client's write shared a queue with the flood, it would wait for the whole window.
                 queue = window / max(1, writers.answered / writers.seconds)
                 assert beside.longest(since) < max(5, queue / 2), f"one client starves another: the whole window takes {queue:.1f} s"
 

@@ -19,7 +19,7 @@ def show(client, size, name):
 
 @at(ALONE, FOLLOWER, long=(LEADER, OBSERVER))
 def identities(trial):
-    """How many bytes of authentication ids a connection may add: in one addAuth, then in many."""
+    """A connection may add only a limited number of bytes of ids, in one addAuth or in many."""
     with trial.target() as target:
         server, sizes = target.server, {}
         for size in (1000, 60_000, 70_000, 1_000_000):
@@ -37,7 +37,8 @@ def identities(trial):
 
 
 def list_of_auth(count):
-    """An ACL of `auth` entries, each of which expands to all ids of the client; with different permissions, as equal entries are merged."""
+    """An ACL of `auth` entries, each of which expands to all ids of the client; each entry has other permissions, because the server
+    merges equal ones."""
     entry = lambda number: struct.pack(">i", 31 + (number << 5)) + buffer(b"auth") + buffer(b"")  # noqa: E731
     return struct.pack(">i", count) + b"".join(entry(number) for number in range(count))
 

@@ -69,7 +69,8 @@ def slow_tree_to_a_member(trial):
 
 
 def replies_beside_a_tree(trial):
-    """Longest small set beside sets of 1 MB, without and with a SNAP to a learner at the same time (see also large_snapshot)."""
+    """Measures the longest small set while there are sets of 1 MB, without and with a SNAP to a learner at the same time
+    (see also large_snapshot)."""
     count, seconds, data = trial.of(150, 2000), trial.of(4, 30), random.randbytes(MB)
     with trial.members("oo+o", ["snapCount=1000000"]) as ensemble:
         observer = ensemble.members[2]

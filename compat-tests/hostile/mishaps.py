@@ -160,7 +160,7 @@ def stopped(trial):
 
 
 @at(ALONE, FOLLOWER, long=(LEADER, OBSERVER))
-def locked_doors(trial):
+def authentication_is_required(trial):
     """enforce.auth refuses clients without authentication. With skipACL any client may reconfigure, without it not."""
     settings = ["enforce.auth.enabled=true", "enforce.auth.schemes=digest"]
     with trial.target(settings) as target:
@@ -176,7 +176,7 @@ def locked_doors(trial):
         made = client.exists("/stranger")
         client.close()
     trial.say(f"enforce.auth: without authentication {error}, with it {taken}")
-    assert error == REQUIRE_AUTH and taken == 0 and not made, "unlike Java"
+    assert error == REQUIRE_AUTH and taken == 0 and not made, "these results differ from Java's"
     if trial.role == ALONE:
         return
     told = {}
@@ -190,12 +190,12 @@ def locked_doors(trial):
             target.is_calm = skips == "no"
             client.socket.close()
     trial.say(f"reconfig by any client, with skipACL and without: {told}")
-    assert told["yes"] == 0 and told["no"] == NO_AUTH, "unlike Java"
+    assert told["yes"] == 0 and told["no"] == NO_AUTH, "these results differ from Java's"
 
 
 def distant_member(trial):
-    """A member behind 100 ms of round trip and 5 % packet loss, under load: no election, and it keeps up."""
-    # In a process of its own, which moves to another network namespace for good.
+    """A member with a round trip of 100 ms and 5 % packet loss, under load: no election, and it keeps up."""
+    # This runs in a child process, because it moves to another network namespace and can't move back.
     sys.stdout.flush()
     child = os.fork()
     if child == 0:

@@ -34,7 +34,7 @@ class Cluster(Ensemble):
         return self.network.line(viewer, other)
 
     def end_all(self):
-        """Ends members and network. Data on tmpfs is first copied to the member's folder, in case that is kept."""
+        """Ends members and network. Data on tmpfs is first copied to the member's folder, in case the folder is kept."""
         self.kill()
         self.network.close()
         for member in self.members:

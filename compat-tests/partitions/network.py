@@ -17,7 +17,7 @@ from members import free_port
 HERE = pathlib.Path(__file__).parent
 NEW_NAMESPACES = 0x40000000 | 0x00020000  # CLONE_NEWNET and CLONE_NEWNS.
 MS_REC_PRIVATE = 0x4000 | (1 << 18)
-MTU = 9000  # Fewer packets for a process that sees each of them.
+MTU = 9000  # Large, so that the process that forwards every packet has fewer to forward.
 CLIENTS = 100  # The last number of node 0's address; the same as in packets.py.
 
 

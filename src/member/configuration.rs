@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Keeps configuration files, ports and addresses in step with the configuration.
 pub struct Configuration {
     settings: EnsembleSettings,
-    /// This server's line, as its ports are bound.
+    /// The line of this server by which its ports are bound.
     own: Option<Member>,
     /// The configuration in force, from which the other members' addresses were last taken.
     view: View,
@@ -44,7 +44,8 @@ impl Configuration {
         own.flat_map(|own| listen_addresses(own, port, on_all)).collect()
     }
 
-    /// A configuration was proposed: it is kept for the next start, and its new members' election ports are dialed.
+    /// Proposed configurations are in the log, or NEWLEADER names them: saves them in `.dynamic.next` and dials the
+    /// election ports of new members.
     ///
     /// * `views`: the configurations to keep, oldest first. `all`: the configurations that count, as
     ///   [`Core::all_views`](crate::zab::Core::all_views) gives them.
@@ -104,7 +105,7 @@ impl Configuration {
     }
 }
 
-/// Gives the learner port the members of all configurations that count. Returns their election addresses.
+/// Tells the learner port which servers are members of a configuration that counts. Returns their election addresses.
 fn set_members<'a>(
     views: impl Iterator<Item = &'a View>,
     me: ServerId,

@@ -1,4 +1,4 @@
-//! How connections pass four-letter words to the desk that answers them.
+//! How connections pass four-letter words to the part that answers them.
 
 use std::future::Future;
 use std::net::SocketAddr;

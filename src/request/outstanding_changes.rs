@@ -57,7 +57,7 @@ pub(super) struct Pending {
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct ChangeCounts {
     pub noted: u64,
-    /// Those that were applied, or given up with the leadership in which they were noted.
+    /// Changes that were applied, or dropped because this server stopped leading.
     pub forgotten: u64,
 }
 
@@ -176,7 +176,7 @@ impl Pending {
         }
     }
 
-    /// Forgets what the tree itself holds now.
+    /// Forgets the changes of proposals through `through`, which the tree has applied.
     pub fn applied(&mut self, through: Zxid) {
         while let Some(&(zxid, at)) = self.order.front()
             && zxid <= through
@@ -184,16 +184,18 @@ impl Pending {
             self.order.pop_front();
             self.counts.forgotten += 1;
             let slot = &self.slots[at as usize];
-            // A later proposal may have changed the path again; the slot is then freed with that one. A proposal that
-            // changed the path twice is met twice, the second time with the slot emptied or already another path's.
+            // A later proposal may have changed the path again; the slot is then freed with that one. A path
+            // that one proposal changed twice is twice in `order`; the second time, its slot is empty or belongs to
+            // another path.
             if slot.zxid == zxid && !slot.path_is_free() {
                 self.free_slot(at);
             }
         }
     }
 
-    /// Paths with something proposed; `true` for those that `owner` will own then. A znode that was its ephemeral may be
-    /// deleted by then, and may be created again as another session's, or as a persistent one.
+    /// Paths with something proposed; `true` for those that `owner` will own once everything proposed is applied. A
+    /// znode that was its ephemeral may be deleted by then, and may be created again as another session's, or as a
+    /// persistent one.
     pub fn owned_by(&self, owner: i64) -> impl Iterator<Item = (&str, bool)> {
         let live = self.index.iter().map(|&at| &self.slots[at as usize]);
         let is_owned = move |view: &View| view.stat.ephemeral_owner == owner;
@@ -208,7 +210,7 @@ impl Pending {
 }
 
 impl Slot {
-    /// Emptied by an earlier note of the same proposal. (The root's path is empty too, but the root keeps its view.)
+    /// Whether the slot was freed for an earlier entry of the same proposal. (The root's path is empty too, but the root keeps its view.)
     const fn path_is_free(&self) -> bool {
         self.path.is_empty() && self.view.is_none()
     }

@@ -137,7 +137,7 @@ async fn finish(
     Ok(())
 }
 
-/// What client connections need: where their commands go, and the desk that answers four-letter words.
+/// What client connections need: where their commands go, and what answers four-letter words.
 fn connection(
     config: Config,
     shared: &Arc<Shared>,
@@ -148,12 +148,12 @@ fn connection(
 ) -> ServerHandles {
     let commands = inbox.clone();
     let commands = Sink::new(move |command| commands.put_command(command));
-    let desk =
+    let four_letter_words =
         FourLetterWords::new(config, shared.clone(), metrics.clone(), inbox, clock, client_port);
-    let desk = Arc::new(desk);
+    let four_letter_words = Arc::new(four_letter_words);
     let words = Arc::new(move |asked| -> Pin<Box<dyn Future<Output = WordAnswer> + Send>> {
-        let desk = desk.clone();
-        Box::pin(async move { desk.answer(asked).await })
+        let four_letter_words = four_letter_words.clone();
+        Box::pin(async move { four_letter_words.answer(asked).await })
     });
     ServerHandles { commands, words, metrics, epoch: clock.epoch }
 }

@@ -179,11 +179,11 @@ impl Client {
         let (welcome, mut rest) = self.heard.split_at_checked(4 + 36)?;
         assert_eq!(welcome[..4], 36_i32.to_be_bytes());
         let mut count = 0;
-        while let Some((head, behind)) = rest.split_first_chunk::<4>() {
-            let (frame, behind) = behind.split_at(i32::from_be_bytes(*head) as usize);
+        while let Some((head, after)) = rest.split_first_chunk::<4>() {
+            let (frame, after) = after.split_at(i32::from_be_bytes(*head) as usize);
             count += 1;
             assert_eq!((&frame[..4], &frame[12..16]), (&i32::to_be_bytes(count)[..], &[0; 4][..]));
-            rest = behind;
+            rest = after;
         }
         Some(count)
     }

@@ -345,10 +345,10 @@ fn perform(
         Work::SnapshotDone(zxid, trailers) => building.snapshot_done(zxid, digest_of(trailers))?,
         Work::Entries(bytes) => {
             let mut rest = &bytes[..];
-            while let Some((len, behind)) = rest.split_first_chunk::<4>() {
-                let (entry, behind) = behind.split_at(u32::from_ne_bytes(*len) as usize);
+            while let Some((len, after)) = rest.split_first_chunk::<4>() {
+                let (entry, after) = after.split_at(u32::from_ne_bytes(*len) as usize);
                 building.replay(&Entry::decode(entry).expect("decoded once before"));
-                rest = behind;
+                rest = after;
             }
         }
         Work::Settle(settled) => {

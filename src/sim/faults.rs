@@ -67,7 +67,7 @@ impl World {
                 }
             }
             Fault::LockConfiguration { server, for_us } => self.lock_configuration(server, for_us),
-            Fault::CopyStaticFile { server } => self.back_up(server),
+            Fault::CopyDisk { server } => self.back_up(server),
             Fault::Oracle { server } => self.turn_oracle(server),
             Fault::Unmount { server, down_us } => self.unmount(server, down_us),
             Fault::Destroy { spared, restores, keeps, down_us } => {

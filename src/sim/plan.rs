@@ -59,7 +59,7 @@ pub enum Fault {
     /// read soon.
     Damage { server: usize, place: u64, kills: bool, down_us: Micros },
     /// A server's disk is copied.
-    CopyStaticFile { server: usize },
+    CopyDisk { server: usize },
     /// A server's configuration files can't be written.
     LockConfiguration { server: usize, for_us: Micros },
     /// The oracle lets this one of two voters go on without the other, or, with `None`, neither.
@@ -337,7 +337,7 @@ fn add_losses(climate: &Climate, steps: &mut Vec<Step>) {
         let server = climate.damaged.unwrap_or_else(|| rng.pick(climate.servers()));
         let (loss, down_us) = (Loss::ALL[rng.pick(Loss::ALL.len())], rng.range(5, 900) * MS);
         let fault = match rng.below(6) {
-            0 | 1 => Fault::CopyStaticFile { server },
+            0 | 1 => Fault::CopyDisk { server },
             2 if climate.changes => Fault::LockConfiguration { server, for_us: down_us },
             _ => Fault::Lose { server, loss, down_us },
         };
@@ -348,7 +348,7 @@ fn add_losses(climate: &Climate, steps: &mut Vec<Step>) {
 /// The data of a quorum is gone, or a disk is copied before that.
 fn destruction(rng: &mut Rng, climate: &Climate) -> Fault {
     if !rng.one_in(5) {
-        return Fault::CopyStaticFile { server: rng.pick(climate.servers()) };
+        return Fault::CopyDisk { server: rng.pick(climate.servers()) };
     }
     let servers = if climate.changes { climate.servers() } else { climate.voters };
     let spared = (0..servers).filter(|_| rng.one_in(2)).collect();

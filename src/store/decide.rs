@@ -133,10 +133,10 @@ pub fn follows(before: Option<Zxid>, zxid: i64) -> bool {
 ///
 /// Source: `ZKDatabase.addCommittedProposal`, ZooKeeper 3.9.5, where Java refuses to start.
 pub fn hole(highest: Option<Zxid>, zxid: i64) -> Option<(Zxid, Zxid)> {
-    let (before, behind) = (highest?, Zxid::from_wire(zxid)?);
+    let (before, after) = (highest?, Zxid::from_wire(zxid)?);
     let is_hole =
-        before < behind && before.epoch() == behind.epoch() && Some(behind) != before.plus_one();
-    is_hole.then_some((before, behind))
+        before < after && before.epoch() == after.epoch() && Some(after) != before.plus_one();
+    is_hole.then_some((before, after))
 }
 
 /// A snapshot that could not be loaded.
@@ -197,7 +197,7 @@ pub struct EndFacts {
     pub kind: StopKind,
     /// No newer file holds a header: only this one can have been open when the power failed.
     pub newest: bool,
-    pub behind: RecordsAfter,
+    pub records_after: RecordsAfter,
     /// A sector of the damaged record holds nothing but zeros: [`super::record::Records::has_zero_sector`].
     pub zero_sector: bool,
     /// [`super::record::Records::is_whole_otherwise`], where there is no end mark in its place.
@@ -244,7 +244,7 @@ pub enum FileEnd {
 pub fn end(facts: EndFacts) -> FileEnd {
     use StopKind::{Checksum, Clean, Length, NoEndMark, Truncated};
     let is_hole = facts.zero_sector || facts.kind == Clean;
-    match (facts.kind, facts.newest, facts.behind) {
+    match (facts.kind, facts.newest, facts.records_after) {
         (Clean | NoEndMark { .. } | Truncated { .. }, _, _) if facts.whole => FileEnd::Corrupt,
         (Clean | NoEndMark { .. } | Truncated { .. }, _, RecordsAfter::Nothing) => FileEnd::Quiet,
         (Clean | NoEndMark { .. }, newest, RecordsAfter::Near) if is_hole => {
@@ -378,23 +378,25 @@ mod tests {
         let mut counts = [0; 3];
         for kind in kinds {
             for newest in BOTH {
-                for behind in [RecordsAfter::Nothing, RecordsAfter::Near, RecordsAfter::Far] {
+                for records_after in [RecordsAfter::Nothing, RecordsAfter::Near, RecordsAfter::Far]
+                {
                     for (zero_sector, whole) in
                         [(false, false), (false, true), (true, false), (true, true)]
                     {
-                        let end = end(EndFacts { kind, newest, behind, zero_sector, whole });
+                        let end = end(EndFacts { kind, newest, records_after, zero_sector, whole });
                         let damaged =
                             matches!(kind, StopKind::Length { .. } | StopKind::Checksum { .. });
-                        let hidden = whole || behind != RecordsAfter::Nothing;
+                        let hidden = whole || records_after != RecordsAfter::Nothing;
                         match end {
                             // A quiet end skips whole records only if a torn flush of an earlier process may have left them.
                             FileEnd::Quiet => {
                                 assert!(
                                     !damaged
-                                        && (!hidden || !newest && behind == RecordsAfter::Near)
+                                        && (!hidden
+                                            || !newest && records_after == RecordsAfter::Near)
                                 );
                             }
-                            FileEnd::Torn => assert!(newest && behind != RecordsAfter::Far),
+                            FileEnd::Torn => assert!(newest && records_after != RecordsAfter::Far),
                             FileEnd::Corrupt => assert!(damaged || hidden),
                         }
                         counts[end as usize] += 1;

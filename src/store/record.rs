@@ -308,7 +308,7 @@ impl<S: Source> Records<S> {
     ///
     /// # Errors
     /// Those of the source.
-    pub fn last_whole_record_behind(mut self) -> io::Result<Option<u64>> {
+    pub fn last_whole_record_after(mut self) -> io::Result<Option<u64>> {
         let mut found = None;
         if self.fill(1)? {
             self.advance(1);
@@ -465,7 +465,7 @@ mod tests {
         bytes.extend_from_slice(&[0; 5000]);
         let mut records = Records::new(&bytes[..]);
         records.head().unwrap();
-        assert_eq!(records.last_whole_record_behind().unwrap(), Some(end));
+        assert_eq!(records.last_whole_record_after().unwrap(), Some(end));
     }
 
     // rows: D-45
@@ -531,7 +531,7 @@ mod tests {
                 for len in [-1, 0, 100, len, i32::MAX] {
                     records.has_zero_sector(len);
                 }
-                let end = records.last_whole_record_behind().unwrap();
+                let end = records.last_whole_record_after().unwrap();
                 assert!(end <= Some(bytes.len() as u64));
             }
         }

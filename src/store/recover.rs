@@ -97,11 +97,11 @@ pub enum RecoverError<E: Error + 'static> {
     )]
     RecordsAfter { path: PathBuf, last: Option<Zxid> },
     #[error(
-        "the log in {} goes from {before} to {behind}: the transactions between them are lost; restore the missing \
-         file, or remove the files from {behind} on to start with those before",
+        "the log in {} goes from {before} to {after}: the transactions between them are lost; restore the missing \
+         file, or remove the files from {after} on to start with those before",
         dir.display()
     )]
-    Hole { dir: PathBuf, before: Zxid, behind: Zxid },
+    Hole { dir: PathBuf, before: Zxid, after: Zxid },
     #[error(
         "the log in {} goes on with {first} after {before}: the transactions between them are lost",
         dir.display()
@@ -339,8 +339,8 @@ fn look_for_holes<E: Error>(
     is_member: bool,
     dir: &Path,
 ) -> Result<(), RecoverError<E>> {
-    if let Some((before, behind)) = scanned.hole {
-        return Err(RecoverError::Hole { dir: dir.to_owned(), before, behind });
+    if let Some((before, after)) = scanned.hole {
+        return Err(RecoverError::Hole { dir: dir.to_owned(), before, after });
     }
     if let (Some(_), Some((Some(before), first))) = (after, scanned.gap) {
         if is_member && let Some(first) = Zxid::from_wire(first) {

@@ -249,26 +249,27 @@ fn judge<S: Source, E>(
         StopKind::Checksum { .. } | StopKind::Length { .. } => false,
         _ => records.is_whole_otherwise().map_err(read)?,
     };
-    let found = records.last_whole_record_behind();
-    let behind = match found.map_err(|source| ScanError::Read { path: path.clone(), source })? {
-        None => RecordsAfter::Nothing,
-        Some(end) if end - stop.at <= FLUSH_MAX => RecordsAfter::Near,
-        Some(_) => RecordsAfter::Far,
-    };
+    let found = records.last_whole_record_after();
+    let records_after =
+        match found.map_err(|source| ScanError::Read { path: path.clone(), source })? {
+            None => RecordsAfter::Nothing,
+            Some(end) if end - stop.at <= FLUSH_MAX => RecordsAfter::Near,
+            Some(_) => RecordsAfter::Far,
+        };
     let at = RecordAt { path, at: stop.at };
-    match decide::end(EndFacts { kind, newest, behind, zero_sector, whole }) {
-        FileEnd::Quiet if kind == StopKind::Clean && behind == RecordsAfter::Nothing => {}
+    match decide::end(EndFacts { kind, newest, records_after, zero_sector, whole }) {
+        FileEnd::Quiet if kind == StopKind::Clean && records_after == RecordsAfter::Nothing => {}
         FileEnd::Quiet => tracing::warn!(
             %at,
             reason = %kind,
-            records_after = %behind,
+            %records_after,
             "log file ends in a partial record, as a crash leaves it: nothing to do"
         ),
         FileEnd::Torn => {
             tracing::warn!(
                 %at,
                 reason = %kind,
-                records_after = %behind,
+                %records_after,
                 "log file ends in a torn flush, which is cut off: none of it was acknowledged"
             );
             scanned.torn = Some(at);

@@ -1,8 +1,8 @@
 //! A disk in memory that remembers what a power cut would leave.
 //!
-//! Bytes are tracked in pages of 4 KiB and survive in sectors of 512 bytes. A crash image holds all that was synced
-//! and, of the rest, a subset that the seed picks: sectors, lengths and folder entries each for themselves. That is
-//! harsher than any journalling file system, so what recovers from it recovers from them.
+//! Bytes are tracked in pages of 4 KiB and survive in sectors of 512 bytes. A crash keeps
+//! all that was synced; of the rest, the seed decides for each sector, file length and folder entry separately. A store
+//! that recovers from this also recovers from a crash of a real file system.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -22,7 +22,7 @@ type Pages = BTreeMap<u64, Page>;
 /// An error to inject.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Fault {
-    /// The next sync fails and drops the dirty pages, so that a later one succeeds without them.
+    /// The next sync fails and drops the dirty pages, a later sync succeeds although their data is lost.
     Sync,
     /// The next write fails for want of space, having written nothing.
     NoSpace,
@@ -49,7 +49,7 @@ pub struct SimDisk {
 #[derive(Clone, Debug)]
 pub struct Image {
     state: State,
-    /// The calls until then.
+    /// The calls up to this image.
     pub counts: Counts,
 }
 
@@ -121,7 +121,7 @@ impl SimDisk {
         state.fail_at = Some(state.counts.changes + n);
     }
 
-    /// True while that change has not come yet.
+    /// Whether the failure set by `fail_change` is still to come.
     pub fn is_to_fail(&self) -> bool {
         self.state().fail_at.is_some()
     }
@@ -328,7 +328,8 @@ fn place(at: u64) -> (u64, usize) {
     (at / PAGE as u64, (at % PAGE as u64) as usize)
 }
 
-/// Drops what is after `len`, zeros included: a file extended again later reads as zeros there.
+/// Drops the pages after `len` and fills the rest of the last page with zeros: a file extended again later reads as
+/// zeros there.
 fn cut(pages: &mut Pages, len: u64) {
     pages.split_off(&len.div_ceil(PAGE as u64));
     let (page, from) = place(len);

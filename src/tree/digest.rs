@@ -1,7 +1,7 @@
 //! The tree digest: one number that is equal on every server that holds the same tree (D-68).
 //!
-//! Version 2: per znode the CRC-32 of path, data and the stored stat; the tree's is their wrapping sum. Znodes below
-//! `/zookeeper/` count nothing, because servers change them without transactions.
+//! Version 2: each znode has the CRC-32 of its path, data and stored stat; the tree's digest is the wrapping sum of these
+//! CRCs. Znodes below `/zookeeper/` count nothing, because servers change them without transactions.
 //!
 //! A znode keeps the CRC of path and data only, and the stat is added when asked for: a new child changes its
 //! parent's stat, and must not cost a walk over the parent's data.
@@ -14,7 +14,7 @@ pub const DIGEST_VERSION: i32 = 2;
 /// The part of a znode's stat that its digest covers and that snapshots hold.
 pub use jute::data::StatPersisted as StatPart;
 
-/// Whether a znode counts. The root's path is `` here.
+/// Whether a znode counts. The root's path is the empty string here.
 pub fn counts(path: &[u8]) -> bool {
     !path.starts_with(b"/zookeeper/")
 }
@@ -43,7 +43,7 @@ pub fn node(start: u32, stat: &StatPart) -> u64 {
     u64::from(crc.finalize())
 }
 
-/// What a znode adds to the tree's digest. `start`: of its path and data.
+/// What a znode adds to the tree's digest. `start`: the CRC of its path and data.
 pub fn of(path: &[u8], start: u32, stat: &StatPart) -> u64 {
     if counts(path) { node(start, stat) } else { 0 }
 }

@@ -179,10 +179,10 @@ impl Parser {
                 if path == "/" {
                     Left::Ended
                 } else {
-                    let behind = from.at();
+                    let after = from.at();
                     let item = self.node(&path, from).map_err(fail("znode"))?;
                     let path = match path {
-                        std::borrow::Cow::Borrowed(path) => behind - path.len()..behind,
+                        std::borrow::Cow::Borrowed(path) => after - path.len()..after,
                         // Bytes that are not UTF-8 are decoded to other ones (P-08).
                         std::borrow::Cow::Owned(path) => {
                             odd.extend_from_slice(path.as_bytes());
@@ -200,7 +200,7 @@ impl Parser {
 
     fn node(&mut self, path: &str, from: &mut Reader<'_>) -> Result<Item, DecodeError> {
         let data: Buffer<'_> = from.read()?;
-        let behind = from.at();
+        let after = from.at();
         let acl = from.read()?;
         let stat: StatPart = from.read()?;
         let path = path.as_bytes();
@@ -216,7 +216,7 @@ impl Parser {
             path: 0..0,
             parent_len,
             parent_hash: (!is_sibling).then(|| hash_of(&self.hash, parent)),
-            data: data.map(|data| behind - data.len()..behind),
+            data: data.map(|data| after - data.len()..after),
             hash: hash_of(&self.hash, path),
             crc,
             digest: if self.digest { digest::of(path, crc, &stat) } else { 0 },

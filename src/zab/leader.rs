@@ -297,7 +297,7 @@ impl Leader {
         let (server, ours) = (server.0, self.epoch.0);
         if self.foreign.insert(server) {
             tracing::error!(
-                peer = server,
+                server_id = server,
                 "server {server} is refused: its history is of epoch {theirs}, and this ensemble's is of epoch {ours}. Data of \
                  the other members was lost, or that server is of another ensemble. To keep that server's history, stop the \
                  others and start them with empty directories beside it; to discard it, empty its version-2 directories"

@@ -1,6 +1,8 @@
-//! The learner connections of a leader or an observer master: the stage of each, what all are sent, and how long each is silent.
+//! The learner connections of a leader or an observer master: the stage of each, the packets that are sent to all of them, and how long
+//! each is silent.
 //!
-//! `bring_up.rs` brings one learner up to date. Quorums, counted ACKs and the epoch belong to the owner of these connections.
+//! `bring_up.rs` brings one learner up to date. The leader or observer master that owns these connections keeps quorums, counted
+//! ACKs and the epoch.
 //!
 //! Source: `LearnerHandler`, `LearnerMaster`, ZooKeeper 3.9.5.
 
@@ -158,7 +160,7 @@ impl LearnerHandlers {
         if !core.later_promises.believes(accepted, core.accepted, core.settings.init_ticks()) {
             let (theirs, ours) = (accepted.0, core.accepted.0);
             return Some(format!(
-                "server {id} says it is promised to epoch {theirs}, ours is {ours}: elections can't have led there; is its acceptedEpoch damaged?"
+                "server {id} has acceptedEpoch {theirs}, ours is {ours}: too far ahead to come from elections; is that file damaged?"
             ));
         }
         let is_twice = self.is_elsewhere(&core.settings, info.id);
@@ -198,7 +200,8 @@ impl LearnerHandlers {
         Some(handler.id)
     }
 
-    /// A learner acknowledges NEWLEADER of `epoch` with `zxid`. Returns the learner, and how far that acknowledges the log;
+    /// A learner acknowledges NEWLEADER of `epoch` with `zxid`. Returns the learner, and the zxid through which that acknowledges the
+    /// log;
     /// `None`: the acknowledgement is wrong, and the connection is closed.
     pub fn on_ack_new_leader(
         &mut self,

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The role of a server.
 #[derive(Clone, Debug)]
 pub enum Role {
-    /// `None` until the disk has everything.
+    /// `None` until all that was appended is durable.
     Looking(Option<Box<Election>>),
     Leading(Box<Leader>),
     Learning(Learner),
@@ -25,7 +25,7 @@ pub enum Role {
 pub struct Peer {
     pub core: Core,
     role: Role,
-    /// Why an election is due, until the disk has everything.
+    /// Why an election is due; kept until all that was appended is durable and the election begins.
     due: Option<String>,
     /// The next leader, as a reconfiguration named it.
     named: Option<ServerId>,
@@ -35,7 +35,7 @@ pub struct Peer {
     heard: BTreeMap<ServerId, Notification>,
     /// The vote that other servers are sent once the election is over.
     current_vote: Option<CurrentVote>,
-    /// The votes that made this server leader, until their servers follow.
+    /// The votes that made this server leader; kept until the servers that sent them follow this one.
     backing: Option<Electors>,
     round: i64,
     /// Version of the configuration that other servers are sent.
@@ -44,24 +44,25 @@ pub struct Peer {
     fruitless: u32,
     /// Servers whose election connection broke and is not back: an election does not wait for them.
     down: BTreeSet<ServerId>,
-    /// Ticks that an election which is due has to wait for: this server was an observer, and many observers may have lost one leader;
-    /// or no leader accepts it.
+    /// For how many ticks a due election waits: after an observer lost its leader (many may have lost it at once), or because leaders
+    /// keep refusing this server.
     pause_ticks: u64,
-    /// Ticks for which this server lets itself be elected although it does not vote by the configuration in force.
+    /// For how many ticks this server stands for election although it is no voter of the configuration in force.
     stands_ticks: u64,
 }
 
-/// A learner that connects to a server that is a learner itself waits so long: that server may be about to hear that it leads.
+/// How long a learner waits that connects to a server which is itself a learner (100 ms): that server may be about to hear that it leads.
 const EARLY_TICKS: u32 = 20;
-/// A learner that connects to a server that is looking, and may still wait for better votes, waits half a second. No longer: a server
-/// that was named or elected and then restarted does not know of it, and its learners would wait for it until initLimit is over.
+/// A learner that connects to a server that is looking, and may still wait for better votes, waits half a second. It waits no longer,
+/// because a server that was named or elected and then restarted does not know of it, and its learners would wait for it until
+/// initLimit is over.
 const EARLY_LOOKING_TICKS: u32 = 100;
 
-/// Notifications of so many servers in no known configuration are kept for the next election: of joiners, and of strangers.
+/// Limit on kept notifications of servers in no known configuration (joiners and strangers).
 const UNKNOWN_HEARD_MAX: usize = 64;
 
-/// A learner that did not come to serve so many times in a row pauses before it looks for a leader again: 10 ms, and twice as long each
-/// time, up to a second. A learner that is always refused must not keep serving members busy.
+/// After more than this many attempts in a row without serving, a learner pauses before it looks for a leader again: 10 ms, and twice
+/// as long each time, up to a second. A learner that is always refused must not keep serving members busy.
 const FRUITLESS_MAX: u32 = 5;
 const PAUSE_TICKS_MAX: u64 = 200;
 
@@ -99,8 +100,8 @@ impl Peer {
         Self { due: Some("this server has just started".to_owned()), ..Self::new(core) }
     }
 
-    /// The tree does not fit the digests in the log. A leader's tree replaces it; if no server has led for initLimit it
-    /// counts, for its log is whole, and digests may be wrong in the same way everywhere.
+    /// The tree does not fit the digests in the log. A leader's tree replaces it; if no server has led for
+    /// initLimit, this server's data counts again, because its log is whole, and digests may be wrong in the same way everywhere.
     pub fn doubt(&mut self) {
         if self.core.is_unsure {
             return; // This server has nothing that could count later.
@@ -132,7 +133,7 @@ impl Peer {
         &self.role
     }
 
-    /// Whether no wait is under way that a tick ends.
+    /// Whether no countdown is running that a tick would advance.
     pub(super) fn counts_nothing_down(&self) -> bool {
         self.pause_ticks == 0
             && self.stands_ticks == 0
@@ -360,9 +361,9 @@ impl Peer {
         };
         let votes = core.view.is_voter(core.me) || 0 < self.stands_ticks;
         // Data in quarantine is of an unknown epoch; data that is only doubted is whole, and of the current epoch.
-        let is_put_aside = core.is_unsure && core.doubt_ticks == 0;
+        let is_quarantined = core.is_unsure && core.doubt_ticks == 0;
         let current = i64::from(core.current.0);
-        let epoch = if is_put_aside { Vote::UNKNOWN_EPOCH } else { current };
+        let epoch = if is_quarantined { Vote::UNKNOWN_EPOCH } else { current };
         let own = Vote { epoch, zxid, leader: core.me };
         let setup = election::Setup {
             me: core.me,
@@ -384,8 +385,8 @@ impl Peer {
         }
     }
 
-    /// Whether this server votes by a proposed configuration alone, and a leader that knew the end of its log disconnected it: it
-    /// may be the only server that has what was committed after the proposal, and then no other server can lead.
+    /// Whether this server is a voter only of a proposed configuration, and was disconnected by a leader to which it had reported its
+    /// last zxid: it may be the only server that has what was committed after the proposal, and then no other server can lead.
     fn was_turned_away(&self) -> bool {
         let core = &self.core;
         matches!(&self.role, Role::Learning(learner) if learner.is_waiting())
@@ -494,8 +495,8 @@ impl Peer {
         }
     }
 
-    /// Keeps a notification until the next election. The configuration in it is kept of a server in no configuration only if it can
-    /// be adopted.
+    /// Keeps a notification until the next election. If the sender is in no configuration, the notification's configuration is kept
+    /// only if this server could adopt it.
     fn keep_for_election(&mut self, from: ServerId, mut notification: Notification) {
         let core = &self.core;
         if !core.is_member(from) {

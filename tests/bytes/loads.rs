@@ -11,17 +11,17 @@ use std::net::TcpStream;
 const MIB: usize = 1 << 20;
 /// An entry: `jute.maxbuffer` and its extrasize.
 const ENTRY: usize = 2 * FRAME;
-/// What a connection takes that does nothing.
+/// Memory of an idle connection.
 const IDLE: usize = 24 << 10;
-/// One read of a connection of a peer.
+/// Bytes of one read from a connection (used for clients too).
 const READ: usize = 64 << 10;
 
 pub struct Load {
     pub name: &'static str,
-    /// How the rows of docs/limits.md begin that bound it.
+    /// The first words of the rows of docs/limits.md that bound this load.
     pub rows: &'static [&'static str],
     pub bound_bytes: usize,
-    /// Less would be no load.
+    /// If the server keeps fewer bytes, the load has not filled its buffers.
     pub least_bytes: usize,
     /// Gives the connections, which stay open for as long as they are kept.
     pub apply: fn(&Server) -> Vec<TcpStream>,
@@ -116,7 +116,7 @@ pub const LOADS: &[Load] = &[
 
 /// Sends for as long as the other side takes it.
 fn send_while_taken(stream: &mut TcpStream, bytes: &[u8]) {
-    // It stops where the server reads no more, which is what a load is for.
+    // The write fails or stops once the server stops reading, which is the purpose.
     let _cut = stream.write_all(bytes);
 }
 
@@ -205,7 +205,7 @@ fn observer_info(id: i64) -> Vec<u8> {
     Packet::ObserverInfo { accepted: Epoch(0), info }.to_bytes().to_vec()
 }
 
-/// One that waits for LEADERINFO, and acknowledges it: it has the history through `last`.
+/// Joins an observer: receives LEADERINFO, sends ACKEPOCH with `last`.
 fn joining(server: &Server, mut stream: TcpStream, id: i64, last: i64) -> TcpStream {
     stream.write_all(&observer_info(id)).expect("sent");
     let leader_info = Packet::LeaderInfo { epoch: Epoch(1) }.to_bytes().len();

@@ -28,7 +28,7 @@ use support::requests::drain;
 use support::store::{ServerDisk, Snapshot};
 
 const CLIENTS: usize = 5;
-/// Noted as the path of a request that has none.
+/// Recorded as the path of a request without a body.
 const NO_BODY: &str = "no body";
 
 pub struct Whole<'d> {
@@ -69,7 +69,7 @@ impl<'d> Whole<'d> {
         let limits = Limits { frame_max: 1 << 20, ..builders::limits() };
         let settings = Settings {
             tick_time_ms: 2000,
-            // Greater after each start, as by a server's clock.
+            // Greater after each start, as ids made from a server's clock are.
             first_session: 0x100_0000_0000 + last.to_wire() * 1000,
             snap_count: script.snap_count,
             snap_size_bytes: 0,
@@ -133,7 +133,7 @@ impl<'d> Whole<'d> {
 
     pub fn step(&mut self, rng: &mut Rng, history: &mut History) {
         while self.clients.len() < CLIENTS {
-            // Some clients resume an earlier session, perhaps from before a crash; for some of them it has expired.
+            // Some clients resume an earlier session, perhaps from before a crash; some of these sessions have expired.
             let session = (!self.left.is_empty() && rng.one_in(2))
                 .then(|| self.left.swap_remove(rng.pick(self.left.len())));
             self.connect(session, 4000 + rng.pick(20_000) as i32);
@@ -167,7 +167,7 @@ impl<'d> Whole<'d> {
         assert_eq!(self.server.member.replica.stats.digest_mismatches, 0);
     }
 
-    /// Since the start.
+    /// Milliseconds since the start.
     const fn now_ms(&self) -> u64 {
         self.server.now.us / 1000
     }
@@ -262,7 +262,7 @@ impl<'d> Whole<'d> {
                 Command::Append { zxid, entry } => {
                     history.sent(zxid.to_wire(), entry);
                     let decoded = Entry::decode(entry).expect("of our own making");
-                    // A refusal is its code and nothing more (D-42).
+                    // An error transaction holds the error code alone (D-42).
                     let refused = decoded.header.kind == op::ERROR;
                     assert_eq!((decoded.digest.is_none(), entry.len() == 36), (refused, refused));
                 }
@@ -307,7 +307,7 @@ impl Client {
         self.send(kind, path, &CreateRequest { path: text(path), data, acl, flags });
     }
 
-    /// One request, most of them with success.
+    /// Sends one request; most succeed.
     fn ask(&mut self, rng: &mut Rng, history: &History) {
         let some = some_path(rng, history);
         let data = some_data(rng);
@@ -503,7 +503,8 @@ fn text(path: &str) -> Ustring<'_> {
     Some(path.into())
 }
 
-/// The path of a znode that will exist, unless another client is quicker; now and then of one that does not.
+/// The path of a znode that will exist, unless another client deletes it first; sometimes the path of a znode that does
+/// not exist.
 fn some_path(rng: &mut Rng, history: &History) -> String {
     let nodes = &history.now.nodes;
     let at = rng.pick(nodes.len());
@@ -512,7 +513,7 @@ fn some_path(rng: &mut Rng, history: &History) -> String {
         path if path.starts_with("/zookeeper") || path.is_empty() => {
             ["", "/top", "/top/nope"][rng.pick(3)].to_owned()
         }
-        // Deep trees make long paths and little else.
+        // Deeper trees would only make paths longer, so the parent is taken.
         path if path.matches('/').count() > 3 => path[..path.rfind('/').unwrap()].to_owned(),
         path => path,
     }
@@ -522,7 +523,7 @@ fn some_data(rng: &mut Rng) -> Option<Vec<u8>> {
     let len = match rng.pick(30) {
         0 => return None,
         1 => 0,
-        2 => 3000 + rng.pick(7000), // From 4096 on the tree keeps it apart.
+        2 => 3000 + rng.pick(7000), // Data of 4096 bytes or more is shared, not copied (`SHARED_DATA_MIN`).
         _ => rng.pick(120),
     };
     let byte = rng.next() as u8;

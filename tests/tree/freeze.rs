@@ -1,4 +1,4 @@
-//! The tree compared with its digest from scratch, and the frozen stream with the tree that was frozen.
+//! Checks that the tree's digest equals one computed from all znodes, and that a frozen stream is the tree of the freeze.
 
 use jute::txn::TxnHeader;
 use oxkeeper::model::{Code, OPEN_ACL, Zxid, op};
@@ -33,7 +33,7 @@ fn dump(tree: &Tree) -> BTreeMap<String, String> {
         );
         all.insert(path.to_owned(), seen);
     }
-    assert_eq!(digest, tree.digest(), "the digest kept is the digest from scratch");
+    assert_eq!(digest, tree.digest(), "the kept digest must equal one computed from all znodes");
     assert_eq!(all.len(), tree.node_count() - 1);
     all.insert("sessions".into(), format!("{:?}", tree.sessions()));
     all
@@ -50,7 +50,7 @@ fn thawed(stream: &[u8], zxid: Zxid, piece: usize) -> Tree {
             assert_eq!(at, stream.len());
             return loader.finish(zxid).unwrap();
         }
-        assert!(have < stream.len(), "the stream ends itself");
+        assert!(have < stream.len(), "the stream must contain its own end");
     }
 }
 
@@ -84,7 +84,7 @@ fn act() -> impl Strategy<Value = Act> {
 }
 
 fn run(tree: &mut Tree, zxid: i64, act: &Act) -> Option<Code> {
-    // Leaves and inner znodes both, or deletes would hardly ever succeed.
+    // Paths of leaves and of inner znodes, because deletes of inner znodes alone would rarely succeed.
     let mut paths: Vec<String> =
         dump(tree).into_keys().filter(|p| p.starts_with("/n") || p.is_empty()).collect();
     paths.sort_unstable();
@@ -201,7 +201,7 @@ fn replay_over_newer_znodes_only_raises_their_parents_stat() {
     assert_eq!(root(&tree).pzxid, 8, "raised although the child is gone");
     let set = Txn::SetData { path: "/gone".into(), data: None, version: 1 };
     assert_eq!(apply(&mut tree, 9, op::SET_DATA, &set), Code::NO_NODE);
-    // The access list of the replayed transaction counts: a later transaction brings its own.
+    // A replayed create sets its access list on the existing znode; a later transaction in the log sets the final one.
     let acl = |tree: &Tree, path| tree.znode(tree.find(path).unwrap()).acl();
     assert_eq!(apply(&mut tree, 10, op::CREATE, &create_with("/b", OPEN_ACL, 13)), Code::OK);
     assert_ne!(acl(&tree, "/a"), acl(&tree, "/b"));
@@ -212,7 +212,7 @@ fn replay_over_newer_znodes_only_raises_their_parents_stat() {
 }
 
 proptest! {
-    /// Apply is total: a transaction is foreign bytes.
+    /// `apply` never panics: a transaction's bytes come from another server or a file.
     // rows: G-01
     #[test]
     fn applying_any_entry_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..200), kind in -12i32..25) {

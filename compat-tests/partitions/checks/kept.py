@@ -1,6 +1,6 @@
 """Durability: no acknowledged write is lost, and no znode exists that no client created.
 
-`finals` is path to czxid of all znodes of the round in the end, the same at every member (`alike` checks that).
+`finals` maps the path of each znode that exists at the end to its czxid. It is the same at every member (`alike` checks that).
 """
 
 from history import Broken, Op, Round

@@ -14,7 +14,7 @@ from history import NO_NODE, Broken, Op, Round
 def check(found):
     changes, broken, watched = changes_of(found), [], 0
     for client in sorted({op.client for op in found.ops if op.watch}):
-        left = {}  # (path, what) to the read that set the watch.
+        left = {}  # Maps (path, what) to the read that set the watch.
         for op in (op for op in found.ops if op.client == client and not op.unsure):
             if op.kind == "session" and op.data.startswith(("expired", "closed")):
                 break

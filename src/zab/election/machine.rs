@@ -256,7 +256,7 @@ impl Election {
         let text = String::from_utf8_lossy(heard.config.as_deref()?);
         let parsed = View::parse(&text);
         parsed
-            .inspect_err(|error| tracing::warn!(target: crate::model::STRANGERS, peer = from.0, %error, "the configuration in a notification can't be read and is ignored: check the version of that server"))
+            .inspect_err(|error| tracing::warn!(target: crate::model::STRANGERS, server_id = from.0, %error, "the configuration in a notification can't be read and is ignored: check the version of that server"))
             .ok()
     }
 

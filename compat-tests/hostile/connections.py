@@ -26,7 +26,7 @@ def learner_ports(trial, target, master):
 
 @at(LEADER, FOLLOWER)
 def before_the_hello(trial):
-    """Four connections announce 900 MB and send it; another sends a byte a second. The server closes them after some MB, or s."""
+    """Four connections announce 900 MB and send it; another sends a byte a second. The server closes the four after some MB, the fifth after some seconds."""
     master = free_port()
     with trial.target([f"observerMasterPort={master}"]) as target:
         server = target.server

@@ -35,7 +35,7 @@ def large_snapshot(trial):
             client.send_make(f"/large-{number}", data)
             if client.sent - client.received == 8:
                 assert client.receive()[0] == 0
-        for number in range(count):  # So that memory which sets of large znodes take by themselves is in `before`.
+        for number in range(count):  # So that `before` includes the memory that setting large znodes takes without a snapshot.
             set_large(client, number, data)
             if client.sent - client.received == 4:
                 assert client.receive()[0] == 0
@@ -77,7 +77,7 @@ def large_snapshot(trial):
 def snapshots_under_fake_observers(trial):
     """Four strangers connect to the leader as observers and don't read SNAP: the leader's own snapshots go on.
 
-    The second sends an ACK of NEWLEADER nevertheless: its connection must be closed, or it would count as alive without an end.
+    The second sends an ACK of NEWLEADER nevertheless: its connection must be closed, otherwise it would count as alive for ever.
     """
     with trial.members("ooo", ["snapCount=2000", "zookeeper.forceSnapshotSync=true"]) as ensemble:
         leader = ensemble.leader()

@@ -117,7 +117,7 @@ fn set_members<'a>(
     all_election_addresses(views.into_iter(), me)
 }
 
-/// The addresses where a member accepts learners, each once: with `on_all` a port can be bound only once.
+/// The addresses where a member accepts learners, without duplicates: with `on_all`, two addresses with one port are one socket.
 ///
 /// * `observer_port`: `observerMasterPort`, of a member that votes.
 fn listen_addresses(

@@ -54,7 +54,7 @@ impl Elections {
                 Event::Heard { from, message } => match Notification::decode(&message) {
                     Ok(notification) => zab::Input::Notification { from, notification },
                     Err(error) => {
-                        tracing::warn!(target: crate::model::STRANGERS, server_id = from.0, %error, "election notification discarded");
+                        tracing::warn!(target: crate::model::STRANGERS, server_id = from.0, %error, "election notification discarded: check the version of that server");
                         continue;
                     }
                 },

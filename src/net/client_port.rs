@@ -58,7 +58,7 @@ impl ClientPort {
                     return ClientPortEvent::Accepted(stream, peer);
                 }
                 ListeningEvent::AcceptFailed(error) => {
-                    tracing::warn!(target: crate::model::STRANGERS, %error, "client not accepted")
+                    tracing::warn!(target: crate::model::STRANGERS, %error, "client not accepted: if the error is about open files, raise ulimit -n")
                 }
             }
         }

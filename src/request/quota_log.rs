@@ -37,6 +37,9 @@ impl QuotaLog {
         let suppressed = std::mem::take(&mut self.suppressed);
         self.last = Some((exceeded.clone(), wall_ms));
         let kind = if *hard { "hard" } else { "soft" };
-        tracing::warn!(suppressed, "quota exceeded: {path} [{what}={used}, {kind} limit={limit}]");
+        tracing::warn!(
+            suppressed,
+            "quota exceeded: {path} [{what}={used}, {kind} limit={limit}]; raise it with setquota or delete znodes"
+        );
     }
 }

@@ -39,7 +39,7 @@ impl Preparation<'_> {
         if view.voters().count() < voters_min {
             tracing::warn!(
                 target: crate::model::STRANGERS, voters_min,
-                "reconfiguration refused: it has too few voters"
+                "reconfiguration refused: it has too few voters, keep more of them"
             );
             return Err(Code::BAD_ARGUMENTS);
         }
@@ -48,7 +48,7 @@ impl Preparation<'_> {
             let synced = synced.join(" ");
             tracing::warn!(
                 target: crate::model::STRANGERS, synced,
-                "reconfiguration refused: the servers in sync are no quorum of the new voters"
+                "reconfiguration refused: the servers in sync are no quorum of the new voters; start the others first"
             );
             return Err(Code::NEW_CONFIG_NO_QUORUM);
         }
@@ -78,7 +78,7 @@ fn wanted(now: &View, request: &ReconfigRequest<'_>, needs_two_voters: bool) -> 
     if let Some(text) = request.new_members.as_deref() {
         return View::parse(&text.replace(',', "\n"))
             .map_err(|error| {
-                tracing::warn!(target: crate::model::STRANGERS, %error, "reconfiguration refused");
+                tracing::warn!(target: crate::model::STRANGERS, %error, "reconfiguration refused: correct the request");
                 code_of_text(&error, text)
             })
             .and_then(|view| {
@@ -93,7 +93,7 @@ fn wanted(now: &View, request: &ReconfigRequest<'_>, needs_two_voters: bool) -> 
     let (leaving, joining) =
         (request.leaving_servers.as_deref(), request.joining_servers.as_deref());
     now.changed(leaving.unwrap_or(""), joining.unwrap_or("")).map_err(|error| {
-        tracing::warn!(target: crate::model::STRANGERS, %error, "reconfiguration refused");
+        tracing::warn!(target: crate::model::STRANGERS, %error, "reconfiguration refused: correct the request");
         match error {
             // Java does not expect this error.
             ChangeError::Number(_) => Code::MARSHALLING_ERROR,

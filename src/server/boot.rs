@@ -300,7 +300,10 @@ async fn purge_often(folders: Folders, hours: u32, keep: usize) {
         match tokio::task::spawn_blocking(move || purge::purge(&RealDisk, &folders, keep)).await {
             Ok(Ok(removed)) => tracing::info!(files = removed.len(), keep, "old files purged"),
             Ok(Err(error)) => {
-                tracing::warn!("autopurge failed, next try in {hours} h: {}", chain(&error))
+                tracing::warn!(
+                    "autopurge failed, next try in {hours} h; check the folder's rights and the disk: {}",
+                    chain(&error)
+                )
             }
             Err(error) => tracing::warn!(%error, "autopurge failed, next try in {hours} h"),
         }

@@ -37,7 +37,7 @@ pub struct Tail {
 ///
 /// Returns nothing if the log can't be read, has more than `limit_bytes` there, does not reach back to `from`, or lacks
 /// entries: the learner gets the tree instead. After a leader's tree was installed, the log continues without the
-/// transactions that this tree brought; so where a snapshot lies between two entries, some are missing (ZOOKEEPER-2846).
+/// transactions that this tree brought; so a snapshot whose zxid is between those of two entries shows that transactions between them are missing (ZOOKEEPER-2846).
 pub fn read<D: Disk>(
     disk: &D,
     folders: &Folders,

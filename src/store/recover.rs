@@ -465,7 +465,7 @@ fn load_newest<D: Disk, R: Restore>(
                 return Err(RecoverError::Denied { path, source });
             }
             Err(error) => {
-                tracing::warn!(path = %path.display(), %error, "can't read snapshot, trying older");
+                tracing::warn!(path = %path.display(), %error, "can't read snapshot, trying an older one: check the disk");
                 skipped.push(Skipped { path, why: SkipReason::Bad(error.to_string()) });
                 // It may have been whole.
                 tried += 1;
@@ -490,7 +490,7 @@ fn load_newest<D: Disk, R: Restore>(
                 tracing::warn!(
                     path = %path.display(),
                     error = why,
-                    "snapshot is damaged, trying an older one"
+                    "snapshot is damaged, trying an older one: check the disk"
                 );
                 skipped.push(Skipped { path, why: SkipReason::Bad(why) });
                 state.reset();

@@ -76,7 +76,7 @@ impl Rebuild {
             self.digest_mismatches += 1;
             if self.digest_mismatches == 1 {
                 tracing::error!(
-                    "digest mismatch at {zxid:#x}: logged {}, the tree has {ours}",
+                    "digest mismatch at {zxid:#x}: logged {}, the tree has {ours}; check disk and memory",
                     digest.tree_digest
                 );
             }

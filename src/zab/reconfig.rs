@@ -88,7 +88,7 @@ impl Leader {
     }
 
     /// Whether neither the proposed configuration nor a later transaction can have been committed, so that its members need
-    /// not be asked before an epoch is opened: both need a quorum of either configuration, and the servers that may have
+    /// not be asked before an epoch is opened: both need a quorum of both configurations, and the servers that may have
     /// logged the proposal are no quorum of one of them. The others promised, and log nothing before this epoch is open.
     ///
     /// Without this rule an ensemble may stay without a leader: a newcomer that logged more than any voter did is ahead of every

@@ -1,4 +1,4 @@
-//! Each check has a planted fault that it finds and no other check does.
+//! For each check there is a planted fault that only this check finds.
 
 use crate::plant_into;
 use oxkeeper::sim::check::Checks;

@@ -285,7 +285,7 @@ fn damaged_snapshot_with_counter_0_is_fatal() {
     let disk = SimDisk::new();
     put_snapshot(&disk, at(5, 1), &[at(5, 1)]);
     put_log(&disk, "log.500000002", &[at(5, 2)]);
-    // As a Java leader sends it: it stands for 5:3 to 5:7 too.
+    // A Java leader's snapshot 6:0 also contains the transactions 5:3 to 5:7.
     let newest = format!("snapshot.{:x}", at(6, 0));
     put_snapshot(&disk, at(6, 0), &[at(5, 1), at(5, 2), at(5, 7)]);
     put_log(&disk, "log.600000001", &[at(6, 1)]);

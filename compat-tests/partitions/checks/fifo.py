@@ -28,7 +28,7 @@ def sent_order(mine):
 
 
 def whole_beginning(mine, finals):
-    """Of writes that were outstanding together, a prefix was applied, in order. `finals`: path to czxid."""
+    """A prefix of the writes outstanding together was applied, in order. `finals`: path to czxid."""
     broken, batches = [], {}
     for op in mine:
         if op.batch and op.kind == "make":

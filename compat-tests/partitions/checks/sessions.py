@@ -1,4 +1,4 @@
-"""No session expires whose client keeps sending requests; its ephemerals exist exactly as long as the session.
+"""A session whose client keeps sending requests does not expire; its ephemerals exist exactly as long as the session.
 
 The clients here connect to another server as soon as one is silent, and no fault here separates a majority from its clients
 for as long as a session timeout. So every expiry is the servers' fault.

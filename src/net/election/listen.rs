@@ -27,7 +27,7 @@ pub async fn listen(listener: ListenerId, place: ListenAddress, reports: Reports
             ListeningEvent::AcceptFailed(error) => {
                 tracing::warn!(
                     target: crate::model::STRANGERS, %error,
-                    "election connection not accepted"
+                    "election connection not accepted: if the error is about open files, raise ulimit -n"
                 );
             }
         }

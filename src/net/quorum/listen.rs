@@ -40,7 +40,7 @@ pub async fn listen(
                 start_accepted(port.clone(), id, stream, from, connection, events.clone());
             }
             ListeningEvent::AcceptFailed(error) => {
-                tracing::warn!(target: crate::model::STRANGERS, %error, "learner not accepted")
+                tracing::warn!(target: crate::model::STRANGERS, %error, "learner not accepted: if the error is about open files, raise ulimit -n")
             }
         }
     }

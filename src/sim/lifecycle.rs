@@ -55,7 +55,8 @@ impl World {
         let lasts_us = self.climate().lasts_us;
         if self.climate().starts_together {
             self.run_until(STARTS_TOGETHER_US + SERVES_US);
-            if self.checks.history.leaders.is_empty() {
+            // An ensemble whose data an operator has just destroyed begins anew, later.
+            if self.checks.history.leaders.is_empty() && !self.is_recovering {
                 self.see_restless(format!("no epoch is established yet: {}", self.describe()));
             }
         }

@@ -78,7 +78,7 @@ pub const LOADS: &[Load] = &[
         name: "hellos of learners do not end",
         rows: &["learner connections without a hello", "bytes before a learner's hello"],
         bound_bytes: HALF_HELLOS * (IDLE + READ + 2 * (64 << 10)),
-        least_bytes: HALF_HELLOS * 16 << 10,
+        least_bytes: HALF_HELLOS * (16 << 10),
         apply: half_hellos,
     },
     Load {

@@ -9,7 +9,7 @@ from client import Client
 from wire import Lost
 
 TIMEOUT_MS = 20_000  # Longer than any outage here, so that a session that expires was lost by the servers.
-LOOK_SECONDS = 12  # Without progress for so long, the servers' answers to four-letter words are saved, before sessions expire.
+LOOK_SECONDS = 12  # After so long without progress, and before sessions expire, the answers to four-letter words are saved.
 PAUSE_SECONDS = 0.004  # Between two writes: the servers under test share the machine.
 
 

@@ -40,8 +40,7 @@ async def listen(port, target, a_second):
     rate = Rate(a_second)
 
     async def passed_on(reader, writer):
-        # A small buffer, so that bytes wait at the sender and not here.
-        # A buffer smaller than a few loopback segments (64 KB each) stalls TCP.
+        # Small, so that bytes wait at the sender; but at least a few loopback segments (64 KB each), or TCP stalls.
         out = socket.socket()
         out.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 256 * 1024)
         out.setblocking(False)

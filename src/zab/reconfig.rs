@@ -56,7 +56,7 @@ fn keeps_place(id: ServerId, before: &View, now: &View) -> bool {
 }
 
 impl Leader {
-    /// Notes whether the log of a learner that promised, which ends at `last`, has the proposed configuration.
+    /// Notes whether a learner's log, which ends at `last`, has the proposed configuration. The learner has sent ACKEPOCH.
     pub(super) fn note_end(&mut self, core: &Core, of: ServerId, last: Zxid) {
         if let Some(next) = core.next_in_turn() {
             let knows = next.version <= last.to_wire();
@@ -64,9 +64,9 @@ impl Leader {
         }
     }
 
-    /// Closes the connections of learners that are ahead, once the proposed configuration may have been committed as far as
-    /// this server knows, and their transactions with it; this server gives up if there is no quorum without them, so that one of
-    /// them can lead. Until then they wait, because an epoch opened without them truncates their logs.
+    /// Does nothing while it is open whether the proposed configuration was committed: the learners that are ahead wait, because
+    /// an epoch opened without them truncates their logs. Once it may have been committed, their transactions may have been, too:
+    /// closes their connections. If there is no quorum without them, this leader stands down, so that one of them can lead.
     pub(super) fn disconnect_learners_ahead(&mut self, core: &mut Core, out: &mut Vec<Action>) {
         let may_be_decided =
             |next: &View| core.view.has_quorum(&self.aware) && next.has_quorum(&self.aware);

@@ -86,8 +86,8 @@ fn members_of_a_saved_configuration_are_dialed_after_a_restart() {
     assert_eq!(shown, ["2 b", "3 c", "4 d", "5 e"]);
 }
 
-// The configuration in force has no version, as no reconfiguration has written it: the tree's configuration counts then only
-// because there is a file of a proposed one. The file has to be read before the history. rows: D-09
+// The configuration in force is version 0, because no reconfiguration has run. Then the tree's configuration counts only if
+// `.dynamic.next` exists. That file has to be read before the history. rows: D-09
 #[test]
 fn configuration_of_the_tree_counts_beside_a_saved_one() {
     let view = |version: i64| {
@@ -108,7 +108,7 @@ fn configuration_of_the_tree_counts_beside_a_saved_one() {
     }
 }
 
-// With the static file alone, copying it is the test of the folder.
+// If there is no dynamic file, copying the static file shows already that the folder can be written.
 // rows: D-09 D-10
 #[test]
 fn member_that_may_be_reconfigured_tries_its_configuration_folder() {

@@ -1,6 +1,6 @@
 //! Which bug is put back: `src/sabotage.rs` of the copy that `tests/sabotage.rs` makes. `OXKEEPER_BUG` names one for a process.
 
-#![allow(clippy::disallowed_methods, reason = "a test says by the environment what is wrong")]
+#![allow(clippy::disallowed_methods, reason = "a test names the bug in an environment variable")]
 
 use std::cell::Cell;
 use std::sync::LazyLock;

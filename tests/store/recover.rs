@@ -398,7 +398,7 @@ fn torn_compressed_snapshots_are_skipped() {
     }
 }
 
-// A member that was sent a tree has logged what came after it, and its currentEpoch was not saved yet: the tree is damaged so that
+// A member was sent a tree and logged what followed; currentEpoch is not saved yet. Then the end of that tree's file is lost, so
 // it looks unfinished. The zxids don't show that the log does not continue from the older snapshot.
 // rows: D-30 D-31
 #[test]

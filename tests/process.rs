@@ -41,9 +41,12 @@ impl Server {
     }
 
     fn spawn(dir: &Path, addr: SocketAddr, arguments: &[&str]) -> Child {
+        Self::launch(dir, addr, Command::new(OXKEEPER).args(arguments).arg(dir.join("zoo.cfg")))
+    }
+
+    /// Starts the command, with its output in files of `dir`, and waits until it serves.
+    fn launch(dir: &Path, addr: SocketAddr, command: &mut Command) -> Child {
         let output = |name: &str| Stdio::from(fs::File::create(dir.join(name)).expect("a file"));
-        let mut command = Command::new(OXKEEPER);
-        command.args(arguments).arg(dir.join("zoo.cfg"));
         let child = command.stdout(output("out")).stderr(output("err")).spawn().expect("a server");
         wait_for(addr);
         child
@@ -350,11 +353,9 @@ fn start_by_variables(
 ) -> Server {
     fs::write(dir.path().join("other.cfg"), text).expect("a configuration");
     let addr = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    let output = Stdio::from(fs::File::create(dir.path().join("err")).expect("a file"));
     let mut command = Command::new(OXKEEPER);
     command.env("ZOOCFGDIR", dir.path()).env("ZOOCFG", "other.cfg").envs(env.iter().copied());
-    let child = command.stdout(Stdio::null()).stderr(output).spawn().expect("a server");
-    wait_for(addr);
+    let child = Server::launch(dir.path(), addr, &mut command);
     Server { dir, addr, child }
 }
 

@@ -1,5 +1,5 @@
 //! Bugs that are put back one at a time; tests must find each of them. None of them is in the source: `tests/sabotage` has a file for
-//! each, with the text that it replaces. All of them are put into one copy of the project, each behind a switch.
+//! each, with the text that it replaces. All of them are put into one copy of the project, each with a switch of its own.
 //!
 //! `cargo test --test sabotage` checks that the text of every bug is still in the source; `cargo test --test sabotage -- --ignored` makes
 //! the copy, compiles it, and runs there the tests that must find the bugs. After that the copy is under `target/tmp/sabotage`, and in it

@@ -409,8 +409,8 @@ impl ElectionConnections {
         let unknown = |id: &ServerId| !self.addresses.contains_key(id);
         let unknown_servers = self.peers.keys().filter(|id| unknown(id)).count();
         let is_one_too_many = unknown(&id) && UNKNOWN_SERVERS_MAX <= unknown_servers;
-        let fate = choice_for_accepted(self.settings.me, id);
-        match fate {
+        let choice = choice_for_accepted(self.settings.me, id);
+        match choice {
             _ if is_one_too_many => tracing::warn!(
                 target: crate::model::STRANGERS, server_id = id.0,
                 "election connection closed: {UNKNOWN_SERVERS_MAX} servers in no configuration have one"
@@ -424,7 +424,7 @@ impl ElectionConnections {
         }
         self.connections.remove(&connection);
         out.push(Action::Close { connection });
-        if fate == ConnectionChoice::DialBack && !is_one_too_many {
+        if choice == ConnectionChoice::DialBack && !is_one_too_many {
             // A connection to the peer may be left. 1. The peer may have lost it, so it has dialed. 2. Or the peer dialed
             // while it was made. So it stays until there is another connection: its end would look like the peer's end.
             self.dial_again(id, hello.addresses, now_ms, out);

@@ -34,13 +34,13 @@ pub struct Options {
 /// * `flags`: our own `-D` arguments; those of `SERVER_JVMFLAGS` and `JVMFLAGS` count as well.
 pub fn start(options: &Options, env: &Environment, flags: &[String]) -> Format {
     let (level, format, complaints) = choose(options, env, flags);
-    let fail = |error: &dyn std::fmt::Display| format!("log level {level}: {error}; info is used");
-    let parsed = known_levels(&level).map_err(|error| fail(&error));
-    let parsed =
-        parsed.and_then(|level| EnvFilter::builder().parse(level).map_err(|error| fail(&error)));
+    let parsed = known_levels(&level)
+        .and_then(|level| EnvFilter::builder().parse(level).map_err(|error| error.to_string()));
     let (filter, complaint) = match parsed {
         Ok(filter) => (filter, None),
-        Err(complaint) => (EnvFilter::new("info"), Some(complaint)),
+        Err(error) => {
+            (EnvFilter::new("info"), Some(format!("log level {level}: {error}; info is used")))
+        }
     };
     let log = tracing_subscriber::fmt()
         .with_env_filter(filter)

@@ -120,7 +120,7 @@ pub fn trouble<E: Error>(error: &RecoverError<E>) -> StartFailure {
         ) => StartFailure::Log,
         RecoverError::Hole { .. } | RecoverError::Gap { .. } => StartFailure::Hole,
         RecoverError::OnlyEpochs { .. } => StartFailure::Emptied,
-        RecoverError::AllSnapshotsBad { .. } | RecoverError::RecordsAfter { .. } => {
+        RecoverError::AllSnapshotsBad { .. } | RecoverError::SnapshotNotCovered { .. } => {
             StartFailure::Snapshots
         }
         RecoverError::NoSnapshot { .. } => StartFailure::NoSnapshot,

@@ -95,7 +95,7 @@ pub enum RecoverError<E: Error + 'static> {
         path.display(),
         last.unwrap_or(Zxid::ZERO)
     )]
-    RecordsAfter { path: PathBuf, last: Option<Zxid> },
+    SnapshotNotCovered { path: PathBuf, last: Option<Zxid> },
     #[error(
         "the log in {} goes from {before} to {after}: the transactions between them are lost; restore the missing \
          file, or remove the files from {after} on to start with those before",
@@ -371,7 +371,7 @@ fn look_for_missed<E: Error>(
         !decide::makes_up_for(last, gap, snapshot)
     });
     let Some(NotLoaded { file, .. }) = missed else { return Ok(()) };
-    Err(RecoverError::RecordsAfter { path: dir.join(file.name), last: gap.unwrap_or(last) })
+    Err(RecoverError::SnapshotNotCovered { path: dir.join(file.name), last: gap.unwrap_or(last) })
 }
 
 /// Removes snapshots that were never finished.

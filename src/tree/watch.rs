@@ -134,7 +134,7 @@ impl Watches {
         self.shards.iter().map(|shard| of_shard(&shard.lock())).sum()
     }
 
-    /// Watchers, paths and watches of the data table alone: what `wchs` shows.
+    /// Counts watchers, paths and watches of the data table, not of the others, as `wchs` shows them.
     pub fn data_totals(&self) -> (u64, u64, u64) {
         let mut watchers = BTreeSet::new();
         let (mut paths, mut watches) = (0, 0);
@@ -151,7 +151,7 @@ impl Watches {
         (watchers.len() as u64, paths, watches)
     }
 
-    /// Every watched path with its watcher, of the data table alone: what `wchc` and `wchp` show. In no order, and not a
+    /// Every path that is watched in the data table with its watcher, as `wchc` and `wchp` show them. In no order, and not a
     /// consistent view. `None` if the list is more than `bytes_max` long.
     pub fn data_watches(&self, bytes_max: usize) -> Option<Vec<(String, WatcherId)>> {
         let (mut all, mut len) = (Vec::new(), 0);
@@ -169,8 +169,8 @@ impl Watches {
         Some(all)
     }
 
-    /// Continues through the watched paths, under one hold of one shard's lock, and appends those found with their watchers,
-    /// of the data table alone. `false`: that was all. A path whose watches change meanwhile may be found twice.
+    /// Continues through the watched paths, under one hold of one shard's lock, and appends those of the data table with
+    /// their watchers. `false`: there are no more. A path whose watches change meanwhile may be found twice.
     pub fn next_data_watches(
         &self,
         at: &mut WatchedPlace,
@@ -197,8 +197,8 @@ impl Watches {
         Some(self.shards.get(shard)?.lock().places_of(watcher))
     }
 
-    /// Takes places of a shard's watches, as many as one hold of its lock allows, and returns the paths of those that still
-    /// belong to `watcher`, of the data table alone.
+    /// Takes places of a shard's watches, as many as one hold of its lock allows, and returns the paths of those in the
+    /// data table that still belong to `watcher`.
     pub fn data_paths_at(
         &self,
         shard: usize,

@@ -1,12 +1,12 @@
 //! What clients and strangers do to fill a server's buffers.
 
-use super::server::{
-    BIG, FRAME, LONG_NAME, MANY, OUTSTANDING, Server, connect, limited, put, put_set, slow,
-};
+use super::server::{BIG, FRAME, LONG_NAME, MANY, OUTSTANDING, Server, connect, limited, slow};
+use jute::proto::AddWatchRequest;
 use oxkeeper::model::{Epoch, ServerId, SessionId, Zxid, op};
 use oxkeeper::zab::{LearnerInfo, Packet, Request};
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
+use support::requests::{look, request, set};
 
 const MIB: usize = 1 << 20;
 /// An entry: `jute.maxbuffer` and its extrasize.
@@ -114,10 +114,9 @@ pub const LOADS: &[Load] = &[
     },
 ];
 
-/// Sends for as long as the other side takes it.
-fn send_while_taken(stream: &mut TcpStream, bytes: &[u8]) {
-    // The write fails or stops once the server stops reading, which is the purpose.
-    let _cut = stream.write_all(bytes);
+/// Sends for as long as the other side takes it. `false`: the server has stopped reading, which is the purpose of most loads.
+fn send_while_taken(stream: &mut TcpStream, bytes: &[u8]) -> bool {
+    stream.write_all(bytes).is_ok()
 }
 
 fn half_frames(server: &Server) -> Vec<TcpStream> {
@@ -131,9 +130,8 @@ fn half_frames(server: &Server) -> Vec<TcpStream> {
 }
 
 fn unread_answers(server: &Server) -> Vec<TcpStream> {
-    let mut bytes = Vec::new();
     // Names are copied into answers; the data of a large znode is not.
-    (0..10_000).for_each(|xid| put(&mut bytes, xid, op::GET_CHILDREN, "/many", |to| to.push(0)));
+    let bytes = look(1, op::GET_CHILDREN, "/many", false).repeat(10_000);
     let sessions = (0..READERS).map(|_| {
         let mut stream = server.slow_session();
         send_while_taken(&mut stream, &bytes);
@@ -144,8 +142,8 @@ fn unread_answers(server: &Server) -> Vec<TcpStream> {
 
 fn unread_events(server: &Server) -> Vec<TcpStream> {
     let path = format!("/{}", "c".repeat(LONG_NAME));
-    let mut bytes = Vec::new();
-    put(&mut bytes, 1, op::ADD_WATCH, &path, |body| body.extend(0_i32.to_be_bytes()));
+    let watch = AddWatchRequest { path: Some(path.as_str().into()), mode: 0 };
+    let bytes = request(1, op::ADD_WATCH, &watch);
     let watchers: Vec<TcpStream> = (0..WATCHERS)
         .map(|_| {
             let mut stream = server.slow_session();
@@ -154,19 +152,16 @@ fn unread_events(server: &Server) -> Vec<TcpStream> {
         })
         .collect();
     let mut writer = server.session();
-    for round in 0..80 {
-        bytes.clear();
-        (0..100).for_each(|xid| put_set(&mut bytes, 100 * round + xid, &path, b""));
-        writer.send(&bytes).expect("sent");
+    let sets = set(1, &path, "").repeat(100);
+    for _ in 0..80 {
+        writer.send(&sets).expect("sent");
         (0..100).for_each(|_| drop(writer.receive(super::super::PATIENCE).expect("set")));
     }
     watchers
 }
 
 fn writes(server: &Server) -> Vec<TcpStream> {
-    let data = vec![b'z'; BIG];
-    let mut bytes = Vec::new();
-    (0..64).for_each(|xid| put_set(&mut bytes, xid, "/big", &data));
+    let bytes = set(1, "/big", &"z".repeat(BIG)).repeat(64);
     let mut sessions: Vec<TcpStream> =
         (0..WRITERS).map(|_| limited(server.session().into_stream())).collect();
     std::thread::scope(|scope| {
@@ -252,12 +247,12 @@ fn syncs(server: &Server) -> Vec<TcpStream> {
     let some = Packet::Request(request).to_bytes().repeat(10_000);
     let asking = (0..SYNCERS).map(|n| {
         let last = server.last_zxid();
-        let stream = joining(server, slow(server.quorum), 200 + n as i64, last);
-        let mut stream = stream;
+        let mut stream = joining(server, slow(server.quorum), 200 + n as i64, last);
         std::thread::sleep(std::time::Duration::from_millis(100));
         let epoch = Epoch((last >> 32) as u32);
         stream.write_all(&Packet::Ack { zxid: Zxid::new(epoch, 0) }.to_bytes()).expect("sent");
-        (0..100).for_each(|_| send_while_taken(&mut stream, &some));
+        // What follows a packet that was cut would be read as its end.
+        (0..100).take_while(|_| send_while_taken(&mut stream, &some)).for_each(drop);
         stream
     });
     asking.collect()
@@ -267,12 +262,7 @@ fn trees(server: &Server) -> Vec<TcpStream> {
     let asking =
         (0..TREES).map(|n| joining(server, slow(server.quorum), 300 + n as i64, 0)).collect();
     std::thread::sleep(std::time::Duration::from_millis(200));
-    let (mut writer, data, mut bytes) = (server.session(), vec![b'w'; BIG], Vec::new());
-    for n in 0..MANY {
-        bytes.clear();
-        put_set(&mut bytes, 1, &format!("/many/{n}"), &data);
-        writer.send(&bytes).expect("sent");
-        writer.receive(super::super::PATIENCE).expect("set");
-    }
+    let (mut writer, data) = (server.session(), "w".repeat(BIG));
+    (0..MANY).for_each(|n| Server::ask(&mut writer, &set(1, &format!("/many/{n}"), &data)));
     asking
 }

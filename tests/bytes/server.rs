@@ -1,11 +1,12 @@
 //! A member that is an ensemble by itself, in this process: it has all ports, and leads.
 
-use oxkeeper::client::{Hello, Wire, put_request, word};
+use oxkeeper::client::{Hello, Wire, word};
 use oxkeeper::config::{Environment, Source, parse};
-use oxkeeper::model::op;
 use socket2::{Domain, Socket, Type};
+use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
+use support::requests::{create, set};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 /// `jute.maxbuffer`, and its extrasize.
@@ -19,7 +20,7 @@ pub const MANY: usize = 200;
 /// A path that makes long watch events.
 pub const LONG_NAME: usize = 1000;
 /// Transactions that a server keeps for learners; all of them are replaced before anything is counted.
-const WINDOW: i32 = 501;
+const WINDOW: usize = 501;
 
 pub struct Server {
     pub clients: SocketAddr,
@@ -28,40 +29,13 @@ pub struct Server {
     _dir: tempfile::TempDir,
 }
 
+fn hello() -> Hello {
+    Hello { timeout_ms: 20_000, password: vec![0; 16], ..Hello::default() }
+}
+
 fn free_port() -> u16 {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
     listener.local_addr().expect("its address").port()
-}
-
-/// A request of one path and other fields.
-pub fn put(to: &mut Vec<u8>, xid: i32, kind: i32, path: &str, rest: impl FnOnce(&mut Vec<u8>)) {
-    put_request(to, xid, kind, |body| {
-        body.extend((path.len() as i32).to_be_bytes());
-        body.extend(path.as_bytes());
-        rest(body);
-    });
-}
-
-pub fn put_set(to: &mut Vec<u8>, xid: i32, path: &str, data: &[u8]) {
-    put(to, xid, op::SET_DATA, path, |body| {
-        body.extend((data.len() as i32).to_be_bytes());
-        body.extend(data);
-        body.extend((-1_i32).to_be_bytes());
-    });
-}
-
-fn put_create(to: &mut Vec<u8>, path: &str, data: &[u8]) {
-    put(to, 1, op::CREATE, path, |body| {
-        body.extend((data.len() as i32).to_be_bytes());
-        body.extend(data);
-        body.extend(1_i32.to_be_bytes());
-        body.extend(31_i32.to_be_bytes());
-        for text in ["world", "anyone"] {
-            body.extend((text.len() as i32).to_be_bytes());
-            body.extend(text.as_bytes());
-        }
-        body.extend(0_i32.to_be_bytes());
-    });
 }
 
 impl Server {
@@ -113,46 +87,33 @@ impl Server {
 
     fn fill(&self) {
         let mut wire = self.session();
-        let data = vec![b'x'; BIG];
-        let mut ask = |put: &dyn Fn(&mut Vec<u8>)| {
-            let mut bytes = Vec::new();
-            put(&mut bytes);
-            Self::ask(&mut wire, &bytes);
-        };
-        ask(&|to| put_create(to, "/big", &data));
-        ask(&|to| put_create(to, &format!("/{}", "c".repeat(LONG_NAME)), b""));
-        ask(&|to| put_create(to, "/many", b""));
+        let data = "x".repeat(BIG);
+        Self::ask(&mut wire, &create(1, "/big", &data));
+        Self::ask(&mut wire, &create(1, &format!("/{}", "c".repeat(LONG_NAME)), ""));
+        Self::ask(&mut wire, &create(1, "/many", ""));
         for n in 0..MANY {
-            ask(&|to| put_create(to, &format!("/many/{n}"), &data));
+            Self::ask(&mut wire, &create(1, &format!("/many/{n}"), &data));
         }
     }
 
     /// Gives the transactions that are kept for learners their full size again.
     pub fn fill_window(&self) {
-        let (mut wire, data) = (self.session(), vec![b'x'; BIG]);
-        for xid in 0..WINDOW {
-            let mut bytes = Vec::new();
-            put_set(&mut bytes, xid, "/big", &data);
-            Self::ask(&mut wire, &bytes);
-        }
+        let (mut wire, set) = (self.session(), set(1, "/big", &"x".repeat(BIG)));
+        (0..WINDOW).for_each(|_| Self::ask(&mut wire, &set));
     }
 
     pub fn session(&self) -> Wire {
         let mut wire = Wire::open(self.clients, PATIENCE).expect("the server is there");
-        let hello = Hello { timeout_ms: 20_000, password: vec![0; 16], ..Hello::default() };
-        wire.handshake(&hello, PATIENCE).expect("a session");
+        wire.handshake(&hello(), PATIENCE).expect("a session");
         wire
     }
 
     /// A session on a socket whose system keeps little of what is not read.
     pub fn slow_session(&self) -> TcpStream {
-        let stream = slow(self.clients);
-        let mut bytes = Vec::new();
-        Hello { timeout_ms: 20_000, password: vec![0; 16], ..Hello::default() }.put(&mut bytes);
-        let mut stream: TcpStream = stream;
-        std::io::Write::write_all(&mut stream, &bytes).expect("sent");
-        let mut answer = [0; 4 + 36];
-        std::io::Read::read_exact(&mut stream, &mut answer).expect("a connect response");
+        let (mut stream, mut bytes) = (slow(self.clients), Vec::new());
+        hello().put(&mut bytes);
+        stream.write_all(&bytes).expect("sent");
+        stream.read_exact(&mut [0; 4 + 36]).expect("a connect response");
         stream
     }
 
@@ -164,10 +125,7 @@ impl Server {
     }
 
     pub fn assert_it_serves(&self) {
-        let mut wire = self.session();
-        let mut bytes = Vec::new();
-        put_set(&mut bytes, 1, "/big", &vec![b'y'; BIG]);
-        Self::ask(&mut wire, &bytes);
+        Self::ask(&mut self.session(), &set(1, "/big", &"y".repeat(BIG)));
     }
 }
 

@@ -175,7 +175,7 @@ fn leader(name: &'static str, me: ServerId, words: &[Word], has_other: bool) -> 
         leader.hear(OTHER, Packet::FollowerInfo { accepted: earlier, info });
         leader.hear(OTHER, Packet::AckEpoch { current: Some(earlier), last: Some(start) });
         leader.hear(OTHER, Packet::Ack { zxid: Zxid::new(before.epoch, 0) });
-        // Of the transactions of this epoch that the learner has, zab needs the zxids only.
+        // zab needs only the zxids of the transactions of this epoch that the learner has.
         let had = has.max(tree.unwrap_or_default());
         let had = if had.epoch() == before.epoch { had.counter() } else { 0 };
         for zxid in (1..=had).map(|counter| Zxid::new(before.epoch, counter)) {

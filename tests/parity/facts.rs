@@ -1,5 +1,6 @@
 //! The pages about ZooKeeper's behaviour (`docs/zookeeper/`), and the ids by which sources and tests name its facts.
 
+use super::marks::texts;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -55,24 +56,16 @@ pub fn facts(root: &Path) -> BTreeMap<String, usize> {
 
 /// Ids that the sources name, each with a file that does.
 pub fn named(root: &Path) -> BTreeMap<String, String> {
+    let is_source = |path: &str| {
+        // These two have ids of no fact, for their own tests.
+        !path.ends_with("parity/facts.rs")
+            && !path.ends_with("parity/page.rs")
+            && ENDINGS.iter().any(|ending| path.ends_with(&format!(".{ending}")))
+    };
     let mut named = BTreeMap::new();
-    let mut open: Vec<String> = FOLDERS.iter().map(|&folder| folder.to_owned()).collect();
-    while let Some(path) = open.pop() {
-        if path.ends_with("target") || path.ends_with("/facts.rs") || path.ends_with("/page.rs") {
-            continue;
-        }
-        let on_disk = root.join(&path);
-        if on_disk.is_dir() {
-            let names = std::fs::read_dir(on_disk).into_iter().flatten().flatten();
-            open.extend(
-                names.map(|entry| format!("{path}/{}", entry.file_name().to_string_lossy())),
-            );
-        } else if ENDINGS.iter().any(|ending| path.ends_with(&format!(".{ending}")))
-            && let Ok(text) = std::fs::read_to_string(&on_disk)
-        {
-            for id in ids_in(&text) {
-                named.entry(id).or_insert_with(|| path.clone());
-            }
+    for (path, text) in texts(root, FOLDERS).into_iter().filter(|(path, _)| is_source(path)) {
+        for id in ids_in(&text) {
+            named.entry(id).or_insert_with(|| path.clone());
         }
     }
     named

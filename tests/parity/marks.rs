@@ -34,8 +34,10 @@ pub struct Mark {
 
 pub fn in_project(root: &Path) -> Result<Vec<Mark>, String> {
     let mut marks = Vec::new();
-    for folder in FOLDERS {
-        walk(root, folder, &mut marks)?;
+    for (path, text) in texts(root, FOLDERS) {
+        if ENDINGS.contains(&ending(&path, &text)) {
+            marks.extend(in_file(&path, &text)?);
+        }
     }
     let script = std::fs::read_to_string(root.join("scripts/test")).unwrap_or_default();
     let mut run = Vec::new();
@@ -63,23 +65,23 @@ fn is_run(test: &str, script: &str) -> Result<bool, String> {
     }
 }
 
-fn walk(root: &Path, folder: &str, marks: &mut Vec<Mark>) -> Result<(), String> {
-    for entry in std::fs::read_dir(root.join(folder)).into_iter().flatten().flatten() {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        let path = format!("{folder}/{name}");
-        if entry.path().is_dir() {
-            if !["target", "node_modules", "__pycache__"].contains(&name.as_str())
-                && !name.starts_with('.')
-            {
-                walk(root, &path, marks)?;
-            }
-        } else if let Ok(text) = std::fs::read_to_string(entry.path())
-            && ENDINGS.contains(&ending(&path, &text))
-        {
-            marks.extend(in_file(&path, &text)?);
+/// The text files below folders of the project, each with its path from the root.
+pub fn texts(root: &Path, folders: &[&str]) -> Vec<(String, String)> {
+    let mut open: Vec<String> = folders.iter().map(|&folder| folder.to_owned()).collect();
+    let mut texts = Vec::new();
+    while let Some(path) = open.pop() {
+        let name = path.rsplit('/').next().unwrap_or(&path);
+        let is_made = ["target", "node_modules", "__pycache__"].contains(&name);
+        let on_disk = root.join(&path);
+        if !on_disk.is_dir() {
+            texts.extend(std::fs::read_to_string(on_disk).ok().map(|text| (path, text)));
+        } else if !is_made && !name.starts_with('.') {
+            let names = std::fs::read_dir(on_disk).into_iter().flatten().flatten();
+            let names = names.map(|entry| entry.file_name().to_string_lossy().into_owned());
+            open.extend(names.map(|name| format!("{path}/{name}")));
         }
     }
-    Ok(())
+    texts
 }
 
 /// A file's language: its ending, or for a command without one, the interpreter in its first line.

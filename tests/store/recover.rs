@@ -394,7 +394,7 @@ fn torn_compressed_snapshots_are_skipped() {
         let file = disk.open(&path).unwrap();
         disk.write_at(&file, len / 2, &[0; 8]).unwrap();
         let error = run(&disk, RecoverOptions::default()).unwrap_err();
-        assert!(matches!(error, RecoverError::RecordsAfter { .. }), "{error}");
+        assert!(matches!(error, RecoverError::SnapshotNotCovered { .. }), "{error}");
     }
 }
 
@@ -415,7 +415,7 @@ fn snapshot_without_an_end_is_fatal_if_the_log_continues_from_it() {
             run(&disk, RecoverOptions::default())
         };
         let error = run(&[0x2_0000_0001, 0x2_0000_0002]).unwrap_err();
-        assert!(matches!(error, RecoverError::RecordsAfter { .. }), "{error}");
+        assert!(matches!(error, RecoverError::SnapshotNotCovered { .. }), "{error}");
         assert!(run(&[]).is_ok(), "it may never have been finished");
     }
 }

@@ -1,7 +1,7 @@
 //! docs/messages.md has each text that the server logs at WARN or ERROR, and no other.
 
 use super::source::{File, project_files, shipped_rust};
-use super::wording::log_calls;
+use super::wording::{arguments, log_calls};
 use crate::{Complaints, none, one};
 use std::collections::BTreeMap;
 
@@ -12,19 +12,11 @@ const OTHERS: &[&str] = &["src/sim/", "src/tools/", "src/bin/"];
 ///
 /// * `code`: the same bytes with strings blank.
 fn message(text: &str, code: &str) -> Option<String> {
-    let (mut depth, mut start) = (0, 0);
-    for (at, c) in code.char_indices().chain([(code.len(), ',')]) {
-        depth += i32::from("([{".contains(c)) - i32::from(")]}".contains(c));
-        if c == ',' && depth == 0 {
-            let literal = text[start..at].trim();
-            if code[start..at].trim().is_empty() && literal.starts_with('"') {
-                let inner = literal.strip_prefix('"')?.strip_suffix('"')?;
-                return Some(unescaped(inner));
-            }
-            start = at + 1;
-        }
-    }
-    None
+    arguments(code).into_iter().find_map(|(start, end)| {
+        let is_blank = code[start..end].trim().is_empty();
+        let literal = text[start..end].trim().strip_prefix('"')?.strip_suffix('"')?;
+        is_blank.then(|| unescaped(literal))
+    })
 }
 
 fn unescaped(literal: &str) -> String {

@@ -1,6 +1,6 @@
 //! Plain words: what a machine can check of comments, pages, names of tests and log lines.
 
-use super::source::{File, project_files, shipped_rust};
+use super::source::{File, close_of, line_at, project_files, shipped_rust};
 use crate::{Complaints, none, one};
 
 /// Words before "behind" with which it is no "after": a learner that lags, and places.
@@ -145,36 +145,37 @@ pub fn log_calls(code: &str, levels: &[&str]) -> Vec<(usize, usize)> {
             if code[..at].ends_with(is_name) {
                 continue;
             }
-            let (start, mut depth) = (at + level.len(), 1);
-            let end = code[start..].char_indices().find_map(|(at, c)| {
-                depth += i32::from(c == '(') - i32::from(c == ')');
-                (depth == 0).then_some(start + at)
-            });
-            calls.extend(end.map(|end| (start, end)));
+            let open = at + level.len() - 1;
+            calls.push((open + 1, close_of(code, open, b'(', b')') - 1));
         }
     }
     calls
 }
 
-/// The fields of a log macro: their keys, and whether they print with Debug.
-fn fields(arguments: &str) -> Vec<(String, bool)> {
-    let (mut depth, mut parts) = (0, vec![String::new()]);
-    for c in arguments.chars() {
+/// Where each argument between a macro's parentheses begins and ends.
+pub fn arguments(code: &str) -> Vec<(usize, usize)> {
+    let (mut depth, mut start, mut found) = (0, 0, Vec::new());
+    for (at, c) in code.char_indices().chain([(code.len(), ',')]) {
         depth += i32::from("([{".contains(c)) - i32::from(")]}".contains(c));
-        match c {
-            ',' if depth == 0 => parts.push(String::new()),
-            _ => parts.last_mut().expect("one at least").push(c),
+        if c == ',' && depth == 0 {
+            found.push((start, at));
+            start = at + 1;
         }
     }
-    let field = |part: String| {
-        let part = part.trim();
+    found
+}
+
+/// The fields of a log macro: their keys, and whether they print with Debug.
+fn fields(code: &str) -> Vec<(String, bool)> {
+    let field = |(start, end): (usize, usize)| {
+        let part = code[start..end].trim();
         let (key, value) = part.split_once('=').unwrap_or((part, ""));
         let is_debug = key.starts_with('?') || value.trim_start().starts_with('?');
         let key = key.trim().trim_start_matches(['?', '%']).to_owned();
         let is_key = key.chars().all(|c| c.is_ascii_lowercase() || c == '_' || c == '.');
         (is_key && !key.is_empty()).then_some((key, is_debug))
     };
-    parts.into_iter().filter_map(field).collect()
+    arguments(code).into_iter().filter_map(field).collect()
 }
 
 fn check_log_lines(files: &[File]) -> Complaints {
@@ -182,7 +183,7 @@ fn check_log_lines(files: &[File]) -> Complaints {
     for file in shipped_rust(files) {
         let code = file.shipped();
         for (start, end) in log_calls(&code, LEVELS) {
-            let line = code[..start].lines().count();
+            let line = line_at(&code, start);
             if file.text[start..end].contains(":?}") {
                 complaints.push(format!("{}:{line}: a log line prints with Debug", file.path));
             }

@@ -3,7 +3,9 @@
 use super::auth_providers::Providers;
 use super::ensemble::Ensemble;
 use super::problem::Warning;
+use super::sasl::{ClientSasl, QuorumSasl, SaslRules};
 use super::throttle::Throttle;
+use super::tls::{ClientTls, QuorumTls};
 use super::whitelist::Whitelist;
 use crate::model::DigestAlgorithm;
 use std::path::PathBuf;
@@ -137,6 +139,15 @@ pub struct Config {
     pub purge_snap_retain_count: u32,
     /// `autopurge.purgeInterval`: pause between purges; `None` is off.
     pub purge_interval_hours: Option<u32>,
+    /// TLS on client ports; `None`: `clientPort` alone, without TLS.
+    pub client_tls: Option<ClientTls>,
+    /// TLS between servers; `None`: plain connections.
+    pub quorum_tls: Option<QuorumTls>,
+    /// SASL on client ports; `None`: no mechanism is offered.
+    pub client_sasl: Option<ClientSasl>,
+    pub sasl_rules: SaslRules,
+    /// SASL between servers; `None`: no exchange.
+    pub quorum_sasl: Option<QuorumSasl>,
     /// Settings of a member of an ensemble; `None`: standalone.
     pub ensemble: Option<Ensemble>,
     /// Settings without effect, and risky ones; `main` logs each.

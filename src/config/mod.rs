@@ -28,9 +28,11 @@ mod parse;
 mod problem;
 mod property_reader;
 mod property_settings;
+pub mod sasl;
 mod secrets;
 mod system_properties;
 mod throttle;
+pub mod tls;
 mod unsupported;
 mod whitelist;
 

@@ -67,6 +67,11 @@ pub(super) fn take(
     let jute_max = from.number("jute.maxbuffer", POSITIVE_INT, 0xf_ffff);
     let jute_extra = from.number("zookeeper.jute.maxbuffer.extrasize", INT, jute_max);
     Config {
+        client_tls: None,
+        quorum_tls: None,
+        client_sasl: None,
+        sasl_rules: crate::config::sasl::SaslRules::default(),
+        quorum_sasl: None,
         data_dir: from_file.data_dir,
         data_log_dir: from_file.data_log_dir,
         client_host: from_file.client_host,

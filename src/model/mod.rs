@@ -13,6 +13,7 @@ mod owner;
 pub mod path;
 pub mod properties;
 mod rng;
+mod secret;
 pub mod sync;
 mod view;
 mod zxid;
@@ -25,6 +26,7 @@ pub use error::chain;
 pub use ip_net::{IpNet, address as ip_address};
 pub use owner::{CONTAINER, Owner, TTL_MAX_MS};
 pub use rng::Rng;
+pub use secret::Secret;
 pub use view::{ChangeError, Member, PeerAddress, Role, Rule, View, ViewError, plain_host};
 pub use zxid::{Epoch, Epochs, Zxid};
 

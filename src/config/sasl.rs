@@ -1,0 +1,94 @@
+//! SASL of clients and between servers, as checked settings: the sections of the JAAS file, and what else decides who is let in.
+
+use crate::model::Secret;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// A section of the JAAS file: how this server proves who it is, or which users it knows.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Login {
+    /// `DigestLoginModule`.
+    Digest(DigestLogin),
+    /// `Krb5LoginModule`.
+    Kerberos(KerberosLogin),
+}
+
+/// DIGEST-MD5: users for a section that accepts, `username` and `password` for one that dials.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct DigestLogin {
+    /// Each `user_NAME="password"`, in the order of the file.
+    pub users: Vec<(String, Arc<Secret>)>,
+    pub user_name: Option<String>,
+    pub password: Option<Arc<Secret>>,
+}
+
+/// Kerberos, with the options of Java's module that mean something here.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct KerberosLogin {
+    /// `service/host@REALM` or `user@REALM`; `_HOST` of a section between servers is not replaced yet.
+    pub principal: Option<String>,
+    /// `keyTab`, if `useKeyTab` is true; without `keyTab` the library's default.
+    pub key_tab: Option<KeyTab>,
+    /// `ticketCache`, if `useTicketCache` is true.
+    pub ticket_cache: Option<TicketCache>,
+    pub is_initiator: bool,
+}
+
+/// Where keys are read from.
+#[derive(Clone, Debug, PartialEq)]
+pub enum KeyTab {
+    Default,
+    File(PathBuf),
+}
+
+/// Where tickets are read from.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TicketCache {
+    Default,
+    File(PathBuf),
+}
+
+/// SASL on client ports.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClientSasl {
+    /// `sasl.serverconfig`: the section's name.
+    pub section: String,
+    pub login: Login,
+    /// `SASLAuthenticationProvider.superPassword`: replaces the password of the user `super` where the section has one.
+    pub super_password: Option<Arc<Secret>>,
+}
+
+/// What decides about identities that a client proved, whether by SASL, Kerberos or a certificate.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SaslRules {
+    /// `superUser` and `superUser.*`: ids that are `super` too.
+    pub super_users: Vec<String>,
+    /// `letAnySaslUserDoX`: set, whatever its value: an entry of scheme sasl is met by any client with a sasl id.
+    pub let_any_user_do: bool,
+    /// `allowSaslFailedClients`.
+    pub allows_failed_clients: bool,
+    /// `kerberos.removeHostFromPrincipal`, `kerberos.removeRealmFromPrincipal`.
+    pub removes_host: bool,
+    pub removes_realm: bool,
+    /// `security.auth_to_local`: the rules as text; `DEFAULT` where none is set.
+    pub auth_to_local: String,
+}
+
+/// SASL between servers (`quorum.auth.*`).
+#[derive(Clone, Debug, PartialEq)]
+pub struct QuorumSasl {
+    /// `quorum.auth.learner.saslLoginContext`: for connections that this server makes.
+    pub learner: Login,
+    /// `quorum.auth.server.saslLoginContext`: for connections that other servers make.
+    pub server: Login,
+    /// `quorum.auth.learnerRequireSasl`: this server authenticates when it dials.
+    pub learner_requires: bool,
+    /// `quorum.auth.serverRequireSasl`: a server that dials must authenticate.
+    pub server_requires: bool,
+    /// `quorum.auth.kerberos.servicePrincipal`: `service/host`, where host may be `_HOST`.
+    pub service_principal: String,
+    /// `kerberos.canonicalizeHostNames`.
+    pub canonicalizes_hosts: bool,
+    /// `zookeeper.server.realm`; `None`: that of the learner's own principal.
+    pub server_realm: Option<String>,
+}

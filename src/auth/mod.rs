@@ -5,6 +5,7 @@
 mod digest;
 mod ip;
 mod key;
+pub mod sasl;
 
 pub use ip::text as ip_text;
 

@@ -108,7 +108,7 @@ class Trial:
             if member.number in self.now.numbers:
                 continue
             if not (member.process and member.process.poll() is None and member.mode()):
-                self.put_aside(member)
+                self.end_outsider(member)
                 self.write_as_joiner(member)
                 member.launch()
             until(f"{member}, which is to join, follows", member.mode, 60)
@@ -119,7 +119,7 @@ class Trial:
                  line(member, role)]
         (member.folder / "zoo.cfg").write_text(self.static[member] + "".join(f"{each}\n" for each in lines))
 
-    def put_aside(self, member):
+    def end_outsider(self, member):
         """Stops a member that does not belong to the ensemble; it may have ended by itself, as Java's do."""
         if member.process and member.process.poll() is not None:
             member.process = None
@@ -179,7 +179,7 @@ class Trial:
         for member in self.members:
             if member.number not in self.now.numbers and member.process and (
                     member.process.poll() is not None or dice.random() < 0.5):
-                self.put_aside(member)
+                self.end_outsider(member)
 
     def one_of(self, configuration):
         return self.dice.choice(self.inside(configuration))

@@ -145,7 +145,7 @@ fn a_ping_that_comes_too_late_is_not_answered() {
 
 // rows: M-06
 #[test]
-fn session_expiry_has_an_age_when_no_client_was_connected() {
+fn age_of_session_expiry_is_recorded_when_no_client_was_connected() {
     for leaves in [false, true] {
         let mut world = World::new();
         let a = world.client();

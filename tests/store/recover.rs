@@ -190,7 +190,7 @@ fn damaged_snapshot_is_fatal_if_the_log_lacks_what_it_held() {
 
 // rows: D-30
 #[test]
-fn snapshot_without_an_end_counts_as_damaged_after_its_server_was_led() {
+fn unfinished_snapshot_counts_as_damaged_after_its_server_was_led() {
     let disk = SimDisk::new();
     put(&disk, &folders().snapshots.join("snapshot.5"), b"ZKSN");
     assert!(default(&disk).0.is_empty(), "never finished, and nothing was before it");
@@ -402,7 +402,7 @@ fn torn_compressed_snapshots_are_skipped() {
 // it looks unfinished. The zxids don't show that the log does not continue from the older snapshot.
 // rows: D-30 D-31
 #[test]
-fn snapshot_without_an_end_is_fatal_if_the_log_continues_from_it() {
+fn unfinished_snapshot_is_fatal_if_the_log_continues_from_it() {
     for packing in [Packing::Plain, Packing::Gzip, Packing::Snappy] {
         let run = |entries: &[i64]| {
             let disk = SimDisk::new();
@@ -423,7 +423,7 @@ fn snapshot_without_an_end_is_fatal_if_the_log_continues_from_it() {
 // As in Java: with this setting the operator trusts the log alone.
 // rows: C-148
 #[test]
-fn snapshot_without_an_end_is_ignored_with_snapshot_trust_empty() {
+fn unfinished_snapshot_is_ignored_with_snapshot_trust_empty() {
     let disk = SimDisk::new();
     put_packed(&disk, 5, &[1, 5], Packing::Gzip);
     let name = names::snapshot_name(zxid(5), Packing::Gzip);

@@ -77,7 +77,7 @@ fn every_packet_survives_the_wire_in_any_pieces() {
 }
 
 #[test]
-fn bytes_of_no_peer_are_refused_before_they_are_waited_for() {
+fn bytes_that_begin_no_packet_are_refused_at_once() {
     let limits = PacketLimits::of(2 * 0xf_ffff);
     let decode = |bytes: &[u8]| Packet::decode_within(&mut BytesMut::from(bytes), limits);
     assert_eq!(decode(b"GET / HTTP"), Err(PacketError::Kind(0x4745_5420)));

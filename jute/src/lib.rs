@@ -20,7 +20,7 @@ pub mod proto;
 pub mod quorum;
 pub mod txn;
 
-pub use read::{Decode, DecodeError, Reader};
+pub use read::{Decode, DecodeError, Reader, read_utf8};
 pub use vector::{Items, Vector};
 pub use write::{Encode, patch_length, put_buffer, put_frame, put_i32, put_i64, put_string};
 

@@ -126,7 +126,7 @@ impl<'a> Decode<'a> for Option<Cow<'a, str>> {
 ///
 /// The standard library's lossy decoding replaces each byte of an encoded surrogate; Java sees the three bytes, or
 /// the first two alone, as one mistake. The difference shows: Java itself writes such bytes (see `put_string`).
-fn read_utf8(bytes: &[u8]) -> Cow<'_, str> {
+pub fn read_utf8(bytes: &[u8]) -> Cow<'_, str> {
     if let Ok(text) = std::str::from_utf8(bytes) {
         return Cow::Borrowed(text);
     }

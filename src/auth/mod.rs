@@ -6,6 +6,7 @@ mod digest;
 mod ip;
 mod key;
 pub mod sasl;
+pub mod x509;
 
 pub use ip::text as ip_text;
 

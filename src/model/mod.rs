@@ -29,6 +29,8 @@ pub use rng::Rng;
 pub use secret::Secret;
 pub use view::{ChangeError, Member, PeerAddress, Role, Rule, View, ViewError, plain_host};
 pub use zxid::{Epoch, Epochs, Zxid};
+// Text as Java decodes it, for rooms without a record to decode.
+pub use jute::read_utf8;
 
 use std::collections::BTreeSet;
 

@@ -1,0 +1,10 @@
+//! X.509 certificates: how their subjects are printed, which hosts they name, and which of them are trusted.
+//!
+//! Pure: the clock and the check of a signature are arguments, and what a certificate points to (CRLs, OCSP) is asked by `net`.
+
+mod der;
+mod dn;
+mod dn_text;
+
+pub use dn::{DnError, name, subject};
+pub use dn_text::is_valid_name;

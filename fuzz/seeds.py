@@ -142,12 +142,12 @@ def hellos():
                 yield start + bytes([learner_opening, learner_bytes, len(said)]) + said + bytes([15])
                 yield start + bytes([learner_bytes, len(said)]) + said + bytes([late, connect, learner_opening, learner_bytes, len(said) // 2]) + said
             for call in short:
-                yield start + bytes([opening, caller_bytes, len(call)]) + call + bytes([15])
+                yield start + bytes([caller_bytes, len(call)]) + call + bytes([opening, 15])
             host = b"there"
             vote = struct.pack(">iqqqqii", 0, 2, 0, 1, 1, 2, 0)
             for number in range(8):
                 said = bytes([hello, number, len(host)]) + host
-                yield start + bytes([opening]) + said + bytes([message, len(vote)]) + vote + bytes([15, accept, opening]) + said + bytes([late])
+                yield start + said + bytes([opening, message, len(vote)]) + vote + bytes([15, accept]) + said + bytes([opening, late])
 
 
 def seeds():

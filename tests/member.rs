@@ -160,7 +160,7 @@ impl Server {
             self.accepted.insert(from, connection);
             connection
         });
-        let bytes = notification_bytes(from, notification, known.is_none());
+        let bytes = notification_bytes(from, notification, known.is_none().then_some(&[]));
         self.settle(Input::Election(Election::Received { connection, bytes }))
     }
 

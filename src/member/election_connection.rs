@@ -1,10 +1,10 @@
 //! One election connection (port 3888) as a machine: bytes in, the hello and messages out, and bytes to be written.
 //!
-//! An opening may come first ([`Opening`]). Then the dialing server sends its hello, and both send messages with a length
-//! in front. One write is under way at a time, so that the caller can keep the newest message instead of a queue.
+//! The dialing server sends its hello. An opening may come after it ([`Opening`]). Then both send messages with a length in
+//! front. One write is under way at a time, so that the caller can keep the newest message instead of a queue.
 
 use super::election_hello::{Hello, HelloError};
-use super::opening::{OPENING_BYTES_MAX, Opened, Opening};
+use super::opening::{OPENING_BYTES_MAX, Opened, Opening, Work};
 use crate::request::foreign::Foreign;
 use bytes::{Buf, Bytes, BytesMut};
 
@@ -30,82 +30,131 @@ pub enum ConnectionError {
     Hello(#[from] HelloError),
     #[error("a message of {0} bytes")]
     Length(i32),
-    #[error("{0} bytes came before the hello was written")]
+    #[error("{0} bytes came before hello and opening were written")]
     TooEarly(usize),
 }
 
-enum HelloStage {
-    /// The opening is under way. `hello`: what a dialed connection sends after it.
-    Opening {
+enum Stage {
+    /// This server dials, and is not connected yet.
+    Connecting {
         opening: Box<dyn Opening>,
-        hello: Option<Vec<u8>>,
+        hello: Vec<u8>,
     },
     /// Accepted: the peer's hello has not come completely.
-    AwaitingHello,
-    /// Dialed: the hello is not written yet.
-    WritingHello,
+    AwaitingHello {
+        opening: Box<dyn Opening>,
+    },
+    /// The hello has come, or is in the output, and the opening is under way.
+    Opening {
+        opening: Box<dyn Opening>,
+    },
+    /// The opening has failed, and the peer was told so: it is given time to read that.
+    Refused(ConnectionError),
+    /// What the opening, or this server's hello, has put into the output is not written yet.
+    WritingOpening,
     Messages,
 }
 
 /// One election connection.
 pub struct ElectionConnection {
-    stage: HelloStage,
+    stage: Stage,
+    /// The peer's hello, until [`Self::next_received`] gives it: after the opening.
+    hello: Option<Hello>,
     input: BytesMut,
     output: Vec<u8>,
     is_writing: bool,
-    /// For the opening and the hello.
+    /// What the opening waits for.
+    work: Option<Work>,
+    /// For the hello and the opening.
     deadline_ms: u64,
     /// Why the connection must be closed; nothing more is read.
     error: Option<ConnectionError>,
 }
 
 impl ElectionConnection {
-    /// A connection that the peer made: its hello has to come before `deadline_ms`.
+    /// A connection that the peer made: its hello has to come, and the opening to be done, before `deadline_ms`.
     pub fn accepted(opening: Box<dyn Opening>, deadline_ms: u64) -> Self {
-        Self::new(HelloStage::Opening { opening, hello: None }, deadline_ms)
+        Self::new(Stage::AwaitingHello { opening }, deadline_ms)
     }
 
-    /// A connection that this server makes: it has to be connected, opened and its `hello` written before `deadline_ms`.
+    /// A connection that this server makes: it has to be connected and its `hello` written before `deadline_ms`.
     ///
     /// * `hello`: as [`Hello::encode`] gives it.
     pub fn dialed(opening: Box<dyn Opening>, hello: Vec<u8>, deadline_ms: u64) -> Self {
-        Self::new(HelloStage::Opening { opening, hello: Some(hello) }, deadline_ms)
+        Self::new(Stage::Connecting { opening, hello }, deadline_ms)
     }
 
-    fn new(stage: HelloStage, deadline_ms: u64) -> Self {
-        let input = BytesMut::new();
-        Self { stage, input, output: Vec::new(), is_writing: false, deadline_ms, error: None }
+    fn new(stage: Stage, deadline_ms: u64) -> Self {
+        let (input, output) = (BytesMut::new(), Vec::new());
+        let (hello, work, error) = (None, None, None);
+        Self { stage, hello, input, output, is_writing: false, work, deadline_ms, error }
     }
 
-    /// When the connection must be closed, unless opening and hello are done by then.
+    /// When the connection must be closed, unless hello and opening are done by then.
     pub const fn deadline_ms(&self) -> Option<u64> {
-        match self.stage {
-            HelloStage::Messages => None,
-            HelloStage::Opening { .. } | HelloStage::AwaitingHello | HelloStage::WritingHello => {
-                Some(self.deadline_ms)
-            }
-        }
+        if self.is_open() { None } else { Some(self.deadline_ms) }
     }
 
-    /// Whether the hello was read or written, so that messages may be sent.
+    /// Whether hello and opening are done, so that messages may be sent.
     pub const fn is_open(&self) -> bool {
-        matches!(self.stage, HelloStage::Messages)
+        matches!(self.stage, Stage::Messages) && self.hello.is_none()
     }
 
-    /// Bytes that came and are not processed: of the opening, of a hello or of messages.
+    /// Bytes that came and are not processed: of a hello, of the opening or of messages.
     pub fn unfinished_bytes(&self) -> usize {
         self.input.len()
     }
 
-    /// The connection is made: the opening may send first.
-    pub fn connected(&mut self) {
+    /// The connection that this server makes is there: the hello is written.
+    ///
+    /// * `opening_until_ms`: when the opening has to be done, if there is one.
+    pub fn connected(&mut self, opening_until_ms: u64) {
+        let stage = std::mem::replace(&mut self.stage, Stage::Messages);
+        let Stage::Connecting { opening, hello } = stage else {
+            self.stage = stage;
+            return;
+        };
+        self.output.extend(hello);
+        self.stage = Stage::Opening { opening };
         self.open();
+        if matches!(self.stage, Stage::Opening { .. }) {
+            self.deadline_ms = self.deadline_ms.max(opening_until_ms);
+        }
     }
 
     /// Bytes of the peer. Call [`Self::next_received`] after that until it returns nothing.
     pub fn receive(&mut self, bytes: &[u8]) {
-        self.input.extend_from_slice(bytes);
+        if !matches!(self.stage, Stage::Refused(_)) {
+            self.input.extend_from_slice(bytes);
+        }
         self.open();
+    }
+
+    /// What the opening waits for: [`Self::work_done`] is called after it.
+    pub const fn take_work(&mut self) -> Option<Work> {
+        self.work.take()
+    }
+
+    /// The opening's [`Work`] is done.
+    pub fn work_done(&mut self) {
+        self.open();
+    }
+
+    /// The peer has ended the connection, or the deadline has come. Returns whether the hello counts nevertheless: with SASL
+    /// that is not required a peer without SASL sends a hello, and ends the connection if the other one is to dial.
+    pub fn passes_silent_peer(&mut self) -> bool {
+        if let Stage::Opening { opening } = &self.stage
+            && opening.passes_silent_peer()
+        {
+            self.end_opening();
+            return true;
+        }
+        false
+    }
+
+    /// Why the opening has failed, if the peer was told.
+    pub const fn refusal(&self) -> Option<&ConnectionError> {
+        if let Stage::Refused(why) = &self.stage { Some(why) } else { None }
     }
 
     /// The next hello or message that has come completely.
@@ -116,52 +165,75 @@ impl ElectionConnection {
         if let Some(error) = &self.error {
             return Err(error.clone());
         }
-        let next = match self.stage {
-            // Before the hello is written, input is bounded by the longest message; after that messages are processed as
-            // they come.
-            HelloStage::WritingHello if 4 + MESSAGE_BYTES_MAX < self.input.len() => {
-                Err(ConnectionError::TooEarly(self.input.len()))
-            }
-            HelloStage::Opening { .. } if OPENING_BYTES_MAX < self.input.len() => {
-                let text = format!("{} bytes came in the opening", self.input.len());
-                Err(ConnectionError::Opening(text))
-            }
-            HelloStage::Opening { .. } | HelloStage::WritingHello => Ok(None),
-            HelloStage::AwaitingHello => self.next_hello(),
-            HelloStage::Messages => next_message(&mut self.input)
-                .map(|message| message.map(Received::Message))
-                .map_err(|LengthError(len)| ConnectionError::Length(len)),
-        };
-        self.error = next.as_ref().err().cloned();
+        let next = self.next();
+        self.error = self.error.take().or_else(|| next.as_ref().err().cloned());
         next
     }
 
-    fn open(&mut self) {
-        let HelloStage::Opening { opening, hello } = &mut self.stage else { return };
-        match opening.step(&mut self.input, &mut self.output) {
-            Ok(Opened::NotYet) => {}
-            Ok(Opened::Done) => {
-                self.stage = match hello.take() {
-                    Some(hello) => {
-                        self.output.extend(hello);
-                        HelloStage::WritingHello
-                    }
-                    None => HelloStage::AwaitingHello,
-                };
+    fn next(&mut self) -> Result<Option<Received>, ConnectionError> {
+        if matches!(self.stage, Stage::AwaitingHello { .. }) {
+            self.read_hello()?;
+        }
+        if let Some(error) = &self.error {
+            return Err(error.clone());
+        }
+        match self.stage {
+            // Before the last byte of the opening is written, input is bounded by the longest message; after that messages are
+            // processed as they come.
+            Stage::WritingOpening if 4 + MESSAGE_BYTES_MAX < self.input.len() => {
+                Err(ConnectionError::TooEarly(self.input.len()))
             }
-            Err(why) => self.error = Some(ConnectionError::Opening(why)),
+            Stage::Opening { .. } if OPENING_BYTES_MAX < self.input.len() => {
+                let text = format!("{} bytes came in the opening", self.input.len());
+                Err(ConnectionError::Opening(text))
+            }
+            Stage::Connecting { .. }
+            | Stage::AwaitingHello { .. }
+            | Stage::Opening { .. }
+            | Stage::Refused(_)
+            | Stage::WritingOpening => Ok(None),
+            Stage::Messages if self.hello.is_some() => Ok(self.hello.take().map(Received::Hello)),
+            Stage::Messages => next_message(&mut self.input)
+                .map(|message| message.map(Received::Message))
+                .map_err(|LengthError(len)| ConnectionError::Length(len)),
         }
     }
 
-    fn next_hello(&mut self) -> Result<Option<Received>, ConnectionError> {
+    fn open(&mut self) {
+        let Stage::Opening { opening } = &mut self.stage else { return };
+        match opening.step(&mut self.input, &mut self.output) {
+            Ok(Opened::NotYet) => {}
+            Ok(Opened::Working(work)) => self.work = Some(work),
+            Ok(Opened::Done) => self.end_opening(),
+            Err(why) if self.output.is_empty() => self.error = Some(ConnectionError::Opening(why)),
+            Err(why) => {
+                self.stage = Stage::Refused(ConnectionError::Opening(why));
+                self.input.clear();
+            }
+        }
+    }
+
+    fn end_opening(&mut self) {
+        let is_written = !self.is_writing && self.output.is_empty();
+        self.stage = if is_written { Stage::Messages } else { Stage::WritingOpening };
+    }
+
+    /// Reads the hello; the opening begins after it.
+    fn read_hello(&mut self) -> Result<(), ConnectionError> {
         let head = self.input.first_chunk();
         if let Some(foreign) = head.and_then(|head| Foreign::recognise(*head)) {
             return Err(ConnectionError::Foreign(foreign));
         }
-        let Some((hello, taken)) = Hello::parse(&self.input)? else { return Ok(None) };
+        let Some((hello, taken)) = Hello::parse(&self.input)? else { return Ok(()) };
         self.input.advance(taken);
-        self.stage = HelloStage::Messages;
-        Ok(Some(Received::Hello(hello)))
+        if let Stage::AwaitingHello { opening } =
+            std::mem::replace(&mut self.stage, Stage::Messages)
+        {
+            self.hello = Some(hello);
+            self.stage = Stage::Opening { opening };
+            self.open();
+        }
+        Ok(())
     }
 
     /// Whether a message may be given to [`Self::send`]: everything before it was written.
@@ -189,8 +261,8 @@ impl ElectionConnection {
     /// The bytes of [`Self::take_output`] have been written.
     pub fn written(&mut self) {
         self.is_writing = false;
-        if matches!(self.stage, HelloStage::WritingHello) && self.output.is_empty() {
-            self.stage = HelloStage::Messages;
+        if matches!(self.stage, Stage::WritingOpening) && self.output.is_empty() {
+            self.stage = Stage::Messages;
         }
     }
 }

@@ -9,12 +9,12 @@
 //! asks for it. Sockets, names and the race between several addresses of one server (`net::election`).
 
 use super::dial::HostPort;
+pub use super::election_actions::{Action, ConnectionId, Event, Input, ServerAddresses};
 use super::election_connection::{ElectionConnection, Received};
 use super::election_hello::{
     ConnectionChoice, Hello, OldObservers, choice_for_accepted, choice_for_dialed,
 };
-use super::election_listeners::{self, ListenerId, Listeners};
-use super::listening::ListenAddress;
+use super::election_listeners::Listeners;
 use super::opening::{ConnectionKind, Openings};
 use crate::model::ServerId;
 use ConnectionStage::{AwaitingHello, Dialing, Established};
@@ -26,13 +26,6 @@ use std::sync::Arc;
 const UNKNOWN_SERVERS_MAX: usize = 64;
 /// Limit on accepted connections whose hello has not come.
 const AWAITED_HELLOS_MAX: usize = 256;
-
-/// The addresses of each server's election port, at least one each.
-pub type ServerAddresses = BTreeMap<ServerId, Vec<HostPort>>;
-
-/// Names a connection from the time it is dialed or accepted. Never used twice.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub struct ConnectionId(pub u64);
 
 /// The settings of the election connections.
 #[derive(Clone, Debug)]
@@ -46,132 +39,15 @@ pub struct Settings {
     pub multi_address: bool,
     /// Time for a connection to be made and the hello to be written (`cnxTimeout`).
     pub connect_timeout_ms: u64,
-    /// Time for the hello of an accepted connection to come (`quorumCnxnTimeoutMs`).
+    /// Time for the hello of an accepted connection to come, and for the opening of each (`quorumCnxnTimeoutMs`).
     pub hello_timeout_ms: u64,
     /// How long a server with several addresses may leave bytes unacknowledged, and how long it is dialed at the others once
     /// one address has refused (`multiAddress.reachabilityCheckTimeoutMs`). `None`: no limit.
     pub reach_timeout_ms: Option<u64>,
     /// Failures to listen after which [`Event::BindFailed`] is reported; 0 is never (`electionPortBindRetry`).
     pub bind_tries_max: u32,
-    /// What is exchanged before the hello.
+    /// What is exchanged after the hello.
     pub openings: Arc<dyn Openings>,
-}
-
-/// All that can happen to the connections.
-#[derive(Clone, Debug)]
-pub enum Input {
-    /// The process begins: listen.
-    Start,
-    /// Replaces an unsent message to `to`; dials if there is no connection.
-    Send {
-        to: ServerId,
-        message: Bytes,
-    },
-    /// Dials `to` unless there is a connection or an attempt at one.
-    Dial {
-        to: ServerId,
-    },
-    /// Dials every known server without a connection.
-    DialAll,
-    /// The servers of the configurations. Connections to servers that are left out stay until they break.
-    SetPeers(ServerAddresses),
-    /// Listens at other addresses, and names those in hellos. Connections stay.
-    MoveTo(Vec<HostPort>),
-    /// * `connection`: a new id. `peer`: the address it comes from, for the log.
-    Accepted {
-        connection: ConnectionId,
-        peer: String,
-    },
-    /// A dialed connection is made.
-    Connected {
-        connection: ConnectionId,
-        peer: String,
-    },
-    DialFailed {
-        connection: ConnectionId,
-        error: String,
-    },
-    Received {
-        connection: ConnectionId,
-        bytes: Bytes,
-    },
-    /// The bytes of [`Action::Write`] are written.
-    Written {
-        connection: ConnectionId,
-    },
-    /// * `error`: `None` when the peer closed it.
-    Ended {
-        connection: ConnectionId,
-        error: Option<String>,
-    },
-    Listening {
-        listener: ListenerId,
-    },
-    /// Cannot listen, or cannot accept any more.
-    ListenFailed {
-        listener: ListenerId,
-        error: String,
-    },
-    /// Time has passed: due at [`ElectionConnections::next_deadline_ms`].
-    Tick,
-}
-
-/// What is to be done, in this order.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Action {
-    /// Connect to whichever of the addresses answers first.
-    ///
-    /// * `grace_ms`: how long the other addresses are tried once one has refused; `None`: until each attempt has ended.
-    Dial {
-        connection: ConnectionId,
-        to: ServerId,
-        addresses: Vec<HostPort>,
-        grace_ms: Option<u64>,
-    },
-    /// Answered by [`Input::Written`]; at most one at a time for each connection.
-    Write {
-        connection: ConnectionId,
-        bytes: Bytes,
-    },
-    /// Close the connection, or give up dialing. No further input about it is expected.
-    Close {
-        connection: ConnectionId,
-    },
-    /// The connection is to break when the peer acknowledges nothing for this long.
-    LimitSilence {
-        connection: ConnectionId,
-        to: ServerId,
-        timeout_ms: u64,
-    },
-    Listen {
-        listener: ListenerId,
-        place: ListenAddress,
-    },
-    StopListening {
-        listener: ListenerId,
-    },
-    Report(Event),
-}
-
-/// What is reported to the election.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Event {
-    /// There is a connection to `to`, new or in place of another.
-    ElectionConnected {
-        to: ServerId,
-    },
-    Heard {
-        from: ServerId,
-        message: Bytes,
-    },
-    /// The connection to `to` has ended, and no other has replaced it.
-    ElectionDisconnected {
-        to: ServerId,
-    },
-    /// No server can connect at `place`; listening there is tried again.
-    BindFailed {
-        place: String,
-    },
 }
 
 /// Counted for metrics and the simulator.
@@ -271,7 +147,7 @@ impl ElectionConnections {
             Input::Connected { connection, peer } => {
                 let Some(held) = self.connections.get_mut(&connection) else { return };
                 held.peer = peer;
-                held.machine.connected();
+                held.machine.connected(now_ms + self.settings.hello_timeout_ms);
                 self.advance(connection, now_ms, out);
             }
             Input::DialFailed { connection, error } => self.end(connection, &error, out),
@@ -280,8 +156,17 @@ impl ElectionConnections {
                 held.machine.receive(&bytes);
                 self.advance(connection, now_ms, out);
             }
-            Input::Written { connection } => self.on_written(connection, now_ms, out),
-            Input::Ended { connection, error } => self.on_ended(connection, error, out),
+            Input::Written { connection } => {
+                let Some(held) = self.connections.get_mut(&connection) else { return };
+                held.machine.written();
+                self.advance(connection, now_ms, out);
+            }
+            Input::WorkDone { connection } => {
+                let Some(held) = self.connections.get_mut(&connection) else { return };
+                held.machine.work_done();
+                self.advance(connection, now_ms, out);
+            }
+            Input::Ended { connection, error } => self.on_ended(connection, error, now_ms, out),
             Input::Listening { listener } => self.listeners.on_listening(listener),
             Input::ListenFailed { listener, error } => {
                 if let Some(place) = self.listeners.on_failed(listener, &error, now_ms) {
@@ -374,13 +259,20 @@ impl ElectionConnections {
         let held = Connection { stage: AwaitingHello, machine, peer };
         let before = self.connections.insert(connection, held);
         assert!(before.is_none(), "{connection:?} is used twice");
-        self.connections.get_mut(&connection).expect("just put there").machine.connected();
-        self.advance(connection, now_ms, out);
     }
 
     /// Processes what a connection has received, and writes what is to be written.
     fn advance(&mut self, connection: ConnectionId, now_ms: u64, out: &mut Vec<Action>) {
         while let Some(held) = self.connections.get_mut(&connection) {
+            if let Dialing(to) = held.stage
+                && held.machine.is_open()
+            {
+                self.on_dialed(connection, to, out);
+                continue;
+            }
+            if let Some(work) = held.machine.take_work() {
+                out.push(Action::Work { connection, work });
+            }
             match (held.machine.next_received(), held.stage) {
                 (Ok(Some(Received::Hello(hello))), _) => {
                     self.on_hello(connection, hello, now_ms, out);
@@ -467,35 +359,53 @@ impl ElectionConnections {
         }
     }
 
-    fn on_written(&mut self, connection: ConnectionId, now_ms: u64, out: &mut Vec<Action>) {
-        let Some(held) = self.connections.get_mut(&connection) else { return };
-        held.machine.written();
-        if let Dialing(to) = held.stage
-            && held.machine.is_open()
-        {
-            let peer = self.peers.entry(to).or_default();
-            (peer.dialing, peer.failures) = (None, 0);
-            match choice_for_dialed(self.settings.me, to) {
-                ConnectionChoice::Keep => self.establish(connection, to, out),
-                ConnectionChoice::DialBack | ConnectionChoice::Close => {
-                    self.connections.remove(&connection);
-                    out.push(Action::Close { connection });
-                    self.forget_unknown(to);
-                }
+    /// Hello and opening of a connection that this server has made are done.
+    fn on_dialed(&mut self, connection: ConnectionId, to: ServerId, out: &mut Vec<Action>) {
+        let peer = self.peers.entry(to).or_default();
+        (peer.dialing, peer.failures) = (None, 0);
+        match choice_for_dialed(self.settings.me, to) {
+            ConnectionChoice::Keep => self.establish(connection, to, out),
+            ConnectionChoice::DialBack | ConnectionChoice::Close => {
+                self.connections.remove(&connection);
+                out.push(Action::Close { connection });
+                self.forget_unknown(to);
             }
         }
-        self.advance(connection, now_ms, out);
     }
 
-    fn on_ended(&mut self, connection: ConnectionId, error: Option<String>, out: &mut Vec<Action>) {
-        let Some(held) = self.connections.get(&connection) else { return };
-        let why = match (held.stage, error) {
-            (AwaitingHello, None) => "the connection ended before its hello came".to_owned(),
-            (AwaitingHello, Some(error)) => format!("read hello: {error}"),
-            (Dialing(_) | Established(_), None) => "closed by the peer".to_owned(),
-            (Dialing(_) | Established(_), Some(error)) => error,
+    fn on_ended(
+        &mut self,
+        connection: ConnectionId,
+        error: Option<String>,
+        now_ms: u64,
+        out: &mut Vec<Action>,
+    ) {
+        let Some(held) = self.connections.get_mut(&connection) else { return };
+        if held.stage == AwaitingHello && held.machine.passes_silent_peer() {
+            return self.pass_silent_peer(connection, true, now_ms, out);
+        }
+        let why = match (held.stage, held.machine.refusal(), error) {
+            (_, Some(refusal), _) => refusal.to_string(),
+            (AwaitingHello, None, None) => "the connection ended before its hello came".to_owned(),
+            (AwaitingHello, None, Some(error)) => format!("read hello: {error}"),
+            (Dialing(_) | Established(_), None, None) => "closed by the peer".to_owned(),
+            (Dialing(_) | Established(_), None, Some(error)) => error,
         };
         self.end(connection, &why, out);
+    }
+
+    /// A peer that does not take part in the opening has sent its hello, and has ended the connection or is silent.
+    fn pass_silent_peer(
+        &mut self,
+        connection: ConnectionId,
+        has_ended: bool,
+        now_ms: u64,
+        out: &mut Vec<Action>,
+    ) {
+        self.advance(connection, now_ms, out);
+        if has_ended && self.connections.contains_key(&connection) {
+            self.end(connection, &"closed by the peer", out);
+        }
     }
 
     /// The connection has ended, or was never made.
@@ -545,14 +455,19 @@ impl ElectionConnections {
         let late: Vec<(ConnectionId, ConnectionStage)> =
             late.map(|(&id, held)| (id, held.stage)).collect();
         for (connection, stage) in late {
-            out.push(Action::Close { connection });
-            if stage == AwaitingHello {
-                let held = self.connections.remove(&connection);
-                let peer = held.map(|held| held.peer).unwrap_or_default();
-                tracing::warn!(target: crate::model::STRANGERS, %peer, "election connection closed: no hello came in time");
-            } else {
-                self.end(connection, &"timed out", out);
+            let Some(held) = self.connections.get_mut(&connection) else { continue };
+            if stage == AwaitingHello && held.machine.passes_silent_peer() {
+                self.pass_silent_peer(connection, false, now_ms, out);
+                continue;
             }
+            let refusal = held.machine.refusal().map(ToString::to_string);
+            let why = match (refusal, stage) {
+                (Some(refusal), _) => refusal,
+                (None, AwaitingHello) => "hello, or SASL after it, took too long".to_owned(),
+                (None, Dialing(_) | Established(_)) => "timed out".to_owned(),
+            };
+            out.push(Action::Close { connection });
+            self.end(connection, &why, out);
         }
         let mut changes = Vec::new();
         self.listeners.on_time(now_ms, &mut changes);
@@ -584,17 +499,6 @@ impl ElectionConnections {
                 Established(to) => self.peers.get(&to).and_then(|peer| peer.connection),
             };
             assert_eq!(named, Some(*id), "{:?}", held.stage);
-        }
-    }
-}
-
-impl From<election_listeners::Change> for Action {
-    fn from(change: election_listeners::Change) -> Self {
-        match change {
-            election_listeners::Change::Listen { listener, place } => {
-                Self::Listen { listener, place }
-            }
-            election_listeners::Change::Stop { listener } => Self::StopListening { listener },
         }
     }
 }

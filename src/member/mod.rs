@@ -23,6 +23,7 @@ mod configuration;
 pub mod configured;
 pub mod dial;
 mod disk_work;
+mod election_actions;
 pub mod election_connection;
 pub mod election_connections;
 pub mod election_hello;

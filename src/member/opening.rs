@@ -1,31 +1,71 @@
-//! The stage of a connection between servers in which another protocol may come first, such as a SASL exchange. TLS is no
-//! opening: it lasts until the connection's end, and wraps the socket (`net`).
+//! The stage of a connection between servers in which another protocol speaks: a SASL exchange. On a learner connection it
+//! comes first, on an election connection after the hello. TLS is no opening: it lasts until the connection's end, and
+//! wraps the socket (`net`).
 
 use bytes::BytesMut;
 use std::fmt;
+use std::sync::Arc;
 
-/// A protocol that comes before a connection's own protocol.
+/// A protocol that comes before the rest of a connection's own protocol.
 ///
-/// The connection calls [`Opening::step`] once when it is made, with no input, since either end may be the first to send;
-/// and then whenever bytes have arrived, until the answer is [`Opened::Done`] or an error.
+/// The connection calls [`Opening::step`] once when the stage begins, since either end may be the first to send; and then
+/// whenever bytes have arrived or work is done, until the answer is [`Opened::Done`] or an error.
 pub trait Opening: Send {
     /// Takes the bytes of the opening from the front of `input`, and appends to `output` what is to be sent.
     ///
     /// # Errors
-    /// Why the connection must be closed.
+    /// Why the connection must be closed. What is in `output` is sent before that.
     fn step(&mut self, input: &mut BytesMut, output: &mut Vec<u8>) -> Result<Opened, String>;
+
+    /// Whether the connection goes on if the peer has sent no byte of the opening until it ended the connection or the
+    /// deadline came.
+    fn passes_silent_peer(&self) -> bool {
+        false
+    }
 }
 
 /// Limit on the bytes that an opening leaves in its input: above it the connection is closed.
 pub const OPENING_BYTES_MAX: usize = 64 * 1024;
 
 /// Whether the opening is over.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Opened {
     /// It needs more bytes.
     NotYet,
+    /// It needs this done, and then another step.
+    Working(Work),
     /// What is left of the input, and all that follows, belongs to the connection's own protocol.
     Done,
+}
+
+/// A part of an opening that may take seconds, such as a question to a KDC. The opening finds the result itself when it is
+/// stepped again.
+#[derive(Clone)]
+pub struct Work(Arc<dyn Fn() + Send + Sync>);
+
+impl Work {
+    pub fn new(work: impl Fn() + Send + Sync + 'static) -> Self {
+        Self(Arc::new(work))
+    }
+
+    /// Performs it on this thread. The connection is told after that.
+    pub fn run(&self) {
+        (self.0)();
+    }
+}
+
+impl fmt::Debug for Work {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Work")
+    }
+}
+
+impl Eq for Work {}
+
+impl PartialEq for Work {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
 }
 
 /// The protocol of a connection between servers, after the opening.
@@ -48,7 +88,7 @@ pub trait Openings: fmt::Debug + Send + Sync {
     fn dialed(&self, kind: ConnectionKind, to: &[(String, u16)]) -> Box<dyn Opening>;
 }
 
-/// No opening: the connection's own protocol begins at the first byte.
+/// No opening: nothing comes before the connection's own protocol.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoOpening;
 

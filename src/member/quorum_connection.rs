@@ -3,7 +3,7 @@
 //! The sending half is `quorum_outbox`. The two are apart because a server receives while it waits for its peer to take
 //! what it sends.
 
-use super::opening::{OPENING_BYTES_MAX, Opened, Opening};
+use super::opening::{OPENING_BYTES_MAX, Opened, Opening, Work};
 use crate::model::{ServerId, Zxid};
 use crate::request::foreign::Foreign;
 use crate::tree::load::{LoadError, Loader};
@@ -82,6 +82,10 @@ pub struct QuorumConnection {
     /// `None`: the opening is done.
     opening: Option<Box<dyn Opening>>,
     output: Vec<u8>,
+    /// What the opening waits for.
+    work: Option<Work>,
+    /// Why the opening has failed, if the peer was told: it is given time to read that.
+    refusal: Option<String>,
     /// Options of the trees that the leader sends; `None`: a learner sends none.
     options: Option<Options>,
     /// Bytes that are not processed yet. What is kept of a packet keeps the buffer that the packet was read into: so the
@@ -121,6 +125,8 @@ impl QuorumConnection {
             peer,
             opening: Some(opening),
             output: Vec::new(),
+            work: None,
+            refusal: None,
             options,
             input: BytesMut::new(),
             tree: None,
@@ -150,6 +156,11 @@ impl QuorumConnection {
     /// What the opening has to send, before anything from the outbox.
     pub fn take_output(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.output)
+    }
+
+    /// What the opening waits for: [`Self::receive`] is called without bytes after it.
+    pub const fn take_work(&mut self) -> Option<Work> {
+        self.work.take()
     }
 
     /// Whether a packet has come.
@@ -187,6 +198,7 @@ impl QuorumConnection {
     pub fn check_deadline(&self, now_ms: u64) -> Result<(), QuorumError> {
         match self.deadline_ms() {
             Some(deadline_ms) if deadline_ms <= now_ms && self.opening.is_some() => {
+                self.refused()?;
                 Err(QuorumError::Opening("the opening takes too long".to_owned()))
             }
             Some(deadline_ms) if deadline_ms <= now_ms => {
@@ -208,27 +220,47 @@ impl QuorumConnection {
         events: &mut Vec<QuorumEvent>,
     ) -> Result<(), QuorumError> {
         self.began_ms.get_or_insert(now_ms);
+        if self.refusal.is_some() {
+            return Ok(());
+        }
         self.input.extend_from_slice(bytes);
-        if let Some(opening) = &mut self.opening {
-            let opened = opening.step(&mut self.input, &mut self.output);
-            match opened.map_err(QuorumError::Opening)? {
-                Opened::NotYet if OPENING_BYTES_MAX < self.input.len() => {
-                    let text = format!("{} bytes came in the opening", self.input.len());
-                    return Err(QuorumError::Opening(text));
-                }
-                Opened::NotYet => return Ok(()),
-                Opened::Done => self.opening = None,
-            }
+        if !self.open()? {
+            return Ok(());
         }
         while self.take_packets(now_ms, events)? && self.take_tree(now_ms, events)? {}
         Ok(())
     }
 
+    /// Steps the opening. Returns whether it is done.
+    fn open(&mut self) -> Result<bool, QuorumError> {
+        let Some(opening) = &mut self.opening else { return Ok(true) };
+        match opening.step(&mut self.input, &mut self.output) {
+            Ok(Opened::NotYet) if OPENING_BYTES_MAX < self.input.len() => {
+                let text = format!("{} bytes came in the opening", self.input.len());
+                return Err(QuorumError::Opening(text));
+            }
+            Ok(Opened::NotYet) => {}
+            Ok(Opened::Working(work)) => self.work = Some(work),
+            Ok(Opened::Done) => self.opening = None,
+            Err(why) if self.output.is_empty() => return Err(QuorumError::Opening(why)),
+            Err(why) => {
+                self.refusal = Some(why);
+                self.input = BytesMut::new();
+            }
+        }
+        Ok(self.opening.is_none())
+    }
+
+    fn refused(&self) -> Result<(), QuorumError> {
+        self.refusal.clone().map_or(Ok(()), |why| Err(QuorumError::Opening(why)))
+    }
+
     /// The peer has closed the connection.
     ///
     /// # Errors
-    /// When it closed within a tree.
+    /// When it closed within a tree, or after its opening had failed.
     pub fn end(&self) -> Result<(), QuorumError> {
+        self.refused()?;
         match &self.tree {
             None => Ok(()),
             Some(tree) if tree.is_whole => Err(QuorumError::EndedBeforeSignature),

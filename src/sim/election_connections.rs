@@ -32,6 +32,10 @@ impl World {
                 let written = Input::Written { connection };
                 self.do_within(10, 300, move |world| world.report_election(at, written));
             }
+            Action::Work { connection, work } => {
+                work.run();
+                self.report_election(at, Input::WorkDone { connection });
+            }
             Action::Close { connection } => {
                 connections.dialing.remove(&connection);
                 if let Some(end) = connections.ends.remove(&connection) {

@@ -66,7 +66,6 @@ impl ElectionStreams {
     fn read(&self, parts: &[&[u8]]) -> Vec<Received> {
         let opening = self.openings.accepted(ConnectionKind::Election);
         let mut connection = ElectionConnection::accepted(opening, 1000);
-        connection.connected();
         let (mut all, mut came) = (Vec::new(), 0);
         for part in parts {
             came += part.len();

@@ -210,11 +210,8 @@ impl EnsembleMember {
         let known = self.host.accepted.get(&from).copied();
         let Some(connection) = known.or_else(|| self.accept()) else { return };
         self.host.accepted.insert(from, connection);
-        if known.is_none() {
-            let bytes = self.caller_opening.clone().into();
-            self.step(Input::Election(Election::Received { connection, bytes }));
-        }
-        let bytes = notification_bytes(from, notification, known.is_none());
+        let opening = known.is_none().then_some(&self.caller_opening[..]);
+        let bytes = notification_bytes(from, notification, opening);
         self.step(Input::Election(Election::Received { connection, bytes }));
     }
 

@@ -184,11 +184,16 @@ impl MemberOnDisk {
 }
 
 /// The bytes with which another server sends a notification over its election connection, after its hello if the connection is new.
-pub fn notification_bytes(from: ServerId, notification: &Notification, is_new: bool) -> Bytes {
+pub fn notification_bytes(
+    from: ServerId,
+    notification: &Notification,
+    opening: Option<&[u8]>,
+) -> Bytes {
     let mut bytes = Vec::new();
-    if is_new {
+    if let Some(opening) = opening {
         let addresses = vec![(format!("host{}", from.0), 3888)];
         bytes = Hello { id: from, addresses }.encode(false);
+        bytes.extend(opening);
     }
     put_frame(&mut bytes, |to| to.extend_from_slice(&notification.encode()));
     bytes.into()

@@ -63,6 +63,10 @@ impl Sockets {
                 let written = Election::Written { connection };
                 self.reports.push_back(Input::Election(written));
             }
+            election_connections::Action::Work { connection, work } => {
+                work.run();
+                self.reports.push_back(Input::Election(Election::WorkDone { connection }));
+            }
             election_connections::Action::Close { connection } => self.end_election(connection),
             _ => {}
         }

@@ -197,7 +197,10 @@ impl VirtualElectionNet {
             }
             Action::Report(event) => self.reports.push_back((at, event)),
             // Every server always listens, and has one address.
-            Action::Listen { .. } | Action::StopListening { .. } | Action::LimitSilence { .. } => {}
+            Action::Listen { .. }
+            | Action::StopListening { .. }
+            | Action::LimitSilence { .. }
+            | Action::Work { .. } => {}
         }
     }
 

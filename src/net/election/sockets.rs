@@ -97,6 +97,13 @@ impl ElectionSockets {
             Action::LimitSilence { connection, to, timeout_ms } => {
                 self.order(connection, Order::LimitSilence { to, timeout_ms });
             }
+            Action::Work { connection, work } => {
+                let reports = self.reports.clone();
+                tokio::task::spawn_blocking(move || {
+                    work.run();
+                    reports.put_input(Input::WorkDone { connection });
+                });
+            }
             Action::Close { connection } => {
                 if let Some(socket) = self.sockets.remove(&connection) {
                     socket.stop.cancel();

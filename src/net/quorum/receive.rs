@@ -6,6 +6,7 @@ use crate::member::quorum_connection::{QuorumConnection, QuorumError, QuorumEven
 use std::time::Duration;
 use tokio::io::AsyncReadExt;
 use tokio::net::tcp::OwnedReadHalf;
+use tokio::task::spawn_blocking;
 use tokio::time::{timeout, timeout_at};
 
 const READ_BYTES: usize = 64 * 1024;
@@ -55,6 +56,11 @@ async fn receive_all(
             state.report_received(event).await;
         }
         received.map_err(|error| error.to_string())?;
+        if let Some(work) = connection.take_work() {
+            spawn_blocking(move || work.run()).await.map_err(|error| error.to_string())?;
+            received = connection.receive(&[], state.now_ms(), &mut events);
+            continue;
+        }
         if connection.is_in_tree() {
             (connection, received, events) = receive_tree(stream, connection, state).await?;
             continue;
@@ -110,7 +116,7 @@ async fn receive_tree(
         }
     }
     let now_ms = state.now_ms();
-    let taking = tokio::task::spawn_blocking(move || {
+    let taking = spawn_blocking(move || {
         let mut events = Vec::new();
         let received = connection.receive(&bytes, now_ms, &mut events);
         (connection, received, events)

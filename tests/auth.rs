@@ -1,5 +1,9 @@
 //! Authentication schemes, what ACLs permit, and which ACLs are accepted.
 
+mod auth {
+    mod digest_md5;
+}
+
 use oxkeeper::auth::{self, AclError, Proof, Schemes, user};
 use oxkeeper::model::{Acl, Identity, perms};
 

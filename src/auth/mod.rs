@@ -3,6 +3,7 @@
 //! Pure: the identities of a connection are kept elsewhere. Schemes: world, auth, ip, digest, super, ensemble, key.
 
 mod digest;
+pub mod digest_md5;
 mod ip;
 mod key;
 pub mod sasl;

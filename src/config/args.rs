@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 
 use super::dynamic::NEXT;
 use super::parse::{self, DEFAULT_CONFIG, Dynamic, Source};
-use super::{Config, ConfigError, Environment, Problem, SettingPlace, Warning, parse_properties};
+use super::{
+    Config, ConfigError, Environment, Problem, SettingPlace, Warning, not_yet, parse_properties,
+};
 
 /// The parsed command line.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -103,6 +105,15 @@ pub fn load_from(
 
 /// As [`load_from`], and returns the warnings even where there are problems.
 pub(super) fn load_all(
+    read: &ReadFile<'_>,
+    launch: &Launch,
+    env: &Environment,
+) -> (Option<Config>, Vec<Problem>, Vec<Warning>) {
+    let source = launch.settings.to_string();
+    not_yet::judge(&source, load_checked(read, launch, env))
+}
+
+fn load_checked(
     read: &ReadFile<'_>,
     launch: &Launch,
     env: &Environment,

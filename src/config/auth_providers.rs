@@ -3,6 +3,8 @@
 use super::checker::Checker;
 use super::system_properties::SystemProperties;
 
+const SASL_REQUIRED: &str = "zookeeper.sessionRequireClientSASLAuth";
+const SASL_PROVIDER: &str = "org.apache.zookeeper.server.auth.SASLAuthenticationProvider";
 const DIGEST_ENABLED: &str = "zookeeper.DigestAuthenticationProvider.enabled";
 
 /// Schemes that are there only if a setting names them.
@@ -12,13 +14,22 @@ pub struct Providers {
     pub digest: bool,
     pub ensemble: bool,
     pub key: bool,
+    pub sasl: bool,
+    /// Named, or there because a port for clients accepts TLS.
+    pub x509: bool,
     /// `enforce.auth.schemes`, where `enforce.auth.enabled`: a client must have authenticated by one of them; empty: by none.
     pub required: Vec<String>,
 }
 
 /// Finds the providers that are known; `judge` reports the others.
-pub(super) fn find(system: &SystemProperties) -> Providers {
-    let mut providers = Providers::default();
+///
+/// * `clients_use_tls`: whether a port for clients accepts TLS.
+pub(super) fn find(
+    checker: &mut Checker,
+    system: &SystemProperties,
+    clients_use_tls: bool,
+) -> Providers {
+    let mut providers = Providers { x509: clients_use_tls, ..Providers::default() };
     for (name, property) in system.all() {
         if !name.starts_with("zookeeper.authProvider.") {
             continue;
@@ -27,16 +38,26 @@ pub(super) fn find(system: &SystemProperties) -> Providers {
             Some("DigestAuthenticationProvider") => providers.digest = true,
             Some("EnsembleAuthenticationProvider") => providers.ensemble = true,
             Some("KeyAuthenticationProvider") => providers.key = true,
+            Some("SASLAuthenticationProvider") => providers.sasl = true,
+            Some("X509AuthenticationProvider") => providers.x509 = true,
             _ => {}
         }
     }
-    providers
+    let required = required(checker, system, &providers);
+    Providers { required, ..providers }
 }
 
 /// The schemes of which every client must have authenticated by one; a scheme that no client can use is a problem.
 ///
 /// Source: `AuthenticationHelper`, ZooKeeper 3.9.5.
-pub(super) fn required(checker: &mut Checker, system: &SystemProperties) -> Vec<String> {
+fn required(
+    checker: &mut Checker,
+    system: &SystemProperties,
+    providers: &Providers,
+) -> Vec<String> {
+    if system.is_true(SASL_REQUIRED, false) {
+        return sasl_alone(checker, system, providers);
+    }
     let enabled = system.get("zookeeper.enforce.auth.enabled");
     if let Some(odd) = enabled
         && !["true", "false"].iter().any(|word| odd.value.eq_ignore_ascii_case(word))
@@ -67,7 +88,6 @@ pub(super) fn required(checker: &mut Checker, system: &SystemProperties) -> Vec<
         }
         (None, None) => return Vec::new(),
     };
-    let providers = find(system);
     let names = names(&schemes.value);
     for name in &names {
         let text = match name.as_str() {
@@ -75,12 +95,14 @@ pub(super) fn required(checker: &mut Checker, system: &SystemProperties) -> Vec<
             "digest" if providers.digest || system.is_true(DIGEST_ENABLED, true) => continue,
             "ensemble" if providers.ensemble => continue,
             "key" if providers.key => continue,
-            "sasl" => "SASL, which this server does not have yet".to_owned(),
-            "x509" => "TLS, which this server does not have yet".to_owned(),
+            "sasl" if providers.sasl => continue,
+            "x509" if providers.x509 => continue,
             "digest" => {
                 "a scheme that DigestAuthenticationProvider.enabled switches off".to_owned()
             }
-            "ensemble" | "key" => format!("scheme {name}, whose authProvider is not set"),
+            "ensemble" | "key" | "sasl" | "x509" => {
+                format!("scheme {name}, whose authProvider is not set")
+            }
             _ => format!("scheme {name:?}, by which no client can authenticate"),
         };
         let line = format!("enforce.auth.schemes={} asks for {text}; name another", schemes.value);
@@ -92,6 +114,31 @@ pub(super) fn required(checker: &mut Checker, system: &SystemProperties) -> Vec<
         checker.warn(&enabled.place, text);
     }
     names
+}
+
+/// `sessionRequireClientSASLAuth`, which overrules the other two settings.
+fn sasl_alone(
+    checker: &mut Checker,
+    system: &SystemProperties,
+    providers: &Providers,
+) -> Vec<String> {
+    let place = system.get(SASL_REQUIRED).map(|property| property.place.clone());
+    if let Some(place) = place.filter(|_| !providers.sasl) {
+        let text = format!(
+            "sessionRequireClientSASLAuth=true needs scheme sasl; add authProvider.sasl={SASL_PROVIDER}"
+        );
+        checker.problem(&place, text);
+    }
+    for key in ["enforce.auth.enabled", "enforce.auth.schemes"] {
+        if let Some(idle) = system.get(&format!("zookeeper.{key}")) {
+            let text = format!(
+                "{key}={} has no effect beside sessionRequireClientSASLAuth=true",
+                idle.value
+            );
+            checker.warn(&idle.place, text);
+        }
+    }
+    vec!["sasl".to_owned()]
 }
 
 /// Names separated by commas; Java's split drops empty ones at the end.

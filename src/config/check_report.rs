@@ -5,9 +5,10 @@ use super::ensemble::Ensemble;
 use super::keys::{self, Class, KEYS, Key, Scope};
 use super::problem::OneLine;
 use super::system_properties::{SystemProperties, trim};
+use super::unused::Between;
 use super::{
     Environment, Launch, Problem, SettingPlace, Settings, Warning, parse_properties, secrets,
-    unsupported,
+    unsupported, unused,
 };
 use crate::model::Member;
 
@@ -65,6 +66,18 @@ pub fn check(launch: &Launch, env: &Environment) -> Check {
         }
     }
     let is_fine = config.is_some();
+    let tls = config.as_ref().map(|config| {
+        let between = match (&config.ensemble, &config.quorum_tls) {
+            (None, _) => Between::Alone,
+            (Some(_), None) => Between::Plain,
+            (Some(_), Some(_)) => Between::Tls,
+        };
+        (config.client_tls.is_some(), between)
+    });
+    let idle = |key: &str| {
+        let key = key.trim_start_matches("-Dzookeeper.");
+        tls.and_then(|(clients, between)| unused::reason(key, clients, between))
+    };
     let (ensemble, client_host) =
         config.map_or((None, None), |config| (config.ensemble, config.client_host));
     let client_host = client_host.map(|host| {
@@ -78,8 +91,15 @@ pub fn check(launch: &Launch, env: &Environment) -> Check {
     if ensemble.is_some() || !is_fine && is_member() {
         settings.iter_mut().for_each(used_by_member);
     }
+    for setting in settings.iter_mut().filter(|setting| setting.state == Class::Works.word()) {
+        if let Some(why) = idle(&setting.key) {
+            setting.state = Class::Tunes.word();
+            setting.effect = why.to_owned();
+        }
+    }
     if is_fine {
-        let defaults = defaults(&settings);
+        let defaults = defaults(&settings).into_iter();
+        let defaults: Vec<_> = defaults.filter(|setting| idle(&setting.key).is_none()).collect();
         settings.extend(defaults);
     }
     let source = launch.settings.to_string();
@@ -217,7 +237,6 @@ fn defaults(settings: &[Understood]) -> Vec<Understood> {
 fn understood(known: Option<&Key>, key: &str, value: &str, place: SettingPlace) -> Understood {
     let (state, effect) = match known {
         None => ("unknown", "unknown setting, ignored".to_owned()),
-        Some(known) if known.disarms(value) => (Class::Tunes.word(), keys::NO_TLS.to_owned()),
         Some(known) if unsupported::asks_nothing(known, value) => {
             (Class::Works.word(), "same as the default".to_owned())
         }
@@ -279,7 +298,7 @@ mod tests {
         .into();
         let launch = parse_args(&[], &env).unwrap();
         let config = load(&launch, &env).unwrap();
-        assert_eq!((config.client_port, config.data_dir_auto_create), (2199, false));
+        assert_eq!((config.client_port, config.data_dir_auto_create), (Some(2199), false));
         let check = check(&launch, &env);
         let told = |name: &str| check.settings.iter().find(|s| s.key == name).unwrap();
         for works in ["ZOOCFGDIR", "ZOOCFG", "ZOO_DATADIR_AUTOCREATE_DISABLE"] {

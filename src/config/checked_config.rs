@@ -34,8 +34,8 @@ pub struct Config {
     pub data_log_dir: PathBuf,
     /// `clientPortAddress`: host name or address to bind, without brackets; `None` is every address of the machine.
     pub client_host: Option<String>,
-    /// `clientPort`: TCP port for clients; 0 lets the system choose one.
-    pub client_port: u16,
+    /// `clientPort`: TCP port for clients; 0 lets the system choose one; `None`: `secureClientPort` is the only port for clients.
+    pub client_port: Option<u16>,
     /// `clientPortListenBacklog`: connections waiting in `listen`; below 1 is the system's maximum.
     pub client_port_listen_backlog: i32,
     /// `tickTime`: the unit of session timeouts; never 0.
@@ -148,6 +148,10 @@ pub struct Config {
     pub sasl_rules: SaslRules,
     /// SASL between servers; `None`: no exchange.
     pub quorum_sasl: Option<QuorumSasl>,
+    /// `audit.enable`: whether the audit log is written.
+    pub audit_enabled: bool,
+    /// `zookeeper.auditlog.file` in `zookeeper.log.dir`: the file of the audit log; `None`: it goes to the main log.
+    pub audit_file: Option<PathBuf>,
     /// Settings of a member of an ensemble; `None`: standalone.
     pub ensemble: Option<Ensemble>,
     /// Settings without effect, and risky ones; `main` logs each.

@@ -1,7 +1,8 @@
-//! Where clients connect: `clientPort`, `clientPortAddress`, and the client address in a `server.N` line.
+//! Where clients connect: `clientPort`, `clientPortAddress`, the client address in a `server.N` line, and `secureClientPort`.
 
 use std::net::{IpAddr, Ipv6Addr};
 
+use super::SettingPlace;
 use super::checker::{Checker, Setting};
 use super::members::{ClientAddress, OwnLine};
 use crate::model::plain_host;
@@ -33,8 +34,55 @@ fn host_of(value: &str) -> Result<Option<String>, &'static str> {
     Ok(Some(host).filter(|_| !is_any))
 }
 
+/// `secureClientPort`, and the host of `secureClientPortAddress`.
+pub(super) struct SecureAddress {
+    pub host: Option<String>,
+    pub port: u16,
+    pub place: SettingPlace,
+}
+
+/// The port where clients connect with TLS; `None` if there is none, and if it was wrong.
+pub(super) fn take_secure(checker: &mut Checker) -> Option<SecureAddress> {
+    let problems = checker.problems.len();
+    let port = checker.number("secureClientPort", 0..=i32::from(u16::MAX));
+    let host = checker.take("secureClientPortAddress");
+    let Some((port, place)) = port else {
+        if let Some(host) = host.filter(|_| checker.problems.len() == problems) {
+            let text = format!(
+                "secureClientPortAddress={} is set but secureClientPort is not; add secureClientPort=2281",
+                host.value
+            );
+            checker.problem(&host.place, text);
+        }
+        return None;
+    };
+    let host = take_host(checker, "secureClientPortAddress", host)?;
+    Some(SecureAddress { host, port: port as u16, place })
+}
+
+/// Host and port for clients without TLS; the port is `None` if all clients use `secureClientPort`.
+pub(super) fn take(
+    checker: &mut Checker,
+    own: OwnLine,
+    secure: Option<&SecureAddress>,
+) -> Option<(Option<String>, Option<u16>)> {
+    let problems = checker.problems.len();
+    let plain = take_plain(checker, own, secure.is_some());
+    let Some((host, port)) = plain else {
+        return Some((None, None))
+            .filter(|_| secure.is_some() && problems == checker.problems.len());
+    };
+    if let Some(secure) = secure.filter(|secure| secure.port == port && port != 0)
+        && (secure.host == host || secure.host.is_none() || host.is_none())
+    {
+        let text = format!("secureClientPort={port} is the clientPort too; choose another one");
+        checker.problem(&secure.place, text);
+    }
+    Some((host, Some(port)))
+}
+
 /// Host and port for clients, from `clientPort` or from this server's own `server.N` line.
-pub(super) fn take(checker: &mut Checker, own: OwnLine) -> Option<ClientAddress> {
+fn take_plain(checker: &mut Checker, own: OwnLine, has_secure: bool) -> Option<ClientAddress> {
     let problems = checker.problems.len();
     let port = checker.number("clientPort", 0..=i32::from(u16::MAX));
     let port_was_wrong = checker.problems.len() > problems;
@@ -49,7 +97,7 @@ pub(super) fn take(checker: &mut Checker, own: OwnLine) -> Option<ClientAddress>
             checker.problem(&host.place, text);
             None
         }
-        (None, None, None) if !port_was_wrong && !own.is_lost => {
+        (None, None, None) if !port_was_wrong && !own.is_lost && !has_secure => {
             // Java stays up and serves no client, which looks like a running server.
             checker.problem(&whole, "clientPort is not set; add clientPort=2181");
             None
@@ -57,7 +105,7 @@ pub(super) fn take(checker: &mut Checker, own: OwnLine) -> Option<ClientAddress>
         (None, None, Some(own)) if !port_was_wrong => Some(own),
         (None, ..) => None,
         (Some((port, place)), host, own) => {
-            let fixed = (take_host(checker, host)?, port as u16);
+            let fixed = (take_host(checker, "clientPortAddress", host)?, port as u16);
             let Some(own) = own else { return Some(fixed) };
             let text = format!(
                 "clientPort={port} differs from this server's own server line; remove one of them"
@@ -87,9 +135,8 @@ fn differs(fixed: &ClientAddress, own: &ClientAddress) -> Option<bool> {
 }
 
 /// `None` if it is no valid host; a problem says why.
-fn take_host(checker: &mut Checker, setting: Option<Setting>) -> Option<Option<String>> {
+fn take_host(checker: &mut Checker, key: &str, setting: Option<Setting>) -> Option<Option<String>> {
     let Some(Setting { value, place, .. }) = setting else { return Some(None) };
-    let wrong =
-        |why| checker.problem(&place, format!("clientPortAddress={value} {why}; correct it"));
+    let wrong = |why| checker.problem(&place, format!("{key}={value} {why}; correct it"));
     host_of(&value).map_err(wrong).ok()
 }

@@ -31,13 +31,13 @@ fn parsed(case: &str) -> Result<Config, ConfigError> {
 
 /// A line of what `Conf.java` prints of an ensemble.
 fn outcome(config: &Config) -> String {
-    let Some(ensemble) = &config.ensemble else { return config.client_port.to_string() };
+    let Some(ensemble) = &config.ensemble else { return config.client_port.unwrap().to_string() };
     let shown = |view: &View| view.to_string().replace('\n', "%0a");
     let connect = ensemble.connect_limit_ticks;
     let needs_backup = config.reconfig_enabled && ensemble.dynamic_file.is_none();
     [
         "ENSEMBLE".to_owned(),
-        config.client_port.to_string(),
+        config.client_port.unwrap().to_string(),
         ensemble.my_id.to_string(),
         ensemble.init_limit_ticks.to_string(),
         ensemble.sync_limit_ticks.to_string(),

@@ -18,7 +18,7 @@ pub(super) struct FileSettings {
     pub data_dir: PathBuf,
     pub data_log_dir: PathBuf,
     pub client_host: Option<String>,
-    pub client_port: u16,
+    pub client_port: Option<u16>,
     pub client_port_listen_backlog: i32,
     pub tick_time_ms: u32,
     pub min_session_timeout_ms: i32,
@@ -35,7 +35,12 @@ const PROVIDERS: &str = "org.apache.zookeeper.metrics";
 /// `None` if a setting was wrong; a problem says which.
 ///
 /// * `own_line`: the client address in this server's own `server.N` line.
-pub(super) fn take(checker: &mut Checker, own_line: OwnLine) -> Option<FileSettings> {
+/// * `secure`: where clients connect with TLS, which may be the only port for clients.
+pub(super) fn take(
+    checker: &mut Checker,
+    own_line: OwnLine,
+    secure: Option<&client_address::SecureAddress>,
+) -> Option<FileSettings> {
     let whole = checker.whole.clone();
     let problems = checker.problems.len();
     let data_dir = checker.directory("dataDir");
@@ -43,7 +48,7 @@ pub(super) fn take(checker: &mut Checker, own_line: OwnLine) -> Option<FileSetti
         checker.problem(&whole, "dataDir is not set; add dataDir=/a/directory");
     }
     let data_log_dir = checker.directory("dataLogDir").or_else(|| data_dir.clone());
-    let client = client_address::take(checker, own_line);
+    let client = client_address::take(checker, own_line, secure);
     let client_port_listen_backlog =
         checker.number("clientPortListenBacklog", ANY).map_or(-1, |(n, _)| n);
     let timeouts = take_timeouts(checker);

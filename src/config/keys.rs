@@ -107,17 +107,7 @@ impl Key {
     pub fn asks_nothing(&self, value: &str) -> bool {
         self.harmless.is_some_and(|harmless| harmless.eq_ignore_ascii_case(value))
     }
-
-    /// Whether `value` switches off a protection that is on by default, of a feature that this server does not have.
-    pub fn disarms(&self, value: &str) -> bool {
-        self.class == Class::Guards
-            && self.asks_nothing(value)
-            && self.harmless != Some(self.default)
-    }
 }
-
-/// Why a setting of TLS has no effect.
-pub const NO_TLS: &str = "TLS is not supported yet";
 
 /// Why a setting of members has no effect on a standalone server.
 pub const MEMBERS_ONLY: &str = "only an ensemble uses this";
@@ -172,10 +162,7 @@ pub fn in_file(key: &str) -> Option<&'static Key> {
     let own = find(key, &[Scope::File, Scope::Both, Scope::Own]);
     // The quorum form of a TLS setting is the same setting for other sockets.
     let quorum = key.strip_prefix("ssl.quorum.").map(|name| format!("ssl.{name}"));
-    own.filter(|key| !key.name.ends_with('*'))
-        .or_else(|| find(&quorum?, &[Scope::Both]))
-        .or(own)
-        .or_else(|| find(key, &[Scope::Flag]))
+    own.or_else(|| find(&quorum?, &[Scope::Both])).or_else(|| find(key, &[Scope::Flag]))
 }
 
 /// The line for the name after `-D`; `None` for one that ZooKeeper does not know.
@@ -197,7 +184,15 @@ fn find(name: &str, scopes: &[Scope]) -> Option<&'static Key> {
 }
 
 /// The key that `name` may be a misspelling of.
-pub fn nearest(name: &str) -> Option<&'static str> {
+pub fn nearest(name: &str) -> Option<String> {
+    if let Some(quorum) = name.strip_prefix("ssl.quorum.") {
+        let found = nearest_of(&format!("ssl.{quorum}"))?;
+        return found.strip_prefix("ssl.").map(|found| format!("ssl.quorum.{found}"));
+    }
+    nearest_of(name).map(str::to_owned)
+}
+
+fn nearest_of(name: &str) -> Option<&'static str> {
     let plain = |text: &str| text.to_ascii_lowercase();
     let allowed = 1 + name.len() / 8; // Short keys are near to each other by nature.
     let distances = KEYS

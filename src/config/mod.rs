@@ -14,7 +14,9 @@ mod auth_providers;
 mod check_report;
 mod checked_config;
 mod checker;
+mod cipher_suites;
 mod client_address;
+mod client_tls;
 pub mod dynamic;
 mod ensemble;
 #[cfg(test)]
@@ -22,18 +24,22 @@ mod ensemble_tests;
 mod file_settings;
 pub mod keys;
 mod members;
+mod not_yet;
 #[cfg(test)]
 mod page;
 mod parse;
 mod problem;
 mod property_reader;
 mod property_settings;
+mod quorum_tls;
 pub mod sasl;
 mod secrets;
 mod system_properties;
 mod throttle;
 pub mod tls;
+mod tls_settings;
 mod unsupported;
+mod unused;
 mod whitelist;
 
 pub use crate::model::properties::{Entries, Entry, PropertiesError, parse as parse_properties};

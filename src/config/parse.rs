@@ -7,8 +7,8 @@ use super::ensemble::{self, Files};
 use super::system_properties::SystemProperties;
 use super::{
     Config, ConfigError, Entries, Environment, Problem, PropertiesError, SettingPlace, Warning,
-    auth_providers, dynamic, file_settings, members, parse_properties, property_settings, throttle,
-    unsupported,
+    auth_providers, client_address, client_tls, dynamic, file_settings, members, parse_properties,
+    property_settings, quorum_tls, throttle, unsupported, unused,
 };
 use crate::model::{View, ViewError};
 
@@ -195,24 +195,32 @@ fn assemble(
     let many_addresses = system.is_true("zookeeper.multiAddress.enabled", false);
     let members = members::take(&mut checker, my_id, many_addresses);
     let mut idle = unsupported::Idle::default();
+    let is_member = members.ensemble.is_some();
     let keys = members.ensemble.and_then(|found| ensemble::take_keys(&mut checker, found));
+    let switches = is_member.then(|| quorum_tls::take_switches(&mut checker));
     unsupported::take_idle(&mut checker, &mut idle);
-    let from_file = file_settings::take(&mut checker, members.own_line);
+    let secure = client_address::take_secure(&mut checker);
+    let from_file = file_settings::take(&mut checker, members.own_line, secure.as_ref());
     unsupported::pass_through(&mut checker, &mut system);
     let tick_time_ms = from_file.as_ref().map_or(0, |from_file| from_file.tick_time_ms);
     let ensemble =
         keys.map(|keys| ensemble::take(&mut checker, &mut system, keys, files, tick_time_ms));
+    let between = unused::Between::of(switches.as_ref());
+    let clients_use_tls = client_tls::is_on(&system, secure.as_ref());
+    let client_tls = client_tls::take(&mut checker, &mut system, secure);
+    let quorum_tls = switches.and_then(|switches| {
+        let fips_mode = quorum_tls::take_fips_mode(&mut checker, &mut system);
+        quorum_tls::take(&mut checker, &mut system, &switches, fips_mode)
+    });
+    unused::report(&system, &mut idle, clients_use_tls, between);
     unsupported::properties(&mut checker, &system, &mut idle);
     property_settings::refuse_unknown_names(&mut checker, &mut system);
     throttle::refuse(&mut checker, &system);
-    let required = auth_providers::required(&mut checker, &system);
+    let providers = auth_providers::find(&mut checker, &system, clients_use_tls);
     // Without the settings of the file no server will run; properties that are not taken then only miss their warnings.
     let config =
         from_file.map(|from_file| property_settings::take(&mut checker, &mut system, from_file));
-    let config = config.map(|mut config| {
-        config.providers.required = required;
-        config
-    });
+    let config = config.map(|config| Config { providers, client_tls, quorum_tls, ..config });
     if let (Some(config), Some(ensemble)) = (&config, &ensemble) {
         members::check_id_range(&mut checker, config.extended_types_enabled, ensemble.my_id);
     }

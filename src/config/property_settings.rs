@@ -6,6 +6,7 @@ use super::property_reader::{INT, LONG, POSITIVE_INT, Reader, kilobytes};
 use super::system_properties::{Property, SystemProperties, double};
 use super::{Config, SnapshotCompression, Warning, Whitelist, auth_providers, throttle};
 use crate::model::DigestAlgorithm;
+use std::path::PathBuf;
 
 /// `snapshotSizeFactor` unless set.
 const SNAPSHOT_SIZE_FACTOR: f64 = 0.33;
@@ -23,6 +24,8 @@ const WATCH_MANAGERS: [&str; 2] = [
     "org.apache.zookeeper.server.watch.WatchManagerOptimized",
 ];
 
+const AUDIT_LOGGER: &str = "org.apache.zookeeper.audit.Slf4jAuditLogger";
+
 /// Refuses properties that name a class or an algorithm that this server does not have.
 pub(super) fn refuse_unknown_names(checker: &mut Checker, system: &mut SystemProperties) {
     if let Some(factory) = system.take("zookeeper.serverCnxnFactory")
@@ -36,6 +39,21 @@ pub(super) fn refuse_unknown_names(checker: &mut Checker, system: &mut SystemPro
     {
         let text = format!("watchManagerName={} is not known here; remove it", manager.value);
         checker.problem(&manager.place, text);
+    }
+    if let Some(provider) = system.take("zookeeper.ssl.sslProvider")
+        && !["JDK", "OPENSSL", "OPENSSL_REFCNT"].contains(&provider.value.as_str())
+    {
+        let text = format!("ssl.sslProvider={} is not known here; remove it", provider.value);
+        checker.problem(&provider.place, text);
+    }
+    if let Some(class) = system.take("zookeeper.audit.impl.class")
+        && class.value != AUDIT_LOGGER
+    {
+        let text = format!(
+            "audit.impl.class={} names a Java class, which cannot be loaded here; remove it",
+            class.value
+        );
+        checker.problem(&class.place, text);
     }
     if let Some(algorithm) = system.take(DIGEST_ALGORITHM) {
         if DigestAlgorithm::named(&algorithm.value).is_none() {
@@ -66,6 +84,7 @@ pub(super) fn take(
     let read_only_mode_enabled = from.flag("readonlymode.enabled", false);
     let jute_max = from.number("jute.maxbuffer", POSITIVE_INT, 0xf_ffff);
     let jute_extra = from.number("zookeeper.jute.maxbuffer.extrasize", INT, jute_max);
+    let log_dir = from.text("zookeeper.log.dir").unwrap_or_else(|| ".".to_owned());
     Config {
         client_tls: None,
         quorum_tls: None,
@@ -100,7 +119,7 @@ pub(super) fn take(
         digest_auth_enabled: from.flag("zookeeper.DigestAuthenticationProvider.enabled", true),
         super_digest: from.text("zookeeper.DigestAuthenticationProvider.superDigest"),
         digest_algorithm: from.named(DIGEST_ALGORITHM, DigestAlgorithm::named),
-        providers: auth_providers::find(from.system),
+        providers: auth_providers::Providers::default(),
         ensemble_names: from
             .named("zookeeper.ensembleAuthName", |names| Some(Some(auth_providers::names(names)))),
         extended_types_enabled: from.flag("zookeeper.extendedTypesEnabled", false),
@@ -129,6 +148,11 @@ pub(super) fn take(
         close_session_txn_enabled: from.flag("zookeeper.closeSessionTxn.enabled", true),
         serialize_last_processed_zxid: from
             .flag("zookeeper.serializeLastProcessedZxid.enabled", true),
+        audit_enabled: from.flag("zookeeper.audit.enable", false),
+        audit_file: from
+            .text("zookeeper.auditlog.file")
+            .filter(|name| !name.is_empty())
+            .map(|name| PathBuf::from(log_dir).join(name)),
         ensemble: None,
         warnings: Vec::new(),
     }

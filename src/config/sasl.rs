@@ -63,8 +63,8 @@ pub struct ClientSasl {
 pub struct SaslRules {
     /// `superUser` and `superUser.*`: ids that are `super` too.
     pub super_users: Vec<String>,
-    /// `letAnySaslUserDoX`: set, whatever its value: an entry of scheme sasl is met by any client with a sasl id.
-    pub let_any_user_do: bool,
+    /// `letAnySaslUserDoX`: an ACL entry of scheme sasl with this id is met by every client that has a sasl id.
+    pub let_any_user_do: Option<String>,
     /// `allowSaslFailedClients`.
     pub allows_failed_clients: bool,
     /// `kerberos.removeHostFromPrincipal`, `kerberos.removeRealmFromPrincipal`.

@@ -11,11 +11,13 @@ use super::{SettingPlace, Warning};
 const INT: RangeInclusive<i32> = i32::MIN..=i32::MAX;
 
 /// Authentication providers that this server has.
-const OWN_PROVIDERS: [&str; 4] = [
+const OWN_PROVIDERS: [&str; 6] = [
     "org.apache.zookeeper.server.auth.DigestAuthenticationProvider",
     "org.apache.zookeeper.server.auth.EnsembleAuthenticationProvider",
     "org.apache.zookeeper.server.auth.KeyAuthenticationProvider",
     "org.apache.zookeeper.server.auth.IPAuthenticationProvider",
+    "org.apache.zookeeper.server.auth.SASLAuthenticationProvider",
+    "org.apache.zookeeper.server.auth.X509AuthenticationProvider",
 ];
 
 /// Settings without effect, grouped by the reason: each reason makes one line.
@@ -25,12 +27,7 @@ pub(super) struct Idle {
 }
 
 impl Idle {
-    fn add(&mut self, key: &'static Key, place: SettingPlace, shown: String) {
-        let why = match key.class {
-            Class::Guards => keys::NO_TLS,
-            Class::Member => keys::MEMBERS_ONLY,
-            _ => key.text,
-        };
+    pub fn add(&mut self, why: &'static str, place: SettingPlace, shown: String) {
         match self.groups.iter_mut().find(|(other, _)| *other == why) {
             Some((_, settings)) => settings.push((place, shown)),
             None => self.groups.push((why, vec![(place, shown)])),
@@ -179,13 +176,13 @@ fn judge(
     let shown = shown(name, value);
     match key.class {
         Class::Works | Class::Ensemble => {}
-        Class::Guards if key.disarms(value) => idle.add(key, place, shown),
         _ if asks_nothing(key, value) => {}
-        Class::Tunes | Class::Member => idle.add(key, place, shown),
+        Class::Tunes => idle.add(key.text, place, shown),
+        Class::Member => idle.add(keys::MEMBERS_ONLY, place, shown),
         Class::Guards => {
             let asks = key.text;
             let text = format!(
-                "{shown} asks for {asks}, which this server does not have yet; \
+                "{shown} asks for {asks}, which this server does not have; \
                  remove it to run without that protection"
             );
             checker.problem(&place, text);

@@ -40,7 +40,8 @@ impl Listener {
     pub fn bind(config: &Config) -> Result<Self, ListenError> {
         let backlog = Some(config.client_port_listen_backlog).filter(|&backlog| backlog > 0);
         let backlog = backlog.unwrap_or(BACKLOG_DEFAULT);
-        let place = ListenAddress { host: config.client_host.clone(), port: config.client_port };
+        let port = config.client_port.expect("settings with secureClientPort alone are refused");
+        let place = ListenAddress { host: config.client_host.clone(), port };
         let (listener, address) = bind(&place, backlog)?;
         Ok(Self {
             address,

@@ -185,7 +185,7 @@ dataDir                /data                                  line 3            
 clientPort             2182                                   line 5                       works       TCP port for clients; 0: any free port
 initLimit              10                                     line 6                       no effect   only an ensemble uses this
 sslQuorum              false                                  line 7                       works       same as the default
-secureClientPort       2281                                   line 8                       refused     asks for TLS
+secureClientPort       2281                                   line 8                       wrong       TCP port for clients with TLS; 0: any free port; with it clientPort may be absent
 snapCount              5                                      line 9                       works       transactions between snapshots, randomised between half and all of this; at least 2
 tickTme                7                                      line 10                      unknown     unknown setting, ignored
 -Djute.maxbuffer       4194304                                -D flag in the command line  works       largest frame a client may send, bytes
@@ -193,9 +193,10 @@ tickTme                7                                      line 10           
 -Dzookeeper.x.pass     (not shown)                            -D flag in SERVER_JVMFLAGS   unknown     unknown setting, ignored
 SERVER_JVMFLAGS        -Xmx1g -Dzookeeper.x.pass=(not shown)  environment                  works       its -D flags are read
 
-2 problems:
+3 problems:
   zoo.cfg:2: tickTime=0 is not within 1 and 2147483647; correct it
-  zoo.cfg:8: secureClientPort=2281 asks for TLS, which this server does not have yet; remove it to run without that protection
+  zoo.cfg:8: TLS needs a key and a certificate; set ssl.keyStore.location to their store
+  zoo.cfg:8: clients are asked for certificates (ssl.clientAuth); set ssl.trustStore.location to those that are trusted, or ssl.clientAuth=none
 
 4 warnings:
   zoo.cfg:4: clientPort is set again in line 5, which counts

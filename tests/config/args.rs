@@ -39,7 +39,7 @@ fn reads_the_file_and_myid() {
     fs::write(data.join("myid"), "3\n").unwrap();
     let text = format!("dataDir={}\nserver.3=localhost:1:2;2189\n", data.display());
     fs::write(&file, text).unwrap();
-    assert_eq!(load(&launch, &Environment::new()).unwrap().client_port, 2189);
+    assert_eq!(load(&launch, &Environment::new()).unwrap().client_port, Some(2189));
 }
 
 // rows: C-06 C-31
@@ -57,7 +57,7 @@ fn servers_may_stand_in_a_dynamic_file() {
     assert!(error.contains("zoo.cfg:2: dynamicConfigFile=") && error.contains("No such file"));
 
     fs::write(path("zoo.dyn"), "server.3=localhost:1:2;2189\n").unwrap();
-    assert_eq!(loaded().unwrap().client_port, 2189);
+    assert_eq!(loaded().unwrap().client_port, Some(2189));
     fs::write(path("zoo.dyn"), "server.3=a:1:2;2189\nserver.4=b:1:2\n").unwrap();
     let error = loaded().unwrap_err();
     assert!(error.contains("zoo.dyn:1: initLimit is not set"), "{error}");

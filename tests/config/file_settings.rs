@@ -21,13 +21,16 @@ fn directories_and_client_address_are_read() {
     let config = of(" dataDir = /d \nclientPort=2181\n");
     assert_eq!(config.data_dir, Path::new("/d"));
     assert_eq!(config.data_log_dir, Path::new("/d"));
-    assert_eq!((config.client_host, config.client_port), (None, 2181));
+    assert_eq!((config.client_host, config.client_port), (None, Some(2181)));
     assert_eq!(config.client_port_listen_backlog, -1);
 
     let config = of("dataDir=/d\ndataLogDir=/l\nclientPort=0\nclientPortAddress=::1\n\
         clientPortListenBacklog=7");
     assert_eq!(config.data_log_dir, Path::new("/l"));
-    assert_eq!((config.client_host.as_deref(), config.client_port), (Some("0:0:0:0:0:0:0:1"), 0));
+    assert_eq!(
+        (config.client_host.as_deref(), config.client_port),
+        (Some("0:0:0:0:0:0:0:1"), Some(0))
+    );
     assert_eq!(config.client_port_listen_backlog, 7);
     assert_eq!(of(&format!("{BASE}clientPortListenBacklog=0")).client_port_listen_backlog, 0);
 }
@@ -112,7 +115,7 @@ fn outcome(config: &Config) -> String {
     let host = config.client_host.as_deref().unwrap_or("*");
     format!(
         "{} {} {} {} {} {} {} {} {} {} {}",
-        config.client_port,
+        config.client_port.unwrap(),
         if host == "::%lo" { "*" } else { host }, // Any address, with a zone that must exist.
         config.tick_time_ms,
         config.min_session_timeout_ms,
@@ -158,7 +161,7 @@ fn the_official_container_file_runs() {
         autopurge.snapRetainCount=3\nautopurge.purgeInterval=0\nmaxClientCnxns=60\n\
         standaloneEnabled=true\nadmin.enableServer=false\nserver.1=localhost:2888:3888;2181\n";
     let config = file(text, Some("1")).unwrap();
-    assert_eq!((config.client_host, config.client_port), (None, 2181));
+    assert_eq!((config.client_host, config.client_port), (None, Some(2181)));
     let error = file(text, Some("2")).unwrap_err().to_string();
     assert!(error.contains("clientPort is not set"), "{error}");
     let error = file(text, Some("one")).unwrap_err().to_string();

@@ -31,8 +31,8 @@ fn every_problem_is_reported_with_its_line() {
         "zoo.cfg:3: tickTime=0 is not within 1 and",
         "zoo.cfg:4: maxClientCnxns=x is not a number",
         "zoo.cfg:6: reconfigEnabled=yes is neither true nor false",
-        "zoo.cfg:7: ssl.keyStore.password=(not shown) asks for TLS",
-        "zoo.cfg:8: secureClientPort=2281 asks for TLS",
+        "zoo.cfg:8: TLS needs a key and a certificate; set ssl.keyStore.location",
+        "zoo.cfg:8: clients are asked for certificates (ssl.clientAuth); set ssl.trustStore",
         "zoo.cfg:9: serverCnxnFactory=Mine is not known",
         "-D flag in JVMFLAGS: -Dzookeeper.authProvider.1=A asks for an authentication provider",
     ];
@@ -51,7 +51,7 @@ fn the_command_line_form_has_no_limit_on_connections() {
     let arguments = |words: &str| words.split(' ').map(str::to_owned).collect::<Vec<_>>();
     let parse = |words| parse_positional(&arguments(words), &Environment::new(), &[]);
     let config = parse("2181 /d").unwrap();
-    assert_eq!((config.client_port, config.tick_time_ms), (2181, 3000));
+    assert_eq!((config.client_port, config.tick_time_ms), (Some(2181), 3000));
     assert_eq!((config.max_client_cnxns, config.max_session_timeout_ms), (0, 60_000));
     let config = parse("2181 /d 500 9").unwrap();
     assert_eq!((config.min_session_timeout_ms, config.max_client_cnxns), (1000, 9));
@@ -63,5 +63,5 @@ fn the_command_line_form_has_no_limit_on_connections() {
 fn the_defaults_are_a_valid_file() {
     let source = Source { name: "d", text: DEFAULT_CONFIG.as_bytes(), my_id: None };
     let config = parse(source, &Environment::new(), &[]).unwrap();
-    assert_eq!((config.client_port, config.warnings), (2181, vec![]));
+    assert_eq!((config.client_port, config.warnings), (Some(2181), vec![]));
 }

@@ -1,0 +1,60 @@
+//! What checked settings may ask for and the running server does not do yet. This is the one list of it: the part of the server
+//! that does it removes the line.
+
+use super::{Config, Problem, SettingPlace, Warning};
+
+/// A feature that settings ask for.
+struct Missing {
+    is_asked: fn(&Config) -> bool,
+    what: &'static str,
+    /// Whether it protects something: then the server does not start without it.
+    guards: bool,
+}
+
+const MISSING: [Missing; 5] = [
+    Missing {
+        is_asked: |config| config.client_tls.is_some(),
+        what: "TLS on client ports",
+        guards: true,
+    },
+    Missing {
+        is_asked: |config| config.quorum_tls.is_some(),
+        what: "TLS between servers",
+        guards: true,
+    },
+    Missing {
+        is_asked: |config| config.client_sasl.is_some(),
+        what: "SASL of clients",
+        guards: true,
+    },
+    Missing {
+        is_asked: |config| config.quorum_sasl.is_some(),
+        what: "SASL between servers",
+        guards: true,
+    },
+    Missing { is_asked: |config| config.audit_enabled, what: "an audit log", guards: false },
+];
+
+/// Refuses the settings whose protection is missing, and warns of the others.
+pub(super) fn judge(
+    source: &str,
+    (config, mut problems, mut warnings): (Option<Config>, Vec<Problem>, Vec<Warning>),
+) -> (Option<Config>, Vec<Problem>, Vec<Warning>) {
+    let Some(mut config) = config else { return (None, problems, warnings) };
+    let place = SettingPlace::File(source.to_owned());
+    for missing in MISSING.iter().filter(|missing| (missing.is_asked)(&config)) {
+        let (what, place) = (missing.what, place.clone());
+        if missing.guards {
+            let text = format!(
+                "asks for {what}, which this server does not have yet; \
+                 remove those settings to run without that protection"
+            );
+            problems.push(Problem { place, text });
+        } else {
+            let text = format!("asks for {what}, which this server does not have yet");
+            warnings.push(Warning { place, text });
+        }
+    }
+    config.warnings.clone_from(&warnings);
+    (Some(config).filter(|_| problems.is_empty()), problems, warnings)
+}

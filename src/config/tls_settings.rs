@@ -1,0 +1,319 @@
+//! Reads the settings of TLS: `ssl.*` for client ports, `ssl.quorum.*` for connections between servers.
+
+use super::checker::Checker;
+use super::property_reader::Reader;
+use super::system_properties::{Property, SystemProperties, trim};
+use super::tls::{ClientAuth, StoreKind, StorePassword, StoreSettings, TlsSettings, TlsVersion};
+use super::{SettingPlace, cipher_suites};
+use crate::model::Secret;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// `handshakeDetectionTimeoutMillis` unless set.
+const DETECTION_TIMEOUT_MS: u32 = 5000;
+
+/// Versions of TLS that Java knows and this server refuses.
+const OLD_VERSIONS: [&str; 4] = ["SSLv2Hello", "SSLv3", "TLSv1", "TLSv1.1"];
+
+const KINDS: [(&str, &str, StoreKind); 4] = [
+    ("JKS", ".jks", StoreKind::Jks),
+    ("PEM", ".pem", StoreKind::Pem),
+    ("PKCS12", ".p12", StoreKind::Pkcs12),
+    ("BCFKS", ".bcfks", StoreKind::Bcfks),
+];
+
+/// Whose connections the settings are for; their defaults differ.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Side {
+    Clients,
+    Servers,
+}
+
+impl Side {
+    const fn prefix(self) -> &'static str {
+        match self {
+            Self::Clients => "ssl.",
+            Self::Servers => "ssl.quorum.",
+        }
+    }
+
+    /// Of `clientHostnameVerification` and `allowReverseDnsLookup`.
+    fn default(self) -> bool {
+        self == Self::Servers
+    }
+}
+
+/// Takes all settings of one side; `None` if one was wrong, and a problem says which.
+///
+/// * `place`: the setting that switches TLS on, where missing settings are reported.
+///
+/// Source: `X509Util`, `ClientX509Util`, `SSLContextAndOptions`, ZooKeeper 3.9.5.
+pub(super) fn take(
+    checker: &mut Checker,
+    system: &mut SystemProperties,
+    side: Side,
+    place: &SettingPlace,
+) -> Option<TlsSettings> {
+    let problems = checker.problems.len();
+    let mut from = Taker { checker, system, side };
+    let versions = from.versions();
+    let suites = from.cipher_suites(versions.as_deref());
+    let client_auth = from.client_auth();
+    let key_store = from.store("keyStore");
+    let trust_store = from.store("trustStore");
+    let verifies_host = from.flag("hostnameVerification", true);
+    let verifies_client_host = from.flag("clientHostnameVerification", side.default());
+    let allows_reverse_dns = from.flag("allowReverseDnsLookup", side.default());
+    let (crl, ocsp) = (from.flag("crl", false), from.flag("ocsp", false));
+    let detection_timeout_ms = match side {
+        Side::Servers => from.detection_timeout(),
+        Side::Clients => DETECTION_TIMEOUT_MS,
+    };
+    from.check_stores(key_store.as_ref(), trust_store.as_ref(), client_auth, place);
+    if problems < checker.problems.len() {
+        return None;
+    }
+    let cipher_suites = suites?;
+    let has_suite = |version: &TlsVersion| {
+        cipher_suites.iter().any(|suite| cipher_suites::version_of(suite) == Some(*version))
+    };
+    Some(TlsSettings {
+        prefix: side.prefix(),
+        versions: versions?.into_iter().filter(has_suite).collect(),
+        cipher_suites,
+        key_store,
+        trust_store,
+        client_auth,
+        verifies_host,
+        verifies_client_host: verifies_client_host && verifies_host,
+        allows_reverse_dns,
+        crl,
+        ocsp,
+        detection_timeout_ms,
+    })
+}
+
+struct Taker<'a> {
+    checker: &'a mut Checker,
+    system: &'a mut SystemProperties,
+    side: Side,
+}
+
+impl Taker<'_> {
+    /// A setting that is not empty.
+    fn take(&mut self, name: &str) -> Option<Property> {
+        let property = self.system.take(&format!("zookeeper.{}{name}", self.side.prefix()));
+        property.filter(|property| !property.value.is_empty())
+    }
+
+    fn flag(&mut self, name: &str, default: bool) -> bool {
+        let key = format!("zookeeper.{}{name}", self.side.prefix());
+        Reader::new(self.system, &mut self.checker.warnings).flag(&key, default)
+    }
+
+    fn problem(&mut self, name: &str, setting: &Property, why: &str) {
+        let text = format!("{}{name}={} {why}", self.side.prefix(), setting.value);
+        self.checker.problem(&setting.place, text);
+    }
+
+    fn warn(&mut self, name: &str, setting: &Property, why: &str) {
+        let text = format!("{}{name}={}: {why}", self.side.prefix(), setting.value);
+        self.checker.warn(&setting.place, text);
+    }
+
+    /// The versions of TLS, in ascending order.
+    fn versions(&mut self) -> Option<Vec<TlsVersion>> {
+        let by_protocol = self.protocol();
+        let Some(enabled) = self.take("enabledProtocols") else { return by_protocol };
+        let (mut versions, mut old) = (Vec::new(), Vec::new());
+        for name in enabled.value.split(',').map(trim) {
+            match name {
+                "TLSv1.2" => versions.push(TlsVersion::V12),
+                "TLSv1.3" => versions.push(TlsVersion::V13),
+                _ if OLD_VERSIONS.contains(&name) => old.push(name),
+                _ => {
+                    let why = format!("names {name:?}, which is no version; write TLSv1.3,TLSv1.2");
+                    self.problem("enabledProtocols", &enabled, &why);
+                    return None;
+                }
+            }
+        }
+        versions.sort_unstable();
+        versions.dedup();
+        if versions.is_empty() {
+            let why = "leaves no version: this server has TLSv1.2 and TLSv1.3; add one of them";
+            self.problem("enabledProtocols", &enabled, why);
+            return None;
+        }
+        if !old.is_empty() {
+            let why = format!("{} left out: they are broken; remove them here", old.join(", "));
+            self.warn("enabledProtocols", &enabled, &why);
+        }
+        by_protocol?;
+        Some(versions)
+    }
+
+    /// What `protocol` alone means. On client ports that is just this version, whatever ZooKeeper's manual says.
+    fn protocol(&mut self) -> Option<Vec<TlsVersion>> {
+        let both = vec![TlsVersion::V12, TlsVersion::V13];
+        let between_servers = self.side == Side::Servers;
+        let Some(protocol) = self.take("protocol") else {
+            return Some(if between_servers { both } else { vec![TlsVersion::V13] });
+        };
+        match protocol.value.as_str() {
+            "TLSv1.3" | "TLS" if between_servers => Some(both),
+            "TLSv1.3" => Some(vec![TlsVersion::V13]),
+            "TLSv1.2" => Some(vec![TlsVersion::V12]),
+            _ => {
+                let why = "is no version that this server has; write TLSv1.3 or TLSv1.2";
+                self.problem("protocol", &protocol, why);
+                None
+            }
+        }
+    }
+
+    /// * `versions`: `None` if they were wrong.
+    fn cipher_suites(&mut self, versions: Option<&[TlsVersion]>) -> Option<Vec<String>> {
+        let fits = |suite: &str| {
+            let version = cipher_suites::version_of(suite);
+            version.is_some_and(|version| versions.is_none_or(|all| all.contains(&version)))
+        };
+        let Some(given) = self.take("ciphersuites") else {
+            let defaults = cipher_suites::DEFAULT.iter().filter(|suite| fits(suite));
+            return Some(defaults.map(|&suite| suite.to_owned()).collect());
+        };
+        let (mut kept, mut dropped) = (Vec::new(), Vec::new());
+        for suite in given.value.split(',').map(trim) {
+            if !cipher_suites::is_known(suite) {
+                let why = format!("names {suite:?}, which is no cipher suite; write Java's names");
+                self.problem("ciphersuites", &given, &why);
+                return None;
+            }
+            if cipher_suites::version_of(suite).is_none() {
+                dropped.push(suite);
+            } else if fits(suite) && !kept.iter().any(|other| other == suite) {
+                kept.push(suite.to_owned());
+            }
+        }
+        if kept.is_empty() {
+            let why = "leaves no cipher suite that this server has for its versions of TLS; \
+                       add TLS_AES_256_GCM_SHA384 or TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384";
+            self.problem("ciphersuites", &given, why);
+            return None;
+        }
+        if !dropped.is_empty() {
+            let why = format!(
+                "{} left out: this server has only suites of ECDHE with GCM or ChaCha20, and those of TLSv1.3",
+                dropped.join(", ")
+            );
+            let text = format!("{}ciphersuites: {why}", self.side.prefix());
+            self.checker.warn(&given.place, text);
+        }
+        Some(kept)
+    }
+
+    fn client_auth(&mut self) -> ClientAuth {
+        let Some(auth) = self.take("clientAuth") else { return ClientAuth::Need };
+        match auth.value.to_ascii_lowercase().as_str() {
+            "none" => ClientAuth::None,
+            "want" => ClientAuth::Want,
+            "need" => ClientAuth::Need,
+            _ => {
+                self.problem("clientAuth", &auth, "is not one of none, want, need");
+                ClientAuth::Need
+            }
+        }
+    }
+
+    /// * `which`: `keyStore` or `trustStore`.
+    fn store(&mut self, which: &str) -> Option<StoreSettings> {
+        let location = self.take(&format!("{which}.location"));
+        let password = self.take(&format!("{which}.password"));
+        let file = self.take(&format!("{which}.passwordPath"));
+        let kind = self.kind(&format!("{which}.type"));
+        let prefix = self.side.prefix();
+        let Some(location) = location else {
+            for (given, name) in [(password, "password"), (file, "passwordPath")] {
+                if let Some(given) = given {
+                    let text = format!(
+                        "{prefix}{which}.{name} has no effect without {prefix}{which}.location"
+                    );
+                    self.checker.warn(&given.place, text);
+                }
+            }
+            return None;
+        };
+        if let (Some(given), Some(_)) = (&password, &file) {
+            let text = format!(
+                "{prefix}{which}.password has no effect beside {prefix}{which}.passwordPath"
+            );
+            self.checker.warn(&given.place, text);
+        }
+        let by_suffix = || {
+            KINDS.iter().find(|(_, suffix, _)| location.value.ends_with(suffix)).map(|kind| kind.2)
+        };
+        let kind = kind.or_else(by_suffix);
+        let password = match (file, password) {
+            (Some(file), _) => StorePassword::File(PathBuf::from(file.value)),
+            (None, Some(given)) => {
+                StorePassword::Given(Arc::new(Secret::new(given.value.into_bytes())))
+            }
+            (None, None) => StorePassword::None,
+        };
+        Some(StoreSettings { path: PathBuf::from(location.value), password, kind })
+    }
+
+    fn kind(&mut self, name: &str) -> Option<StoreKind> {
+        let given = self.take(name)?;
+        let kind = KINDS.iter().find(|(kind, ..)| kind.eq_ignore_ascii_case(&given.value));
+        if kind.is_none() {
+            self.problem(name, &given, "is not one of JKS, PEM, PKCS12, BCFKS");
+        }
+        kind.map(|kind| kind.2)
+    }
+
+    fn detection_timeout(&mut self) -> u32 {
+        const NAME: &str = "handshakeDetectionTimeoutMillis";
+        let Some(given) = self.take(NAME) else { return DETECTION_TIMEOUT_MS };
+        match given.value.parse::<i32>() {
+            Ok(ms) if ms > 0 => return ms as u32,
+            Ok(_) => self.warn(NAME, &given, "is below 1; 5000 is used"),
+            Err(_) => {
+                let why = format!("is no number of ms; write one from 1 to {}", i32::MAX);
+                self.problem(NAME, &given, &why);
+            }
+        }
+        DETECTION_TIMEOUT_MS
+    }
+
+    /// Refuses to serve TLS without the stores that it needs; Java starts, and fails each connection.
+    fn check_stores(
+        &mut self,
+        key_store: Option<&StoreSettings>,
+        trust_store: Option<&StoreSettings>,
+        client_auth: ClientAuth,
+        place: &SettingPlace,
+    ) {
+        let prefix = self.side.prefix();
+        if key_store.is_none() {
+            let text = format!(
+                "TLS needs a key and a certificate; set {prefix}keyStore.location to their store"
+            );
+            self.checker.problem(place, text);
+        }
+        if trust_store.is_some() {
+            return;
+        }
+        let text = match (self.side, client_auth) {
+            (Side::Servers, _) => {
+                "TLS between servers needs the certificates that are trusted; set ssl.quorum.trustStore.location to their store"
+            }
+            (Side::Clients, ClientAuth::None) => return,
+            (Side::Clients, _) => {
+                "clients are asked for certificates (ssl.clientAuth); set ssl.trustStore.location to those that are trusted, \
+                 or ssl.clientAuth=none"
+            }
+        };
+        self.checker.problem(place, text);
+    }
+}

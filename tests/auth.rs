@@ -1,10 +1,9 @@
 //! Authentication schemes, what ACLs permit, and which ACLs are accepted.
 
-mod auth {
-    mod digest_md5;
-}
+#[path = "auth/digest_md5.rs"]
+mod digest_md5;
 
-use oxkeeper::auth::{self, AclError, Proof, Schemes, user};
+use oxkeeper::auth::{self, AclError, Proof, SaslRules, Schemes, user};
 use oxkeeper::model::{Acl, Identity, perms};
 
 fn permits(acl: &[Acl], wanted: i32, who: &[Identity]) -> bool {
@@ -163,4 +162,113 @@ fn acl_size_is_checked_before_auth_entries_are_expanded() {
     assert_eq!(fix(asked(279), &me).map(|list| list.len()), Ok(279));
     assert_eq!(fix(asked(280), &me), Err(AclError::TooLong));
     assert_eq!(fix(asked(40_000), &[]), Err(AclError::Invalid));
+}
+
+fn with_both() -> Schemes {
+    Schemes { sasl: true, x509: true, ..Schemes::default() }
+}
+
+// rows: U-03 U-08 U-09
+#[test]
+fn sasl_and_x509_entries_need_their_provider_and_a_name_of_its_form() {
+    let accepts = |schemes: &Schemes, scheme: &str, id: &str| {
+        auth::fix(schemes, vec![acl(31, scheme, id)], &[]).is_ok()
+    };
+    for (scheme, id, is_valid) in [
+        ("sasl", "bob", true),
+        ("sasl", "", true),
+        ("sasl", "cli/h@R", true),
+        ("sasl", "a/b/c@R", false),
+        ("sasl", "bob@R@S", false),
+        ("x509", "CN=a,O=b", true),
+        ("x509", "cn=a", true),
+        ("x509", "CN=a, O=b", true),
+        ("x509", "a", false),
+    ] {
+        assert_eq!(accepts(&with_both(), scheme, id), is_valid, "{scheme}:{id}");
+        assert!(!accepts(&Schemes::default(), scheme, id), "{scheme}:{id} without a provider");
+    }
+    let who = [
+        Identity::new("ip", "::1"),
+        Identity::new("super", "CN=a"),
+        Identity::new("x509", "CN=a"),
+        Identity::new("sasl", "bob"),
+    ];
+    let own = vec![acl(1, "x509", "CN=a"), acl(1, "sasl", "bob")];
+    assert_eq!(auth::fix(&with_both(), vec![acl(1, "auth", "")], &who), Ok(own));
+    let one = Schemes { sasl: true, ..Schemes::default() };
+    let own = vec![acl(1, "sasl", "bob")];
+    assert_eq!(auth::fix(&one, vec![acl(1, "auth", "")], &who), Ok(own));
+}
+
+// rows: U-08 U-09
+#[test]
+fn sasl_and_x509_entries_permit_their_own_id_alone() {
+    let entry = |scheme: &str, id: &str| vec![acl(perms::READ, scheme, id)].into();
+    let permits = |schemes: &Schemes, scheme: &str, listed: &str, id: &str| {
+        auth::permits(schemes, &entry(scheme, listed), perms::READ, &[Identity::new(scheme, id)])
+    };
+    let both = with_both();
+    assert!(permits(&both, "sasl", "bob", "bob") && permits(&both, "x509", "CN=a", "CN=a"));
+    for (scheme, listed, id) in [
+        ("sasl", "bob", "Bob"),
+        ("sasl", "bob", "bob@R"),
+        ("sasl", "super", "bob"),
+        ("x509", "cn=a", "CN=a"),
+        ("x509", "CN=a, O=b", "CN=a,O=b"),
+        ("x509", "CN=a", "super"),
+    ] {
+        assert!(!permits(&both, scheme, listed, id), "{scheme}:{listed} for {id}");
+    }
+    assert!(!permits(&Schemes::default(), "sasl", "bob", "bob"), "without a provider");
+    assert!(!permits(&Schemes::default(), "x509", "CN=a", "CN=a"), "without a provider");
+    let of_x509 = [Identity::new("x509", "bob")];
+    assert!(!auth::permits(&both, &entry("sasl", "bob"), perms::READ, &of_x509));
+}
+
+// rows: U-08 U-09 C-79 C-214
+#[test]
+fn client_named_super_and_the_super_subject_pass_every_entry_of_their_scheme() {
+    let rules =
+        SaslRules { any_user_is: Some(Identity::new("sasl", "any")), ..SaslRules::default() };
+    let schemes =
+        Schemes { x509_super_user: Some("CN=root".to_owned()), sasl_rules: rules, ..with_both() };
+    let long: Vec<Acl> = (0..20).map(|n| acl(perms::READ, "sasl", &format!("u{n}"))).collect();
+    let permits = |list: Vec<Acl>, wanted: i32, scheme: &str, id: &str| {
+        auth::permits(&schemes, &list.into(), wanted, &[Identity::new(scheme, id)])
+    };
+    let entry = |scheme: &str, id: &str| vec![acl(perms::READ, scheme, id)];
+    assert!(permits(entry("sasl", "bob"), perms::READ, "sasl", "super"));
+    assert!(permits(long, perms::READ, "sasl", "super"));
+    assert!(!permits(entry("sasl", "bob"), perms::WRITE, "sasl", "super"));
+    assert!(!permits(entry("x509", "CN=a"), perms::READ, "sasl", "super"));
+    assert!(permits(entry("x509", "CN=a"), perms::READ, "x509", "CN=root"));
+    assert!(!permits(entry("sasl", "bob"), perms::READ, "x509", "CN=root"));
+    assert!(permits(entry("sasl", "any"), perms::READ, "sasl", "bob"), "letAnySaslUserDoX");
+    assert!(!permits(entry("sasl", "any"), perms::READ, "x509", "bob"));
+    assert!(!permits(entry("sasl", "bob"), perms::READ, "sasl", "any"));
+}
+
+// rows: P-24 U-04 U-08 C-214
+#[test]
+fn certificate_gives_its_subject_and_super_before_it() {
+    let schemes = Schemes { x509_super_user: Some("CN=root".to_owned()), ..with_both() };
+    let id = |scheme: &str, id: &str| Identity::new(scheme, id);
+    assert_eq!(schemes.of_certificate("CN=a"), [id("x509", "CN=a")]);
+    let both = [id("super", "CN=root"), id("x509", "CN=root")];
+    assert_eq!(schemes.of_certificate("CN=root"), both);
+    assert_eq!(both.iter().map(user).collect::<Vec<_>>(), ["", "CN=root"]);
+    assert_eq!(Schemes::default().of_certificate("CN=a"), []);
+}
+
+// rows: U-18a U-19
+#[test]
+fn sasl_names_become_ids_by_the_rules() {
+    let id =
+        |rules: &SaslRules, name: &str| rules.identities(name).map(|ids| ids[0].id.to_string());
+    let rules = SaslRules::default();
+    assert_eq!(id(&rules, "bob"), Ok("bob".to_owned()));
+    assert_eq!(id(&rules, "a/b"), Ok("a/b".to_owned()));
+    assert_eq!(id(&rules, "bob@R"), Ok("bob@R".to_owned()), "no rule fits: the full name");
+    assert!(id(&rules, "bob@R@S").is_err());
 }

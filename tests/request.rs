@@ -5,7 +5,7 @@
 //! /a` is a watch event.
 
 mod request {
-    mod auth;
+    pub mod auth;
     mod configured;
     mod connection;
     pub mod frames;
@@ -16,6 +16,7 @@ mod request {
     mod permissions;
     mod reconfig;
     mod replies;
+    mod sasl;
     mod session_tracker;
     pub mod sessions;
     pub mod watches;

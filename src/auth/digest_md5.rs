@@ -4,9 +4,11 @@
 
 mod client;
 mod directives;
+mod offer;
 mod server;
 
 pub use client::Client;
+pub use offer::Offer;
 pub use server::{Accounts, Server};
 
 use crate::model::Secret;

@@ -1,15 +1,20 @@
 //! Authentication of clients, and their permissions by access lists (U-02, U-03, U-13..U-16).
 //!
-//! Pure: the identities of a connection are kept elsewhere. Schemes: world, auth, ip, digest, super, ensemble, key.
+//! Pure: the identities of a connection are kept elsewhere. Schemes: world, auth, ip, digest, super, ensemble, key, sasl, x509.
 
 mod digest;
 pub mod digest_md5;
 mod ip;
 mod key;
+pub mod principal;
 pub mod sasl;
+mod sasl_rules;
 pub mod x509;
 
 pub use ip::text as ip_text;
+pub use sasl_rules::SaslRules;
+
+use principal::Principal;
 
 use crate::model::{AccessList, Acl, DigestAlgorithm, Identity, IpNet};
 use std::collections::BTreeSet;
@@ -33,6 +38,14 @@ pub struct Schemes {
     pub ensemble_names: Option<Vec<String>>,
     /// `KeyAuthenticationProvider` is among the providers.
     pub key: bool,
+    /// `SASLAuthenticationProvider` is among the providers: lists may name ids of scheme `sasl`.
+    pub sasl: bool,
+    /// What is made of names that clients prove by SASL, with that provider or without it.
+    pub sasl_rules: SaslRules,
+    /// `X509AuthenticationProvider` is there: lists may name subjects of certificates.
+    pub x509: bool,
+    /// `X509AuthenticationProvider.superUser`: the subject whose owner is `super`.
+    pub x509_super_user: Option<String>,
     /// `enforce.auth.schemes`: a client that has authenticated with none of these may only authenticate; empty: none is needed.
     pub required: Vec<String>,
 }
@@ -44,6 +57,42 @@ impl Schemes {
     pub fn is_authenticated(&self, who: &[Identity]) -> bool {
         let is_shown = |scheme: &String| who.iter().any(|id| *id.scheme == **scheme);
         self.required.is_empty() || self.required.iter().any(is_shown)
+    }
+
+    /// Whether clients must have authenticated by SASL.
+    ///
+    /// Source: `AuthenticationHelper.isSaslAuthRequired`.
+    pub fn requires_sasl(&self) -> bool {
+        self.required.iter().any(|scheme| scheme == "sasl")
+    }
+
+    /// Whether an identity of `scheme` authenticates its client, so that `auth` in a list stands for it. A client's address
+    /// does not (U-07).
+    fn authenticates(&self, scheme: &str) -> bool {
+        match scheme {
+            "digest" => self.digest,
+            "key" => self.key,
+            "sasl" => self.sasl,
+            "x509" => self.x509,
+            _ => false,
+        }
+    }
+
+    /// Whether the scheme of an identity has a provider; that of a client's SASL exchange need not have one.
+    pub fn knows(&self, scheme: &str) -> bool {
+        self.sasl || scheme != "sasl"
+    }
+
+    /// The identities that a client has by its certificate's subject; none if the scheme is not there.
+    ///
+    /// Source: `X509AuthenticationProvider.handleAuthentication`, ZooKeeper 3.9.5.
+    pub fn of_certificate(&self, subject: &str) -> Vec<Identity> {
+        if !self.x509 {
+            return Vec::new();
+        }
+        let is_super = self.x509_super_user.as_deref() == Some(subject);
+        let of_super = is_super.then(|| Identity::new("super", subject));
+        of_super.into_iter().chain([Identity::new("x509", subject)]).collect()
     }
 }
 
@@ -57,6 +106,10 @@ impl Default for Schemes {
             ensemble: false,
             ensemble_names: None,
             key: false,
+            sasl: false,
+            sasl_rules: SaslRules::default(),
+            x509: false,
+            x509_super_user: None,
             required: Vec::new(),
         }
     }
@@ -150,6 +203,13 @@ pub fn permits(schemes: &Schemes, acl: &AccessList, wanted: i32, who: &[Identity
             "ip" => acl.permits_address(wanted, &id.id),
             "digest" => schemes.digest && acl.permits_identity(wanted, id),
             "key" => schemes.key && acl.permits_identity(wanted, id),
+            "sasl" => schemes.sasl && schemes.sasl_rules.permit(acl, wanted, id),
+            "x509" => {
+                let is_super = || schemes.x509_super_user.as_deref() == Some(&*id.id);
+                schemes.x509
+                    && (acl.permits_identity(wanted, id)
+                        || (is_super() && sasl_rules::permits_scheme(acl, wanted, "x509")))
+            }
             _ => false,
         })
 }
@@ -170,13 +230,8 @@ pub fn fix(schemes: &Schemes, asked: Vec<Acl>, who: &[Identity]) -> Result<Vec<A
     if unique.is_empty() {
         return Err(AclError::Invalid);
     }
-    // A client's address does not authenticate it (U-07).
-    let is_proof = |id: &&Identity| match &*id.scheme {
-        "digest" => schemes.digest,
-        "key" => schemes.key,
-        _ => false,
-    };
-    let proved: Vec<&Identity> = who.iter().filter(is_proof).collect();
+    let proved: Vec<&Identity> =
+        who.iter().filter(|id| schemes.authenticates(&id.scheme)).collect();
     let stored_len = |id: &Identity| 12 + id.text_len();
     let proved_len: usize = proved.iter().copied().map(stored_len).sum();
     let len_of = |entry: &Acl| match &*entry.who.scheme {
@@ -200,6 +255,10 @@ pub fn fix(schemes: &Schemes, asked: Vec<Acl>, who: &[Identity]) -> Result<Vec<A
             "ip" if IpNet::parse(&entry.who.id).is_some() => fixed.push(entry),
             "digest" if schemes.digest && digest::is_valid(&entry.who.id) => fixed.push(entry),
             "key" if schemes.key => fixed.push(entry),
+            "sasl" if schemes.sasl && Principal::parse(&entry.who.id).is_some() => {
+                fixed.push(entry)
+            }
+            "x509" if schemes.x509 && x509::is_valid_name(&entry.who.id) => fixed.push(entry),
             _ => return Err(AclError::Invalid),
         }
     }

@@ -43,7 +43,7 @@ pub trait Mechanism: Send {
 }
 
 /// Begins exchanges: the mechanism that the settings name, with what it needs.
-pub trait Mechanisms: Send + Sync {
+pub trait Mechanisms: std::fmt::Debug + Send + Sync {
     /// The server's half of a new exchange.
     fn begin(&self) -> Box<dyn Mechanism>;
 }

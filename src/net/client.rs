@@ -1,6 +1,7 @@
 //! One client connection's socket: moves bytes between it and the connection's state machine.
 
 use super::client_slot::{Slot, SlotClient, Turned};
+use super::sasl_steps;
 use super::sink::Sink;
 use super::words::{WordRequest, Words};
 use crate::metrics::{Registry, Samples, SizeValues};
@@ -103,7 +104,13 @@ impl<P: Send + 'static> SlotClient for Client<P> {
         Poll::Ready(Ok(match self.need {
             Need::Turn => Turned::Again,
             Need::Word(_) | Need::Close(_) => Turned::Ends,
-            Need::Bytes(_) | Need::Answer | Need::Room | Need::FewerOutstanding => Turned::Waits,
+            Need::Answer => {
+                if let Some(step) = self.machine.take_step() {
+                    sasl_steps::start(step, waker.clone());
+                }
+                Turned::Waits
+            }
+            Need::Bytes(_) | Need::Room | Need::FewerOutstanding => Turned::Waits,
         }))
     }
 

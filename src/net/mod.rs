@@ -17,6 +17,7 @@ mod listener;
 mod listening_socket;
 pub mod quorum;
 mod resolve;
+mod sasl_steps;
 mod sink;
 mod words;
 

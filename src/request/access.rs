@@ -26,6 +26,12 @@ pub(super) fn fix_acl<'a>(
             Some("world" | "digest" | "ip") if acl.id.id.is_none() => {
                 return Err(Code::MARSHALLING_ERROR);
             }
+            Some("sasl") if schemes.sasl && acl.id.id.is_none() => {
+                return Err(Code::MARSHALLING_ERROR);
+            }
+            Some("x509") if schemes.x509 && acl.id.id.is_none() => {
+                return Err(Code::MARSHALLING_ERROR);
+            }
             Some(_) => {}
         }
     }

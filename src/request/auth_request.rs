@@ -3,9 +3,9 @@
 use super::connection::bytes_of;
 use super::{Connection, Need, reply};
 use crate::auth::{self, Proof};
-use crate::model::{Code, Identity};
-use jute::proto::{AuthPacket, GetSaslRequest, ReplyHeader, RequestHeader, SetSaslResponse};
-use jute::{Decode, Encode, Reader};
+use crate::model::{Code, Identity, SessionId};
+use jute::proto::{AuthPacket, ReplyHeader, RequestHeader};
+use jute::{Decode, Reader};
 use std::sync::Arc;
 
 /// Limit on the identities of one connection. Java has none; but each is copied and compared with every new one.
@@ -18,12 +18,17 @@ impl Connection {
     /// undecodable request the connection is closed without a reply.
     ///
     /// Source: `ZooKeeperServer.processPacket`.
-    pub(super) fn identify(&mut self, header: RequestHeader, body: &[u8]) -> Result<(), Need> {
+    pub(super) fn identify(
+        &mut self,
+        session: SessionId,
+        header: RequestHeader,
+        body: &[u8],
+    ) -> Result<(), Need> {
         self.counts.received(body.len() + 8);
         let _late = self.heard(0);
         let answer = reply::header(header.xid, 0, Code::OK);
         if header.kind == crate::model::op::SASL {
-            self.sasl(answer, body)
+            self.sasl(session, answer, body)
         } else {
             self.auth(answer, body)
         }
@@ -49,7 +54,12 @@ impl Connection {
             let id = tree.find("/key")?;
             tree.znode(id).data().bytes().map(<[u8]>::to_vec)
         };
-        let proof = auth::authenticate(&self.shared.limits.schemes, scheme, packet.auth, key);
+        // A client has its certificate's identities from the start, and may ask for them again.
+        let has_certificate = scheme == "x509" && self.who.iter().any(|id| &*id.scheme == "x509");
+        let proof = match has_certificate {
+            true => Proof::Is(Vec::new()),
+            false => auth::authenticate(&self.shared.limits.schemes, scheme, packet.auth, key),
+        };
         let added = match proof {
             Proof::Is(ids) => self.add(ids),
             Proof::EnsembleMatches => {
@@ -79,7 +89,7 @@ impl Connection {
     }
 
     /// Adds the identities that are new. `false`: the connection would have too many, or too many bytes of them.
-    fn add(&mut self, proved: Vec<Identity>) -> bool {
+    pub(super) fn add(&mut self, proved: Vec<Identity>) -> bool {
         let fresh: Vec<Identity> = proved.into_iter().filter(|id| !self.who.contains(id)).collect();
         let bytes: usize = self.who.iter().chain(&fresh).map(Identity::text_len).sum();
         if self.who.len() + fresh.len() > IDENTITIES_MAX || bytes > IDENTITY_BYTES_MAX {
@@ -93,22 +103,9 @@ impl Connection {
         }
         true
     }
-
-    /// Answers a sasl request. No mechanism is offered, and Java then answers OK without a token: clients take it as the end
-    /// of an exchange that proved nothing (U-18).
-    fn sasl(&mut self, answer: ReplyHeader, body: &[u8]) -> Result<(), Need> {
-        let request: GetSaslRequest<'_> = decode(body)?;
-        if request.token.is_none() {
-            return Err(Need::Close("sasl request without a token".into()));
-        }
-        reply::put_uncounted(&mut self.unsent, answer, |to| {
-            SetSaslResponse { token: None }.encode(to)
-        });
-        Ok(())
-    }
 }
 
-fn decode<'b, T: Decode<'b>>(body: &'b [u8]) -> Result<T, Need> {
+pub(super) fn decode<'b, T: Decode<'b>>(body: &'b [u8]) -> Result<T, Need> {
     let fail = |error| Need::Close(format!("undecodable authentication: {error}"));
     Reader::new(body).read().map_err(fail)
 }

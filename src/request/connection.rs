@@ -3,10 +3,13 @@
 use super::lookahead::Ahead;
 use super::outbox::{End, Found};
 use super::read::{self, Hold, Reading};
+use super::sasl::Exchange;
 use super::sliced_request::SlicedRequest;
 use super::throttle::Load;
 use super::write_request;
-use super::{Batch, BatchedRequest, ClientCommand, Conn, Namespaces, Outgoing, Shared, reply};
+use super::{
+    Batch, BatchedRequest, ClientCommand, Conn, Counts, Namespaces, Outgoing, Shared, reply,
+};
 use crate::model::sync::{Arc, Ordering};
 use crate::model::{Code, Identity, SessionId, op};
 use core::cell::RefCell;
@@ -29,7 +32,7 @@ const BATCH_ROOM_MAX: usize = 64 * 1024;
 pub enum Need {
     /// More bytes from the client: at least this many, the rest of its frame.
     Bytes(usize),
-    /// An answer of `replica`, or the end of a gate; do not read meanwhile.
+    /// An answer of `replica`, the end of a gate, or of a step that [`Connection::take_step`] hands out; do not read meanwhile.
     Answer,
     /// The client to receive what was sent to it.
     Room,
@@ -43,52 +46,6 @@ pub enum Need {
     Close(String),
 }
 
-/// What happened in a turn, for the metrics.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Counts {
-    /// Frames.
-    pub received: u64,
-    /// Their bytes, lengths included.
-    pub received_bytes: u64,
-    /// Requests answered here, without `replica`, authentication requests left out.
-    pub answered: u64,
-    /// The last of them: operation, xid, and the zxid of its answer.
-    pub last: (i32, i32, i64),
-    /// Connect requests.
-    pub connects: u64,
-    /// Connect requests that the connection throttle has refused.
-    pub refused: u64,
-    /// Tokens that were taken when this client connected.
-    pub token_deficit: i64,
-    /// Writes that had to wait because too many were outstanding.
-    pub stalls: u64,
-    /// Writes that waited in this way for too long and were refused.
-    pub throttled: u64,
-    /// Writes that waited in this way for longer than their session's timeout.
-    pub outlived: u64,
-    /// Connect requests with an existing session.
-    pub revalidations: u64,
-    pub ensemble: EnsembleCounts,
-}
-
-/// Clients that authenticated with the name of their ensemble.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct EnsembleCounts {
-    pub found: u64,
-    /// Clients that named another ensemble.
-    pub astray: u64,
-    /// Clients without an ensemble name, or of a server that does not require one.
-    pub unasked: u64,
-}
-
-impl Counts {
-    /// Counts a frame of `len` bytes, its length left out.
-    pub(super) const fn received(&mut self, len: usize) {
-        self.received += 1;
-        self.received_bytes += 4 + len as u64;
-    }
-}
-
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Phase {
     /// Neither a connect request nor a four-letter word has come yet.
@@ -96,6 +53,8 @@ pub(super) enum Phase {
     /// The connect request is with `replica`.
     Opening,
     Open(SessionId),
+    /// A step of the client's SASL exchange is under way on another thread.
+    Authenticating(SessionId),
     /// Nothing more is read: closeSession has come, or the connection is being closed.
     Ending,
 }
@@ -146,6 +105,8 @@ pub struct Connection {
     pub(super) who_bytes: usize,
     /// The client has yet to authenticate with a required scheme, and may do nothing else.
     pub(super) barred: bool,
+    /// The client's SASL exchange, from its first token on.
+    pub(super) exchange: Option<Box<Exchange>>,
     /// The progress of the request at the front of the input, if it has begun.
     begun: Option<SlicedRequest>,
     pub(super) phase: Phase,
@@ -179,6 +140,7 @@ impl Connection {
             who_bytes: bytes_of(&who),
             who,
             is_held: false,
+            exchange: None,
             begun: None,
             conn,
             shared,
@@ -218,7 +180,9 @@ impl Connection {
         }
         // Connect requests are released in this order: first what is read here is changed, then each connection's waker is
         // taken.
-        self.conn.wait(waker, self.known, self.is_full()) && !self.is_released()
+        self.conn.wait(waker, self.known, self.is_full())
+            && !self.is_released()
+            && !self.has_stepped()
     }
 
     /// Moves the contents of the outbox to `unsent`; nothing while `unsent` is full.
@@ -261,6 +225,11 @@ impl Connection {
                     Err(need) => break need,
                 },
                 Phase::Opening | Phase::Ending => break Need::Answer,
+                Phase::Authenticating(session) => match self.finish_step(session) {
+                    Ok(true) => {}
+                    Ok(false) => break Need::Answer,
+                    Err(need) => break need,
+                },
                 Phase::Open(session) => {
                     let (bytes, need) = self.requests(session, rest, &mut batch, now_us);
                     taken += bytes;
@@ -273,7 +242,7 @@ impl Connection {
         };
         self.hand_over(&mut batch);
         self.conn.stats.set_asked(self.asked);
-        let waits = matches!(self.phase, Phase::Open(_))
+        let waits = matches!(self.phase, Phase::Open(_) | Phase::Authenticating(_))
             && matches!(need, Need::Answer | Need::FewerOutstanding | Need::Turn);
         self.conn.keep_waiting(waits);
         if let Need::Close(_) = need {
@@ -362,10 +331,13 @@ impl Connection {
                 op::AUTH | op::SASL => {
                     // The writes so far are checked with the client's identities when they came.
                     self.hand_over(batch);
-                    if let Err(need) = self.identify(header, request.body()) {
+                    if let Err(need) = self.identify(session, header, request.body()) {
                         return (taken, Some(need));
                     }
                     taken += request.len();
+                    if self.phase != Phase::Open(session) {
+                        return (taken, None);
+                    }
                 }
                 kind => {
                     // As Java: refused on the spot, with zxid -1, and closed (P-60h).

@@ -36,6 +36,8 @@ pub struct Limits {
     pub linearizable_reads: bool,
     /// Authentication schemes that clients can use.
     pub schemes: crate::auth::Schemes,
+    /// Begins the clients' SASL exchanges; `None`: no mechanism is offered.
+    pub sasl: Option<std::sync::Arc<dyn crate::auth::sasl::Mechanisms>>,
     /// The four-letter words of this server, expected in the first four bytes of a connection.
     pub words: Vec<[u8; 4]>,
 }
@@ -59,6 +61,7 @@ impl Default for Limits {
             skip_acl: false,
             linearizable_reads: false,
             schemes: crate::auth::Schemes::default(),
+            sasl: None,
             words: Vec::new(),
         }
     }

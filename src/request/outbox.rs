@@ -201,6 +201,13 @@ impl Conn {
         }
     }
 
+    /// Adds the identities that the client has by its certificate, before the connection is used.
+    pub fn identified(self, proved: impl IntoIterator<Item = Identity>) -> Self {
+        let who: Arc<[Identity]> = self.who().iter().cloned().chain(proved).collect();
+        self.set_who(who);
+        self
+    }
+
     /// The identities that the client has authenticated so far.
     pub fn who(&self) -> Arc<[Identity]> {
         self.who.lock().clone()

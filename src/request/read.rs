@@ -329,7 +329,8 @@ impl Reading<'_> {
         put_i32(to, self.who.len() as i32);
         for id in self.who {
             put_string(to, &id.scheme);
-            put_string(to, auth::user(id));
+            let is_known = self.shared.limits.schemes.knows(&id.scheme);
+            put_string(to, if is_known { auth::user(id) } else { "" });
         }
     }
 

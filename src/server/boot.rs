@@ -10,9 +10,8 @@ use super::report::FourLetterWords;
 use super::restore::{RestoreError, Restored, Restorer};
 use super::role_log::Roles;
 use super::shared_driver::{LogReports, SharedDriver};
-use super::{member, snapshots, stop};
+use super::{client_schemes, member, snapshots, stop};
 use crate::admin::Word;
-use crate::auth::Schemes;
 use crate::config::Config;
 use crate::member::configured::{PartSettings, SnapshotStyle};
 use crate::member::opening::{NoOpening, Openings};
@@ -62,7 +61,8 @@ pub async fn run(config: Config, seed: u64, ready: impl FnOnce(&Ready)) -> Resul
     // No exchange precedes the protocols between members. Quorum SASL would replace this.
     let openings: Arc<dyn Openings> = Arc::new(NoOpening);
     let mut parts = PartSettings::of(&config, openings.clone(), seed, clock.wall_ms());
-    (parts.limits.words, parts.limits.schemes) = (words(), schemes(&config));
+    (parts.limits.words, parts.limits.schemes) = (words(), client_schemes::schemes(&config));
+    parts.limits.sasl = client_schemes::mechanisms(&config);
     let RestoredData { lock: _lock, tree, recovered, history } =
         restore(&disk, &folders, &config, &metrics, &parts)?;
     let state = Ready::new(listener.address, &config, &tree, &recovered, clock);
@@ -259,18 +259,6 @@ fn words() -> Vec<[u8; 4]> {
     words.chain([[0xff, 0xf4, 0xff, 0xfd]]).collect()
 }
 
-fn schemes(config: &Config) -> Schemes {
-    Schemes {
-        digest: config.digest_auth_enabled || config.providers.digest,
-        algorithm: config.digest_algorithm,
-        super_digest: config.super_digest.clone(),
-        ensemble: config.providers.ensemble,
-        ensemble_names: config.ensemble_names.clone(),
-        key: config.providers.key,
-        required: config.providers.required.clone(),
-    }
-}
-
 fn start_log(
     queue: LogQueue,
     disk: &Disk,
@@ -307,41 +295,5 @@ async fn purge_often(folders: Folders, hours: u32, keep: usize) {
             }
             Err(error) => tracing::warn!(%error, "autopurge failed, next try in {hours} h"),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::config::{Environment, Source, parse};
-    use crate::model::DigestAlgorithm;
-
-    // rows: C-77 C-78 C-210 C-211 C-212 C-213 C-217
-    #[test]
-    fn authentication_schemes_are_those_of_the_configuration() {
-        let of = |lines: &str| {
-            let text = format!("dataDir=/d\nclientPort=0\n{lines}\n");
-            let source = Source { name: "zoo.cfg", text: text.as_bytes(), my_id: None };
-            schemes(&parse(source, &Environment::new(), &[]).unwrap())
-        };
-        let plain = of("");
-        assert!(plain.digest && !plain.ensemble && !plain.key && plain.required.is_empty());
-        assert_eq!((plain.super_digest, plain.ensemble_names), (None, None));
-        assert_eq!(plain.algorithm, DigestAlgorithm::Sha1);
-        const DIGEST: &str = "DigestAuthenticationProvider";
-        assert!(!of(&format!("{DIGEST}.enabled=false")).digest);
-        assert_eq!(of(&format!("{DIGEST}.digestAlg=MD5")).algorithm, DigestAlgorithm::Md5);
-        let super_digest = of(&format!("{DIGEST}.superDigest=a:b")).super_digest;
-        assert_eq!(super_digest.as_deref(), Some("a:b"));
-        let provider = |name: &str| {
-            format!("authProvider.1=org.apache.zookeeper.server.auth.{name}AuthenticationProvider")
-        };
-        assert!(of(&format!("{DIGEST}.enabled=false\n{}", provider("Digest"))).digest);
-        assert!(of(&provider("Key")).key);
-        let ensemble = of(&format!("{}\nensembleAuthName=a,b", provider("Ensemble")));
-        assert!(ensemble.ensemble);
-        assert_eq!(ensemble.ensemble_names, Some(vec!["a".to_owned(), "b".to_owned()]));
-        let required = of("enforce.auth.enabled=true\nenforce.auth.schemes=digest,ip").required;
-        assert_eq!(required, ["digest", "ip"]);
     }
 }

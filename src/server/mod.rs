@@ -5,6 +5,7 @@
 mod boot;
 #[cfg(test)]
 mod boot_tests;
+mod client_schemes;
 mod clock;
 mod data_dir_lock;
 mod driver;

@@ -17,14 +17,17 @@ fn open() -> Connection {
 }
 
 fn open_under(schemes: Schemes) -> Connection {
+    open_within(Limits { schemes, ..Limits::default() })
+}
+
+pub fn open_within(limits: Limits) -> Connection {
     let limits = Limits {
-        schemes,
         frame_max: 1 << 20,
         min_session_timeout_ms: 1,
         max_session_timeout_ms: 10_000,
         outstanding_max: 10,
         outstanding_bytes_max: 100_000,
-        ..Limits::default()
+        ..limits
     };
     let shared = builders::shared(Tree::new(Options::default()), limits);
     let conn = shared.conns.add(|id| Conn::new(id, "127.0.0.1:1".parse().unwrap(), 0));
@@ -36,14 +39,14 @@ fn open_under(schemes: Schemes) -> Connection {
     machine
 }
 
-fn frame(to: &mut Vec<u8>, kind: i32, body: impl FnOnce(&mut Vec<u8>)) {
+pub fn frame(to: &mut Vec<u8>, kind: i32, body: impl FnOnce(&mut Vec<u8>)) {
     put_frame(to, |to| {
         RequestHeader { xid: kind, kind }.encode(to);
         body(to);
     });
 }
 
-fn auth(to: &mut Vec<u8>, scheme: &str, auth: &[u8]) {
+pub fn auth(to: &mut Vec<u8>, scheme: &str, auth: &[u8]) {
     let packet = AuthPacket { kind: 0, scheme: Some(scheme.into()), auth: Some(auth) };
     frame(to, op::AUTH, |to| packet.encode(to));
 }

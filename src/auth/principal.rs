@@ -1,0 +1,53 @@
+//! Names of Kerberos principals, which ids of scheme `sasl` are too, whichever mechanism proved them.
+
+/// `service[/host][@REALM]`, in its parts.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Principal<'n> {
+    pub service: &'n str,
+    /// Never without a realm.
+    pub host: Option<&'n str>,
+    pub realm: Option<&'n str>,
+}
+
+impl<'n> Principal<'n> {
+    /// `None`: the name has an `@`, and is none of a principal with one or two components. Without an `@` every name is one
+    /// component, slashes and all.
+    ///
+    /// Source: `KerberosName`, ZooKeeper 3.9.5.
+    pub fn parse(name: &'n str) -> Option<Self> {
+        let Some((components, realm)) = name.split_once('@') else {
+            return Some(Self { service: name, host: None, realm: None });
+        };
+        let (service, host) = match components.split_once('/') {
+            Some((service, host)) => (service, Some(host)),
+            None => (components, None),
+        };
+        let is_part = |part: &str| !part.contains(['/', '@']);
+        let fits = is_part(realm) && host.is_none_or(is_part);
+        fits.then_some(Self { service, host, realm: Some(realm) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // rows: U-09 U-19
+    #[test]
+    fn names_are_taken_apart_as_java_does() {
+        for (name, service, host, realm) in [
+            ("bob", "bob", None, None),
+            ("", "", None, None),
+            ("a/b/c", "a/b/c", None, None),
+            ("bob@R", "bob", None, Some("R")),
+            ("bob/h@R", "bob", Some("h"), Some("R")),
+            ("/@", "", Some(""), Some("")),
+            ("@", "", None, Some("")),
+        ] {
+            assert_eq!(Principal::parse(name), Some(Principal { service, host, realm }), "{name}");
+        }
+        for name in ["a/b/c@R", "bob@R@S", "bob@R/x", "a@b/c@R"] {
+            assert_eq!(Principal::parse(name), None, "{name}");
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! How clients can authenticate, from the configuration.
+
+use crate::auth::digest_md5::{Accounts, NONCE_BYTES, Offer};
+use crate::auth::sasl::Mechanisms;
+use crate::auth::{SaslRules, Schemes};
+use crate::config::Config;
+use crate::config::sasl::{ClientSasl, Login};
+use std::sync::Arc;
+
+/// The authentication schemes.
+pub fn schemes(config: &Config) -> Schemes {
+    let rules = &config.sasl_rules;
+    Schemes {
+        digest: config.digest_auth_enabled || config.providers.digest,
+        algorithm: config.digest_algorithm,
+        super_digest: config.super_digest.clone(),
+        ensemble: config.providers.ensemble,
+        ensemble_names: config.ensemble_names.clone(),
+        key: config.providers.key,
+        sasl: config.client_sasl.is_some(),
+        sasl_rules: SaslRules {
+            super_users: rules.super_users.clone(),
+            any_user_is: None,
+            allows_failed_clients: rules.allows_failed_clients,
+            removes_host: rules.removes_host,
+            removes_realm: rules.removes_realm,
+        },
+        x509: config.client_tls.is_some(),
+        x509_super_user: config.client_tls.as_ref().and_then(|tls| tls.x509_super_user.clone()),
+        required: config.providers.required.clone(),
+    }
+}
+
+/// What begins the SASL exchanges of clients.
+pub fn mechanisms(config: &Config) -> Option<Arc<dyn Mechanisms>> {
+    let ClientSasl { login, super_password, .. } = config.client_sasl.as_ref()?;
+    match login {
+        Login::Digest(login) => {
+            let accounts = Accounts::of_clients(&login.users, super_password.as_ref());
+            Some(Arc::new(Offer::new(accounts, nonce)))
+        }
+        Login::Kerberos(_) => None,
+    }
+}
+
+/// Chance that nobody can foretell: a nonce that comes again would let an eavesdropper's copy of its answer in.
+fn nonce() -> [u8; NONCE_BYTES] {
+    let mut nonce = [0; NONCE_BYTES];
+    let filled = rustix::rand::getrandom(&mut nonce, rustix::rand::GetRandomFlags::empty());
+    assert_eq!(filled, Ok(NONCE_BYTES), "the kernel gives as many random bytes as are asked for");
+    nonce
+}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Environment, Source, parse};
+    use crate::model::DigestAlgorithm;
+
+    // rows: C-77 C-78 C-210 C-211 C-212 C-213 C-217
+    #[test]
+    fn authentication_schemes_are_those_of_the_configuration() {
+        let of = |lines: &str| {
+            let text = format!("dataDir=/d\nclientPort=0\n{lines}\n");
+            let source = Source { name: "zoo.cfg", text: text.as_bytes(), my_id: None };
+            schemes(&parse(source, &Environment::new(), &[]).unwrap())
+        };
+        let plain = of("");
+        assert!(plain.digest && !plain.ensemble && !plain.key && plain.required.is_empty());
+        assert_eq!((plain.super_digest, plain.ensemble_names), (None, None));
+        assert_eq!(plain.algorithm, DigestAlgorithm::Sha1);
+        const DIGEST: &str = "DigestAuthenticationProvider";
+        assert!(!of(&format!("{DIGEST}.enabled=false")).digest);
+        assert_eq!(of(&format!("{DIGEST}.digestAlg=MD5")).algorithm, DigestAlgorithm::Md5);
+        let super_digest = of(&format!("{DIGEST}.superDigest=a:b")).super_digest;
+        assert_eq!(super_digest.as_deref(), Some("a:b"));
+        let provider = |name: &str| {
+            format!("authProvider.1=org.apache.zookeeper.server.auth.{name}AuthenticationProvider")
+        };
+        assert!(of(&format!("{DIGEST}.enabled=false\n{}", provider("Digest"))).digest);
+        assert!(of(&provider("Key")).key);
+        let ensemble = of(&format!("{}\nensembleAuthName=a,b", provider("Ensemble")));
+        assert!(ensemble.ensemble);
+        assert_eq!(ensemble.ensemble_names, Some(vec!["a".to_owned(), "b".to_owned()]));
+        let required = of("enforce.auth.enabled=true\nenforce.auth.schemes=digest,ip").required;
+        assert_eq!(required, ["digest", "ip"]);
+    }
+}

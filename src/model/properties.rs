@@ -206,7 +206,7 @@ fn unescape(bytes: &[u8], letters: Letters) -> Result<String, ()> {
                 rest = tail;
                 digits.iter().try_fold(0, |unit, &digit| {
                     let digit = char::from(digit).to_digit(16).ok_or(())?;
-                    Ok(unit << 4 | digit as u16)
+                    Ok::<u16, ()>(unit << 4 | digit as u16)
                 })?
             }
             b't' => u16::from(b'\t'),

@@ -19,6 +19,7 @@ pub mod quorum;
 mod resolve;
 mod sasl_steps;
 mod sink;
+pub mod tls;
 mod words;
 
 pub use bind::ListenError;

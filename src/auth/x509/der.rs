@@ -8,9 +8,21 @@ pub struct Value<'a> {
     pub whole: &'a [u8],
 }
 
+pub const BOOLEAN: u8 = 0x01;
+pub const INTEGER: u8 = 0x02;
+pub const BIT_STRING: u8 = 0x03;
+pub const OCTET_STRING: u8 = 0x04;
 pub const OBJECT_IDENTIFIER: u8 = 0x06;
+pub const ENUMERATED: u8 = 0x0a;
+pub const UTC_TIME: u8 = 0x17;
+pub const GENERALIZED_TIME: u8 = 0x18;
 pub const SEQUENCE: u8 = 0x30;
 pub const SET: u8 = 0x31;
+
+/// Whether values with this tag are printed as text: UTF8String, PrintableString, T61String, IA5String, GeneralString and BMPString.
+pub fn is_text(tag: u8) -> bool {
+    matches!(tag, 0x0c | 0x13 | 0x14 | 0x16 | 0x1b | 0x1e)
+}
 
 /// Takes the first value from `bytes`; `None` if it is cut short, or if its encoding is none of DER. Tags above 30 do not occur in
 /// certificates, and Java knows none.
@@ -39,9 +51,34 @@ pub fn take_tagged<'a>(bytes: &mut &'a [u8], tag: u8) -> Option<&'a [u8]> {
     take(bytes).filter(|value| value.tag == tag).map(|value| value.content)
 }
 
+/// Takes the first value from `bytes` if it has this tag, and leaves it there if it has another. `None` if it is cut short.
+pub fn take_optional<'a>(bytes: &mut &'a [u8], tag: u8) -> Option<Option<&'a [u8]>> {
+    match bytes.first() {
+        Some(first) if *first == tag => take(bytes).map(|value| Some(value.content)),
+        _ => Some(None),
+    }
+}
+
 /// The content of the one value with this tag that `bytes` are.
 pub fn only(mut bytes: &[u8], tag: u8) -> Option<&[u8]> {
     take_tagged(&mut bytes, tag).filter(|_| bytes.is_empty())
+}
+
+/// A value with this content.
+pub fn encode(tag: u8, parts: &[&[u8]]) -> Vec<u8> {
+    let content = parts.concat();
+    let mut out = vec![tag];
+    match content.len() {
+        len @ 0..0x80 => out.push(len as u8),
+        len => {
+            let digits = len.to_be_bytes();
+            let digits = &digits[len.leading_zeros() as usize / 8..];
+            out.push(0x80 | digits.len() as u8);
+            out.extend(digits);
+        }
+    }
+    out.extend(content);
+    out
 }
 
 /// Whether `bytes` are one value in BER, as far as the JDK looks into one: lengths may be longer than needed, and a constructed value

@@ -1,8 +1,8 @@
 //! Distinguished names as text, as `X500Principal.getName()` prints them: the ids of scheme x509 (U-08).
 
+use super::certificate::Certificate;
 use super::der::{self, OBJECT_IDENTIFIER, SEQUENCE, SET, Value};
 use crate::model::read_utf8;
-use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 /// Types with a name in RFC 2253. Others are printed as numbers, and their values as hexadecimal digits.
 const NAMED: [(&str, &[u8]); 9] = [
@@ -16,9 +16,6 @@ const NAMED: [(&str, &[u8]); 9] = [
     ("UID", &[0x09, 0x92, 0x26, 0x89, 0x93, 0xf2, 0x2c, 0x64, 1, 1]),
     ("DC", &[0x09, 0x92, 0x26, 0x89, 0x93, 0xf2, 0x2c, 0x64, 1, 25]),
 ];
-
-/// UTF8String, PrintableString, T61String, IA5String, GeneralString and BMPString are printed as text.
-const TEXT_TAGS: [u8; 6] = [0x0c, 0x13, 0x14, 0x16, 0x1b, 0x1e];
 
 /// Longest object identifier that Java takes, in bytes.
 const OID_LEN_MAX: usize = 4096;
@@ -37,8 +34,7 @@ pub enum DnError {
 /// # Errors
 /// [`DnError`] if the bytes are no certificate, or the subject is encoded wrongly.
 pub fn subject(certificate: &[u8]) -> Result<String, DnError> {
-    let (_, parsed) = X509Certificate::from_der(certificate).map_err(|_| DnError::NoCertificate)?;
-    name(parsed.subject().as_raw())
+    name(Certificate::parse(certificate).ok_or(DnError::NoCertificate)?.subject)
 }
 
 /// A distinguished name, given as DER: the last part comes first, parts are divided by commas, and pairs within a part by plus signs.
@@ -77,7 +73,7 @@ fn push_pair(out: &mut String, pairs: &mut &[u8]) -> Option<()> {
     let (oid, value) = pair(pairs)?;
     let numbers = oid_text(oid)?;
     match NAMED.iter().find(|(_, known)| *known == oid) {
-        Some((name, _)) if TEXT_TAGS.contains(&value.tag) => {
+        Some((name, _)) if der::is_text(value.tag) => {
             out.push_str(name);
             out.push('=');
             push_text(out, &read_utf8(value.content));

@@ -2,9 +2,19 @@
 //!
 //! Pure: the clock and the check of a signature are arguments, and what a certificate points to (CRLs, OCSP) is asked by `net`.
 
+mod certificate;
 mod der;
 mod dn;
 mod dn_text;
+mod host_names;
+pub mod path;
+mod refusal;
+pub mod revocation;
+#[cfg(test)]
+pub(crate) mod test_certificates;
 
+pub use certificate::{Certificate, time_text};
 pub use dn::{DnError, name, subject};
 pub use dn_text::is_valid_name;
+pub use host_names::HostNames;
+pub use refusal::{Purpose, Refusal};

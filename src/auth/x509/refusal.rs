@@ -1,0 +1,113 @@
+//! Why a certificate is refused, each reason so that an operator can act on it.
+
+use super::certificate::time_text;
+
+/// What the holder of a certificate does with it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Purpose {
+    /// It dialed.
+    Client,
+    /// It was dialed.
+    Server,
+}
+
+/// Which certificate of a chain it is about, for messages: its subject.
+pub type Subject = String;
+
+/// Why a peer's certificate, or one above it, is refused.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+pub enum Refusal {
+    #[error(
+        "it sent {count} certificates; {max} are taken at most: send the chain without what the other side already trusts"
+    )]
+    TooManyCertificates { count: usize, max: usize },
+    #[error("its certificates are longer than {max} bytes together")]
+    TooLong { max: usize },
+    #[error("certificate {at} of its chain is not encoded as DER")]
+    Malformed { at: usize },
+    #[error(
+        "no certificate in the trust store is, or has issued, the certificate of {subject}, issued by {issuer}: add that issuer, or have the peer send the certificates between"
+    )]
+    UnknownIssuer { subject: Subject, issuer: String },
+    #[error(
+        "the certificate {issuer} in the trust store is not a CA's: trust the CA above it, or the peer's certificate itself"
+    )]
+    AnchorIsNoCa { issuer: Subject },
+    #[error("the certificate of {subject} is valid from {} on: compare the clocks", time_text(*.from))]
+    NotYetValid { subject: Subject, from: i64 },
+    #[error("the certificate of {subject} was valid until {}: renew it", time_text(*.until))]
+    Expired { subject: Subject, until: i64 },
+    #[error(
+        "the signature of the certificate of {subject} is wrong: its issuer may have a new key under an old name"
+    )]
+    BadSignature { subject: Subject },
+    #[error(
+        "the certificate of {subject} is signed with {algorithm}, which can be forged: have it issued anew with SHA-256"
+    )]
+    WeakSignature { subject: Subject, algorithm: &'static str },
+    #[error(
+        "the certificate of {subject} is signed with the algorithm {algorithm}, which this server has not: have it issued anew with RSA or ECDSA and SHA-256"
+    )]
+    UnknownAlgorithm { subject: Subject, algorithm: String },
+    #[error("the RSA key of {subject} has {bits} bits: 2048 are needed")]
+    ShortKey { subject: Subject, bits: usize },
+    #[error("{issuer} has issued a certificate, but is not a CA (basicConstraints)")]
+    IssuerIsNoCa { issuer: Subject },
+    #[error("{issuer} has issued a certificate, but its keyUsage lacks keyCertSign")]
+    IssuerMayNotSign { issuer: Subject },
+    #[error(
+        "{issuer} allows {max} certificates between itself and the peer's (pathLen), and there are more"
+    )]
+    PathTooLong { issuer: Subject, max: u32 },
+    #[error(
+        "the certificate of {subject} has the critical extension {oid}, which is not understood here"
+    )]
+    UnknownExtension { subject: Subject, oid: String },
+    #[error("an extension of the certificate of {subject} is encoded wrongly")]
+    MalformedExtension { subject: Subject },
+    #[error(
+        "{issuer} restricts the names that it issues, which is not supported for certificates of version 1 or of this form: have the peer's issued anew with version 3"
+    )]
+    NameConstraints { issuer: Subject },
+    #[error("the certificate of {subject} may not be used as a {} (extendedKeyUsage or nsCertType)", purpose_text(*.purpose))]
+    OtherPurpose { subject: Subject, purpose: Purpose },
+    #[error(
+        "the certificate of {subject} may not be used for signatures (keyUsage lacks digitalSignature)"
+    )]
+    NoSignatures { subject: Subject },
+    #[error("its certificates can be put together in too many ways")]
+    TooManyPaths,
+    #[error("the certificate of {subject} was revoked by its CA: have a new one issued")]
+    Revoked { subject: Subject },
+    #[error("it can't be found out whether the certificate of {subject} was revoked: {reason}")]
+    NoRevocationAnswer { subject: Subject, reason: String, setting: &'static str },
+    #[error(
+        "the certificate of {subject} is for {names}, and the peer is {hosts}: have it issued for that name or address"
+    )]
+    OtherHost { subject: Subject, names: String, hosts: String, setting: &'static str },
+    /// The strict check of version 3 certificates finds something that the check of this room does not.
+    #[error("the certificate of {subject} is refused: {reason}")]
+    Strict { subject: Subject, reason: String },
+}
+
+fn purpose_text(purpose: Purpose) -> &'static str {
+    match purpose {
+        Purpose::Client => "TLS client",
+        Purpose::Server => "TLS server",
+    }
+}
+
+impl Refusal {
+    /// The setting to look at, without its prefix.
+    pub fn setting(&self) -> Option<&'static str> {
+        match self {
+            Self::UnknownIssuer { .. } | Self::AnchorIsNoCa { .. } | Self::BadSignature { .. } => {
+                Some("trustStore.location")
+            }
+            Self::NoRevocationAnswer { setting, .. } | Self::OtherHost { setting, .. } => {
+                Some(setting)
+            }
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Why a store is of no use, in one line without a password.
+
+use std::io;
+use std::path::PathBuf;
+
+/// A store that cannot be used: file, alias, kind and reason, for one line.
+#[derive(Debug)]
+pub struct StoreError {
+    /// `key store` or `trust store`.
+    pub(super) role: &'static str,
+    pub(super) path: PathBuf,
+    /// What the content says that it is.
+    pub(super) kind: Option<&'static str>,
+    pub(super) alias: Option<String>,
+    pub(super) fault: Fault,
+}
+
+impl std::fmt::Display for StoreError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {}", self.role, self.path.display())?;
+        if let Some(kind) = self.kind {
+            write!(f, " ({kind})")?;
+        }
+        if let Some(alias) = &self.alias {
+            write!(f, ", alias {}", alias.escape_debug())?;
+        }
+        write!(f, ": {}", self.fault)
+    }
+}
+
+impl std::error::Error for StoreError {}
+
+/// A fault of some entry, and of which.
+pub(super) struct EntryFault {
+    pub alias: Option<String>,
+    pub fault: Fault,
+}
+
+impl From<Fault> for EntryFault {
+    fn from(fault: Fault) -> Self {
+        Self { alias: None, fault }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum Fault {
+    #[error("cannot read it: {0}")]
+    Read(io::Error),
+    #[error("it has more than 16 MiB, which no store has")]
+    TooLarge,
+    #[error("cannot read its password from {}: {reason}", path.display())]
+    PasswordFile { path: PathBuf, reason: io::Error },
+    #[error("its password is not UTF-8; write it in UTF-8, or give the store another one")]
+    PasswordText,
+    #[error("it needs a password, and none is set")]
+    NoPassword,
+    #[error("the password is wrong, or the file was changed")]
+    WrongPassword,
+    #[error("its key has another password than the store, which Java refuses too; {0}")]
+    KeyPassword(&'static str),
+    #[error("damaged, or not what it says: {0}")]
+    Damaged(&'static str),
+    #[error("no JKS, PKCS12 or PEM store")]
+    Unknown,
+    /// Kinds and keys that this server does not read, with the way out.
+    #[error("{what}; convert it: {command}")]
+    Convert { what: &'static str, command: &'static str },
+    #[error("its keys are derived with more than a million rounds; make it anew with fewer")]
+    TooManyRounds,
+    #[error("no private key in it; a certificate alone cannot serve")]
+    NoKey,
+    #[error("no certificate belongs to its key; put the certificate and its chain into the store")]
+    NoCertificate,
+    #[error("{0}")]
+    NotTrusted(&'static str),
+    #[error("key and certificate do not belong together; {0}")]
+    Mismatch(&'static str),
+    #[error("its key cannot be used: {0}")]
+    UnusableKey(&'static str),
+}

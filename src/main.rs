@@ -72,7 +72,12 @@ fn main() -> ExitCode {
     }
     match config::load(&launch, &env) {
         Ok(config) => serve(config, &launch, &env, format, seed),
-        Err(error) => refused(&error),
+        Err(error) => {
+            if let Some(audit) = config::Audit::of_flags(&env, &launch.flags) {
+                server::AuditLog::tell_refused(&audit);
+            }
+            refused(&error)
+        }
     }
 }
 

@@ -1,6 +1,10 @@
 //! The server as a process: how it starts, what it prints and logs, how it stops, with which exit code.
 #![allow(clippy::disallowed_methods, reason = "it starts processes and waits for them")]
 
+mod process {
+    mod audit;
+}
+
 use oxkeeper::client::{Hello, Incoming, Welcome, Wire, put_request, word};
 use oxkeeper::model::op;
 use std::fs;

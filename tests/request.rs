@@ -5,6 +5,7 @@
 //! /a` is a watch event.
 
 mod request {
+    mod audit;
     pub mod auth;
     mod configured;
     mod connection;

@@ -1,4 +1,4 @@
-//! The four-letter words, by which operators query a running server.
+//! The four-letter words, by which operators query a running server, and the lines of the audit log.
 //!
 //! Everything here is a pure function of values collected elsewhere. Byte shapes are those of a
 //! ZooKeeper 3.9.5 server, because Curator, `zkServer.sh` and a dozen exporters parse them.
@@ -6,6 +6,7 @@
 //! # Not here
 //! Reading the four bytes and closing the connection (`net`), collecting a [`Status`] and filling a [`List`] (`server`).
 
+mod audit;
 mod conf;
 mod connections;
 mod dump;
@@ -19,6 +20,7 @@ mod words;
 
 use std::sync::LazyLock;
 
+pub use audit::{is_audit_error, put_audit_prefix, put_audit_text};
 pub use dump::{watches_by_path, watches_by_session};
 pub use environment::EnvironmentInfo;
 pub use list::{Expiries, Line, List};

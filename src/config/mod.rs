@@ -10,6 +10,7 @@
 //! Resolving host names, creating directories, exit codes: `server` and `main`.
 
 mod args;
+mod audit;
 mod auth_providers;
 mod check_report;
 mod checked_config;
@@ -45,6 +46,7 @@ mod whitelist;
 pub use crate::model::properties::{Entries, Entry, PropertiesError, parse as parse_properties};
 
 pub use args::{Launch, ReadFile, Settings, load, load_from, parse_args};
+pub use audit::Audit;
 pub use auth_providers::Providers;
 pub use check_report::{Check, Understood, check};
 pub use checked_config::{Config, SnapshotCompression};

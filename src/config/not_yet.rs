@@ -11,7 +11,7 @@ struct Missing {
     guards: bool,
 }
 
-const MISSING: [Missing; 5] = [
+const MISSING: [Missing; 4] = [
     Missing {
         is_asked: |config| config.client_tls.is_some(),
         what: "TLS on client ports",
@@ -32,7 +32,6 @@ const MISSING: [Missing; 5] = [
         what: "SASL between servers",
         guards: true,
     },
-    Missing { is_asked: |config| config.audit_enabled, what: "an audit log", guards: false },
 ];
 
 /// Refuses the settings whose protection is missing, and warns of the others.

@@ -84,7 +84,7 @@ pub(super) fn take(
     let read_only_mode_enabled = from.flag("readonlymode.enabled", false);
     let jute_max = from.number("jute.maxbuffer", POSITIVE_INT, 0xf_ffff);
     let jute_extra = from.number("zookeeper.jute.maxbuffer.extrasize", INT, jute_max);
-    let log_dir = from.text("zookeeper.log.dir").unwrap_or_else(|| ".".to_owned());
+    let (audit_enabled, audit_file) = audit(&mut from);
     Config {
         client_tls: None,
         quorum_tls: None,
@@ -148,14 +148,19 @@ pub(super) fn take(
         close_session_txn_enabled: from.flag("zookeeper.closeSessionTxn.enabled", true),
         serialize_last_processed_zxid: from
             .flag("zookeeper.serializeLastProcessedZxid.enabled", true),
-        audit_enabled: from.flag("zookeeper.audit.enable", false),
-        audit_file: from
-            .text("zookeeper.auditlog.file")
-            .filter(|name| !name.is_empty())
-            .map(|name| PathBuf::from(log_dir).join(name)),
+        audit_enabled,
+        audit_file,
         ensemble: None,
         warnings: Vec::new(),
     }
+}
+
+/// Whether there is an audit log, and its file.
+pub(super) fn audit(from: &mut Reader<'_>) -> (bool, Option<PathBuf>) {
+    let log_dir = from.text("zookeeper.log.dir").unwrap_or_else(|| ".".to_owned());
+    let file = from.text("zookeeper.auditlog.file").filter(|name| !name.is_empty());
+    let file = file.map(|name| PathBuf::from(log_dir).join(name));
+    (from.flag("zookeeper.audit.enable", false), file)
 }
 
 impl Reader<'_> {

@@ -153,6 +153,7 @@ fn replica(config: &Config, seed: u64, wall_ms: i64) -> replica::Settings {
         quorum_sync: (config.quorum_sync || config.linearizable_reads) && config.ensemble.is_some(),
         connect_hold_ms: u64::from(config.connect_hold_ms),
         read_only: config.ensemble.is_some() && config.read_only_mode_enabled,
+        audits: config.audit_enabled,
         counter_max: replica::Settings::DEFAULT.counter_max,
         rules: Rules {
             enforces_quota: config.enforce_quota,

@@ -3,6 +3,7 @@
 mod access_list;
 mod acl;
 mod algorithm;
+mod audit;
 mod code;
 mod error;
 #[cfg(any(test, feature = "sim"))]
@@ -21,6 +22,7 @@ mod zxid;
 pub use access_list::AccessList;
 pub use acl::{Acl, Identity, OPEN_ACL, perms};
 pub use algorithm::DigestAlgorithm;
+pub use audit::{AuditEvent, AuditResult, AuditUser, AuditedOperation};
 pub use code::{Code, EventKind, op, xid};
 pub use error::chain;
 pub use ip_net::{IpNet, address as ip_address};

@@ -6,7 +6,7 @@ use super::interface::{Action, Mode};
 use super::role::Role;
 use super::stats::{Samples, WriteSample};
 use crate::model::sync::Arc;
-use crate::model::{Code, EventKind, Identity, SessionId, Zxid, op, path, perms};
+use crate::model::{AuditEvent, Code, EventKind, Identity, SessionId, Zxid, op, path, perms};
 use crate::request::{Conn, Load, Outgoing, Shared, multi, reply};
 use crate::tree::txn::Entry;
 use crate::tree::{AHEAD_MAX, AclId, Applied, Change, Effects, Tree, Trigger};
@@ -131,6 +131,10 @@ impl Applying<'_> {
                     self.core.mismatches.note(zxid, digest.tree_digest, tree.digest(), now_ms);
                 self.core.figures.stats.digest_mismatches += u64::from(counts);
             }
+            if self.core.settings.audits {
+                let session = SessionId(entry.header.client_id);
+                self.audit(session, inflight, &applied, &effects);
+            }
             for effect in effects {
                 self.tell(shared, tree, entry.header.zxid, &effect);
             }
@@ -143,6 +147,30 @@ impl Applying<'_> {
         let took_us =
             inflight.conn.as_ref().map(|_| self.now_us.saturating_sub(inflight.received_us));
         self.core.figures.samples.writes.push(WriteSample { took_us, born_ms });
+    }
+
+    /// Leaves events for the audit log: of this server's client, and of ephemeral znodes that the end of a session has deleted.
+    ///
+    /// * `session`: of the transaction.
+    fn audit(
+        &mut self,
+        session: SessionId,
+        inflight: &Inflight,
+        applied: &Applied<'_>,
+        effects: &Effects<'_>,
+    ) {
+        let events = &mut self.core.figures.audit;
+        if let Some(audited) = &inflight.audited {
+            audited.tell(applied, events);
+        }
+        if applied.kind != op::CLOSE_SESSION {
+            return;
+        }
+        for effect in effects {
+            if let Change::Deleted { path, .. } = effect {
+                events.push(AuditEvent::ephemeral_deleted(session, path));
+            }
+        }
     }
 
     /// Whether the request expires a session whose connection to this server is still open.

@@ -8,7 +8,9 @@ use super::snapshot_schedule::SnapshotSchedule;
 use super::stats::Figures;
 use crate::model::sync::{Arc, Ordering};
 use crate::model::{CONTAINER, Epoch, SessionId, Zxid};
-use crate::request::{Batch, Conn, Namespaces, ReopenSession, Sessions, Shared, reply};
+use crate::request::{
+    AuditedWrite, Batch, BatchedWrite, Conn, Namespaces, ReopenSession, Sessions, Shared, reply,
+};
 use crate::tree::Tree;
 use crate::tree::freeze::Frozen;
 use crate::zab::{self, LearnerConnectionId, Packet};
@@ -180,6 +182,11 @@ impl Core {
         if self.shared.connects_held_until_ms.load(Ordering::Relaxed) <= self.now_ms {
             self.release_connects();
         }
+    }
+
+    /// What the audit log will show of a write that is on its way to a transaction.
+    pub fn audited(&self, write: BatchedWrite<'_>) -> Option<Box<AuditedWrite>> {
+        if self.settings.audits { AuditedWrite::of(write) } else { None }
     }
 
     /// Starts a snapshot of the tree as it is, unless another is still being written: as in Java, it is left out then.

@@ -152,6 +152,8 @@ impl Forwarding {
         let by_sync = asked.op == op::SYNC || closes_local || !inflight.code.is_ok();
         if by_sync {
             inflight.entry = Bytes::copy_from_slice(body);
+        } else {
+            inflight.audited = core.audited(write);
         }
         Packet::Request(Request {
             session: batch.session,

@@ -2,7 +2,7 @@
 
 use crate::model::sync::Arc;
 use crate::model::{Code, SessionId, Zxid, op};
-use crate::request::{Batch, BatchedRequest, Conn, Load};
+use crate::request::{AuditedWrite, Batch, BatchedRequest, Conn, Load};
 use bytes::Bytes;
 
 /// A write or sync on its way: proposed, or waiting for what was proposed before it.
@@ -22,6 +22,8 @@ pub struct Inflight {
     pub is_silent: bool,
     /// Its load in [`crate::request::Throttle`].
     pub load: Load,
+    /// `None`: the audit log will not tell of it.
+    pub audited: Option<Box<AuditedWrite>>,
 }
 
 impl Inflight {
@@ -50,6 +52,7 @@ impl Inflight {
             received_us: 0,
             is_silent: false,
             load: Load::default(),
+            audited: None,
         }
     }
 

@@ -89,6 +89,8 @@ pub struct Settings {
     pub connect_hold_ms: u64,
     /// `readonlymode.enabled`: read-only clients are served without a leader.
     pub read_only: bool,
+    /// `audit.enable`: events are left in `Figures::audit`.
+    pub audits: bool,
     /// Counter of the last zxid that a leader gives out in its epoch.
     pub counter_max: u32,
     pub rules: Rules,
@@ -113,6 +115,7 @@ impl Settings {
         quorum_sync: false,
         connect_hold_ms: 500,
         read_only: false,
+        audits: false,
         counter_max: Zxid::COUNTER_MAX,
         rules: Rules::DEFAULT,
         seed: 1,

@@ -128,7 +128,10 @@ impl RequestProcessor {
             inflight.entry = Bytes::copy_from_slice(body);
         } else {
             match self.draft_write(core, write, by, tree, drafts) {
-                Ok(Prepared::Proposal(zxid)) => inflight.zxid = Some(zxid),
+                Ok(Prepared::Proposal(zxid)) => {
+                    inflight.zxid = Some(zxid);
+                    inflight.audited = core.audited(write);
+                }
                 Ok(Prepared::Refused(code)) => inflight.code = code,
                 Err(error) => {
                     core.inflight.push_back(inflight.unanswered());

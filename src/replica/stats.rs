@@ -1,6 +1,6 @@
 //! Counters and samples that `server` publishes.
 
-use crate::model::EventKind;
+use crate::model::{AuditEvent, EventKind};
 use crate::request::Namespaces;
 
 /// What the replica publishes. It shows both as if they were its own fields.
@@ -8,6 +8,8 @@ use crate::request::Namespaces;
 pub struct Figures {
     pub stats: Stats,
     pub samples: Samples,
+    /// For the audit log, in their order; `server` takes them. Empty without [`audits`](super::Settings::audits).
+    pub audit: Vec<AuditEvent>,
 }
 
 /// Plain counters; `server` publishes them.

@@ -11,6 +11,7 @@
 //! 3. No lock is held while another of an earlier kind is taken: tree, watch shard, outbox.
 
 pub mod access;
+mod audit;
 mod auth_request;
 mod blue_throttle;
 mod commands;
@@ -44,6 +45,7 @@ mod watches;
 mod write_context;
 mod write_request;
 
+pub use audit::AuditedWrite;
 pub use blue_throttle::Connects;
 pub use commands::{
     Batch, BatchedRequest, BatchedWrite, ClientCommand, OpenSession, ReopenSession,
@@ -61,5 +63,5 @@ pub use password::password;
 pub use sasl::{SaslStep, StepPlace};
 pub use session_tracker::{Owner, Session, Sessions};
 pub use shared::{Shared, SnapshotPiece};
-pub use throttle::{Load, SNAPSHOT_SAVED_MAX, Throttle};
+pub use throttle::{AUDIT_WAITING_MAX, Load, SNAPSHOT_SAVED_MAX, Throttle};
 pub use write_context::Ensemble;

@@ -8,6 +8,7 @@
 //! * `request_throttle_max_requests`, and twice `oxkeeper.outstandingBytes`: above it, every write waits. A write that
 //!   waited for too long is refused (-127).
 //! * [`SNAPSHOT_SAVED_MAX`]: above it, every write waits for the snapshot thread.
+//! * [`AUDIT_WAITING_MAX`]: above it, every write waits for the audit log's thread.
 //! * `largeRequestMaxBytes`: above it, a large frame closes its connection.
 
 use super::blue_throttle::Blue;
@@ -20,6 +21,9 @@ use std::task::Waker;
 /// before the snapshot has it.
 pub const SNAPSHOT_SAVED_MAX: u64 = 64 << 20;
 
+/// Bytes of events that the audit log's thread has not written; above it every write waits.
+pub const AUDIT_WAITING_MAX: u64 = 16 << 20;
+
 /// Counts over all connections.
 #[derive(Default)]
 pub struct Throttle {
@@ -27,6 +31,7 @@ pub struct Throttle {
     bytes: AtomicU64,
     large_bytes: AtomicU64,
     snapshot_saved: AtomicU64,
+    audit_waiting: AtomicU64,
     /// Connections whose next write waits.
     stalled: Mutex<Vec<Waker>>,
     blue: Mutex<Option<Blue>>,
@@ -93,6 +98,19 @@ impl Throttle {
         }
     }
 
+    /// Notes that the audit log's thread has events of so many more bytes to write.
+    pub fn audit_queued(&self, bytes: u64) {
+        self.audit_waiting.fetch_add(bytes, Ordering::SeqCst);
+    }
+
+    /// Notes that it has written so many, and wakes the connections whose next write waits if it need not any more.
+    pub fn audit_written(&self, bytes: u64, wakers: &mut Vec<Waker>) {
+        let before = self.audit_waiting.fetch_sub(bytes, Ordering::SeqCst);
+        if before - bytes <= AUDIT_WAITING_MAX && AUDIT_WAITING_MAX < before {
+            wakers.append(&mut self.stalled.lock());
+        }
+    }
+
     /// Asks to be woken when fewer writes are outstanding. `false`: they already are.
     pub(super) fn wait(&self, waker: &Waker, limits: &Limits) -> bool {
         let mut stalled = self.stalled.lock();
@@ -104,12 +122,13 @@ impl Throttle {
         self.makes_all_wait(limits, Load::default())
     }
 
-    /// Whether so much is outstanding, or saved for a snapshot, that every further write waits.
+    /// Whether so much is outstanding, saved for a snapshot or not in the audit log yet that every further write waits.
     /// * `batched`: the load that is about to be handed over.
     pub(super) fn makes_all_wait(&self, limits: &Limits, batched: Load) -> bool {
         limits.requests_max.is_some_and(|max| max <= self.in_process() + batched.requests)
             || 2 * limits.outstanding_bytes_max <= self.bytes() + batched.bytes
             || SNAPSHOT_SAVED_MAX < self.snapshot_saved.load(Ordering::SeqCst)
+            || AUDIT_WAITING_MAX < self.audit_waiting.load(Ordering::SeqCst)
     }
 
     /// Whether so much is outstanding that a connection which waits for a reply is not read.

@@ -1,5 +1,6 @@
 //! Starts a server from its configuration, and shuts it down.
 
+use super::audit_log::{AuditLog, AuditQueue};
 use super::clock::Clock;
 use super::data_dir_lock::DataDirLock;
 use super::driver::{Driver, Loader, Parts};
@@ -12,13 +13,14 @@ use super::role_log::Roles;
 use super::shared_driver::{LogReports, SharedDriver};
 use super::{client_schemes, member, snapshots, stop};
 use crate::admin::Word;
-use crate::config::Config;
+use crate::config::sasl::Login;
+use crate::config::{Audit, Config};
 use crate::member::configured::{PartSettings, SnapshotStyle};
 use crate::member::opening::{NoOpening, Openings};
 use crate::member::start::{RestoredHistory, Started, assemble};
 use crate::member::{Ended, Now};
 use crate::metrics::Registry;
-use crate::model::chain;
+use crate::model::{AuditResult, AuditedOperation, chain};
 use crate::net::{Listener, ServerHandles, Sink, WordAnswer};
 use crate::request::Shared;
 use crate::store::decide::Start;
@@ -50,6 +52,27 @@ type Disk = FailStop<RealDisk>;
 /// # Errors
 /// [`ServerError`] with the process's exit code.
 pub async fn run(config: Config, seed: u64, ready: impl FnOnce(&Ready)) -> Result<(), ServerError> {
+    let audit = Audit::of(&config).map(|audit| AuditLog::start(&audit, principal(&config)));
+    let audit = audit.transpose()?;
+    let audit_queue = audit.as_ref().map(AuditLog::queue);
+    let mut is_started = false;
+    let served = serve(config, seed, audit_queue, |state| {
+        is_started = true;
+        ready(state);
+    });
+    let served = served.await;
+    if let Some(audit) = audit {
+        audit.end_server(served.is_ok() || is_started);
+    }
+    served
+}
+
+async fn serve(
+    config: Config,
+    seed: u64,
+    audit: Option<AuditQueue>,
+    ready: impl FnOnce(&Ready),
+) -> Result<(), ServerError> {
     let clock = Clock::start();
     super::limits::raise_open_files();
     super::limits::survive_file_limit()?;
@@ -81,6 +104,7 @@ pub async fn run(config: Config, seed: u64, ready: impl FnOnce(&Ready)) -> Resul
     recover::consume_initialize(&disk, &folders)
         .map_err(|source| ServerError::System { what: "remove the file initialize", source })?;
     let Started { member, shared, log, actions } = started;
+    audit.as_ref().inspect(|audit| audit.slow_down(&shared));
 
     let loader = loader(&disk, &folders, recovery, options);
     let purging = start_purging(&config, &folders);
@@ -102,6 +126,7 @@ pub async fn run(config: Config, seed: u64, ready: impl FnOnce(&Ready)) -> Resul
         roles,
         client_ports,
         loader,
+        audit: audit.clone(),
     };
     let driver = SharedDriver::new(Driver::new(parts, actions), inbox.clone(), clock.epoch);
     let driver = Arc::new(driver);
@@ -114,6 +139,7 @@ pub async fn run(config: Config, seed: u64, ready: impl FnOnce(&Ready)) -> Resul
     let stop_signal = stop::on_signal(inbox, stopping)?;
     let driving = tokio::spawn(async move { driver.run().await });
     ready(&state);
+    audit.inspect(|audit| audit.put_own(AuditedOperation::ServerStart, AuditResult::Success));
     let ended = driving.await.map_err(io::Error::other);
     drop(log_thread);
     stop_signal.abort();
@@ -156,6 +182,14 @@ fn connection(
         Box::pin(async move { four_letter_words.answer(asked).await })
     });
     ServerHandles { commands, words, metrics, epoch: clock.epoch }
+}
+
+/// The principal of this server in the JAAS file, by which the audit log names it.
+fn principal(config: &Config) -> Option<String> {
+    match &config.client_sasl.as_ref()?.login {
+        Login::Kerberos(login) => login.principal.clone(),
+        Login::Digest(_) => None,
+    }
 }
 
 fn epoch_error(error: EpochError) -> ServerError {

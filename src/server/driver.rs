@@ -1,5 +1,6 @@
 //! Feeds inputs to the [`Member`] and performs its actions.
 
+use super::audit_log::AuditQueue;
 use super::clock::Clock;
 use super::inbox::{Event, Inbox, Waiting};
 use super::peers::Peers;
@@ -50,6 +51,8 @@ pub struct Parts<D> {
     /// Takes the client address of a new configuration.
     pub client_ports: UnboundedSender<ListenAddress>,
     pub loader: Arc<Loader>,
+    /// `None`: there is no audit log.
+    pub audit: Option<AuditQueue>,
 }
 
 /// The driver: the thread that has it runs one turn after the other.
@@ -76,8 +79,8 @@ impl<D: Disk + Clone + 'static> Driver<D> {
         Self {
             pipeline: Pipeline::new(parts.metrics.clone()),
             now: now(parts.clock),
+            published: Published::new(parts.audit.clone()),
             parts,
-            published: Published::default(),
             waiting: Waiting::default(),
             actions: first,
             direct_replies_max: 0,

@@ -108,6 +108,7 @@ fn drive(tree: Tree, sync_takes: Duration) -> Driven {
         peers: None,
         roles: None,
         client_ports: unbounded_channel().0,
+        audit: None,
         loader: Arc::new(|| Err(String::new())),
     };
     let driver = Driver::new(parts, actions);

@@ -31,6 +31,12 @@ pub fn look() -> EnvironmentInfo {
     }
 }
 
+/// The name of the user who has started the server.
+pub fn user_name() -> String {
+    let user = user(rustix::process::getuid().as_raw());
+    user.map_or_else(|| EnvironmentInfo::default().user_name, |(name, _)| name)
+}
+
 /// Name and home of a user.
 fn user(uid: u32) -> Option<(String, String)> {
     user_in(&fs::read_to_string("/etc/passwd").ok()?, uid)

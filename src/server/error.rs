@@ -29,6 +29,8 @@ pub enum ServerError {
     Unsure { mark: PathBuf },
     #[error("cannot write the first snapshot")]
     Snapshot(#[from] SnapshotError),
+    #[error("cannot open the audit log {}", path.display())]
+    Audit { path: PathBuf, source: io::Error },
     #[error("cannot {what}")]
     System { what: &'static str, source: io::Error },
     #[error("{reason}")]
@@ -50,6 +52,7 @@ impl ServerError {
             Self::Listen(ListenError::Bind { .. })
             | Self::Recover(_)
             | Self::Unsure { .. }
+            | Self::Audit { .. }
             | Self::System { .. } => 1,
         }
     }
@@ -68,6 +71,7 @@ impl ServerError {
             | Self::Recover(_)
             | Self::Unsure { .. }
             | Self::Snapshot(_) => Some("dataDir"),
+            Self::Audit { .. } => Some("audit.enable"),
             Self::System { .. } | Self::Failed { .. } => None,
         }
     }
@@ -82,6 +86,9 @@ impl ServerError {
                 _ => None,
             },
             Self::Listen(_) => Some("name a host or address of this machine"),
+            Self::Audit { .. } => {
+                Some("name a directory that this user may write to by -Dzookeeper.log.dir")
+            }
             Self::DataDirLock(DataDirLockError::Taken(_)) => {
                 Some("stop the other server or name another directory")
             }

@@ -2,6 +2,7 @@
 //! ARCHITECTURE.md lists under "Rules that only the server's IO has".
 #![allow(clippy::disallowed_methods, reason = "threads and clocks are what the shell is for")]
 
+mod audit_log;
 mod boot;
 #[cfg(test)]
 mod boot_tests;
@@ -30,10 +31,12 @@ mod restore;
 #[cfg(test)]
 mod restore_tests;
 mod role_log;
+mod rolling_file;
 mod shared_driver;
 mod snapshots;
 mod stop;
 
+pub use audit_log::AuditLog;
 pub use boot::run;
 pub use error::ServerError;
 pub use ready::Ready;

@@ -1,5 +1,6 @@
 //! Copies the replica's counters and measurements into the registry.
 
+use super::audit_log::AuditQueue;
 use crate::metrics::{Registry, Samples};
 use crate::model::EventKind;
 use crate::replica::{Mode, Replica, Stats, WriteSample};
@@ -10,12 +11,21 @@ use crate::request::{ChangeCounts, Namespace};
 pub struct Published {
     stats: Stats,
     changes: ChangeCounts,
+    /// Takes events of the audit log; `None`: there is none.
+    audit: Option<AuditQueue>,
 }
 
 impl Published {
+    pub fn new(audit: Option<AuditQueue>) -> Self {
+        Self { audit, ..Self::default() }
+    }
+
     pub fn publish(&mut self, replica: &mut Replica, metrics: &Registry, wall_ms: i64) {
-        let now = Published { stats: replica.stats, changes: replica.changes() };
-        let (stats, before) = (now.stats, self.stats);
+        if let Some(audit) = &self.audit {
+            audit.put(&mut replica.audit, wall_ms);
+        }
+        let (stats, changes) = (replica.stats, replica.changes());
+        let before = self.stats;
         metrics.digest_mismatches_count.add(stats.digest_mismatches - before.digest_mismatches);
         metrics.stale_sessions_expired.add(stats.sessions_expired - before.sessions_expired);
         metrics
@@ -23,8 +33,8 @@ impl Published {
             .add(stats.sessionless_expired - before.sessionless_expired);
         metrics.stale_requests.add(stats.stale_requests - before.stale_requests);
         metrics.stale_replies.add(stats.stale_replies - before.stale_replies);
-        metrics.outstanding_changes_queued.add(now.changes.noted - self.changes.noted);
-        let removed = now.changes.forgotten - self.changes.forgotten;
+        metrics.outstanding_changes_queued.add(changes.noted - self.changes.noted);
+        let removed = changes.forgotten - self.changes.forgotten;
         metrics.outstanding_changes_removed.add(removed);
         let mode = replica.mode();
         let samples = &mut replica.samples;
@@ -68,7 +78,7 @@ impl Published {
         replica.quota_refusals().publish(|space| {
             metrics.quota_exceeded_error_per_namespace.record(&space.name, &sampled(space));
         });
-        *self = now;
+        (self.stats, self.changes) = (stats, changes);
     }
 }
 

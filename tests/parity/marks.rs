@@ -20,6 +20,7 @@ const SUITES: &[(&str, &str)] = &[
     ("compat-tests/words/ensemble", "stage words-members "),
     ("compat-tests/words/", "stage words "),
     ("compat-tests/settings/", "stage settings "),
+    ("compat-tests/audit/", "stage audit "),
     ("compat-tests/kill/", "stage kill "),
     ("tests/shuttle", "stage shuttle "),
 ];

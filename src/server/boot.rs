@@ -31,6 +31,7 @@ use crate::store::start::{self, StartError};
 use crate::store::{
     FailStop, Folders, Log, RealDisk, RecoverOptions, Recovered, SnapshotError, purge,
 };
+use crate::tree::freeze::Frozen;
 use crate::tree::{Options, Tree};
 use std::io;
 use std::pin::Pin;
@@ -52,13 +53,16 @@ type Disk = FailStop<RealDisk>;
 /// # Errors
 /// [`ServerError`] with the process's exit code.
 pub async fn run(config: Config, seed: u64, ready: impl FnOnce(&Ready)) -> Result<(), ServerError> {
+    super::limits::raise_open_files();
+    super::limits::survive_file_limit()?;
     let audit = Audit::of(&config).map(|audit| AuditLog::start(&audit, principal(&config)));
     let audit = audit.transpose()?;
-    let audit_queue = audit.as_ref().map(AuditLog::queue);
+    let queue = audit.as_ref().map(AuditLog::queue);
     let mut is_started = false;
-    let served = serve(config, seed, audit_queue, |state| {
+    let served = serve(config, seed, queue.clone(), |state| {
         is_started = true;
         ready(state);
+        queue.inspect(|queue| queue.put_own(AuditedOperation::ServerStart, AuditResult::Success));
     });
     let served = served.await;
     if let Some(audit) = audit {
@@ -74,8 +78,6 @@ async fn serve(
     ready: impl FnOnce(&Ready),
 ) -> Result<(), ServerError> {
     let clock = Clock::start();
-    super::limits::raise_open_files();
-    super::limits::survive_file_limit()?;
     // Bound before the data is loaded, so that a port in use is reported at once.
     let listener = Listener::bind(&config)?;
     let folders = Folders::new(&config.data_dir, &config.data_log_dir);
@@ -83,9 +85,7 @@ async fn serve(
     let metrics = Arc::new(Registry::default());
     // No exchange precedes the protocols between members. Quorum SASL would replace this.
     let openings: Arc<dyn Openings> = Arc::new(NoOpening);
-    let mut parts = PartSettings::of(&config, openings.clone(), seed, clock.wall_ms());
-    (parts.limits.words, parts.limits.schemes) = (words(), client_schemes::schemes(&config));
-    parts.limits.sasl = client_schemes::mechanisms(&config);
+    let parts = part_settings(&config, openings.clone(), seed, clock);
     let RestoredData { lock: _lock, tree, recovered, history } =
         restore(&disk, &folders, &config, &metrics, &parts)?;
     let state = Ready::new(listener.address, &config, &tree, &recovered, clock);
@@ -95,11 +95,7 @@ async fn serve(
     let started = assemble(&disk, &folders, &config, parts, tree, history, now);
     let started = started.map_err(epoch_error)?;
     let started = started.take_first_snapshot(&recovered, now, |shared, frozen| {
-        let (began, style) = (std::time::Instant::now(), SnapshotStyle::of(&config));
-        let draft = snapshots::draft(&disk, &folders.snapshots, shared, frozen, style, false)?;
-        draft.map(|draft| draft.place(&disk)).transpose()?;
-        metrics.snapshottime.record(began.elapsed().as_millis() as i64);
-        Ok::<_, SnapshotError>(())
+        write_first_snapshot(&disk, &folders, &config, &metrics, shared, frozen)
     })?;
     recover::consume_initialize(&disk, &folders)
         .map_err(|source| ServerError::System { what: "remove the file initialize", source })?;
@@ -126,7 +122,7 @@ async fn serve(
         roles,
         client_ports,
         loader,
-        audit: audit.clone(),
+        audit,
     };
     let driver = SharedDriver::new(Driver::new(parts, actions), inbox.clone(), clock.epoch);
     let driver = Arc::new(driver);
@@ -139,12 +135,38 @@ async fn serve(
     let stop_signal = stop::on_signal(inbox, stopping)?;
     let driving = tokio::spawn(async move { driver.run().await });
     ready(&state);
-    audit.inspect(|audit| audit.put_own(AuditedOperation::ServerStart, AuditResult::Success));
     let ended = driving.await.map_err(io::Error::other);
     drop(log_thread);
     stop_signal.abort();
     purging.inspect(tokio::task::JoinHandle::abort);
     finish(ended, accepting, &shared).await
+}
+
+fn part_settings(
+    config: &Config,
+    openings: Arc<dyn Openings>,
+    seed: u64,
+    clock: Clock,
+) -> PartSettings {
+    let mut parts = PartSettings::of(config, openings, seed, clock.wall_ms());
+    (parts.limits.words, parts.limits.schemes) = (words(), client_schemes::schemes(config));
+    parts.limits.sasl = client_schemes::mechanisms(config);
+    parts
+}
+
+fn write_first_snapshot(
+    disk: &Disk,
+    folders: &Folders,
+    config: &Config,
+    metrics: &Registry,
+    shared: &Shared,
+    frozen: Frozen,
+) -> Result<(), SnapshotError> {
+    let (began, style) = (std::time::Instant::now(), SnapshotStyle::of(config));
+    let draft = snapshots::draft(disk, &folders.snapshots, shared, frozen, style, false)?;
+    draft.map(|draft| draft.place(disk)).transpose()?;
+    metrics.snapshottime.record(began.elapsed().as_millis() as i64);
+    Ok(())
 }
 
 /// Ends the server after the driver: an error if the disk failed, else connections get their last replies.

@@ -34,6 +34,13 @@ pub struct Refused {
     pub reason: Refusal,
 }
 
+impl Refused {
+    pub fn of(leaf: &[u8], reason: Refusal) -> Self {
+        let parsed = Certificate::parse(leaf);
+        Self { subject: parsed.map(|leaf| leaf.subject_text()).unwrap_or_default(), reason }
+    }
+}
+
 /// Why the verifier refused the peer, if `error` says that it did.
 pub fn refused(error: &Error) -> Option<&Refused> {
     match error {
@@ -114,12 +121,7 @@ impl Verifier {
         purpose: Purpose,
         now: UnixTime,
     ) -> Result<(), Refused> {
-        let refused = |reason| {
-            let parsed = Certificate::parse(leaf);
-            let subject = parsed.map(|leaf| leaf.subject_text()).unwrap_or_default();
-            Refused { subject, reason }
-        };
-        self.decide(leaf, above, purpose, now).map_err(refused)
+        self.decide(leaf, above, purpose, now).map_err(|reason| Refused::of(leaf, reason))
     }
 
     fn decide(

@@ -1,0 +1,177 @@
+//! What is looked at after a handshake and before the first byte: the hosts that the peer's certificate names, and revocation.
+//!
+//! Names may have to be resolved and lists fetched, which takes seconds; it is done by the task of the connection, not by the
+//! threads of the handshakes.
+
+use super::revocation::Revocation;
+use super::verifier::{Refused, Verifier, parsed};
+use crate::auth::x509::revocation::Pair;
+use crate::auth::x509::{Certificate, HostNames, Purpose, Refusal};
+use crate::config::tls::TlsSettings;
+use crate::net::resolve::resolve_all;
+use rustls_pki_types::{CertificateDer, UnixTime};
+use std::net::IpAddr;
+use std::process::Command;
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// Longest time for a name to be resolved, or an address to be looked up.
+const LOOKUP_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Which peer it is, by its address.
+#[derive(Clone, Copy, Debug)]
+pub enum Peer<'a> {
+    /// This server dialed it; `host` is what its `server.N` line says.
+    Dialed { address: IpAddr, host: &'a str },
+    /// A member of the ensemble dialed; `hosts` are those of all `server.N` lines.
+    Member { address: IpAddr, hosts: &'a [String] },
+    /// A client dialed.
+    Client { address: IpAddr },
+}
+
+/// The rules, from the settings.
+pub struct PeerCheck {
+    verifies_host: bool,
+    verifies_client_host: bool,
+    allows_reverse_dns: bool,
+    revocation: Option<Revocation>,
+}
+
+impl PeerCheck {
+    /// * `names`: whether names are compared at all: between servers only with `fips-mode=false`, with clients always.
+    pub fn new(settings: &TlsSettings, names: bool) -> Self {
+        Self {
+            verifies_host: names && settings.verifies_host,
+            verifies_client_host: names && settings.verifies_client_host,
+            allows_reverse_dns: settings.allows_reverse_dns,
+            revocation: Revocation::new(settings.crl, settings.ocsp),
+        }
+    }
+
+    /// Judges a peer whose handshake succeeded.
+    ///
+    /// * `chain`: as the peer sent it; empty if it showed no certificate, and did not have to.
+    ///
+    /// # Errors
+    /// [`Refused`]: the connection has to be closed before anything of it is used.
+    pub async fn check_peer(
+        &self,
+        verifier: &Verifier,
+        peer: Peer<'_>,
+        chain: &[CertificateDer<'_>],
+    ) -> Result<(), Refused> {
+        let Some((leaf, above)) = chain.split_first() else { return Ok(()) };
+        let purpose = match peer {
+            Peer::Dialed { .. } => Purpose::Server,
+            Peer::Member { .. } | Peer::Client { .. } => Purpose::Client,
+        };
+        let checked = async {
+            let chain = parsed(leaf, above, purpose)?;
+            let leaf = chain.first().ok_or(Refusal::Malformed { at: 1 })?;
+            self.check_host(leaf, peer).await?;
+            self.check_revocation(verifier, &chain, purpose).await
+        };
+        checked.await.map_err(|reason| Refused::of(leaf, reason))
+    }
+
+    /// Source: `ZKTrustManager.performHostVerification`; hosts of members that dialed are ours.
+    async fn check_host(&self, leaf: &Certificate<'_>, peer: Peer<'_>) -> Result<(), Refusal> {
+        let (address, is_checked, setting) = match peer {
+            Peer::Dialed { address, .. } => (address, self.verifies_host, "hostnameVerification"),
+            Peer::Member { address, .. } | Peer::Client { address } => {
+                (address, self.verifies_client_host, "clientHostnameVerification")
+            }
+        };
+        if !is_checked {
+            return Ok(());
+        }
+        let (names, address) = (HostNames::of(leaf), address.to_canonical());
+        let mut tried = vec![address.to_string()];
+        if names.fit(&tried[0]) || self.is_known(&names, peer, address, &mut tried).await {
+            return Ok(());
+        }
+        if self.allows_reverse_dns && !matches!(peer, Peer::Dialed { .. }) {
+            for host in reverse(address).await {
+                if names.fit(&host) && resolves_to(&host, address).await {
+                    return Ok(());
+                }
+                tried.push(host);
+            }
+        }
+        let (subject, names) = (leaf.subject_text(), names.to_string());
+        Err(Refusal::OtherHost { subject, names, hosts: tried.join(", "), setting })
+    }
+
+    /// Whether the certificate names the peer as this server knows it without a reverse lookup.
+    async fn is_known(
+        &self,
+        names: &HostNames,
+        peer: Peer<'_>,
+        address: IpAddr,
+        tried: &mut Vec<String>,
+    ) -> bool {
+        match peer {
+            Peer::Dialed { host, .. } => {
+                tried.push(host.to_owned());
+                names.fit(host)
+            }
+            Peer::Member { hosts, .. } => {
+                for host in hosts.iter().filter(|host| names.fit(host)) {
+                    if resolves_to(host, address).await {
+                        return true;
+                    }
+                    tried.push(format!("not {host} as that name resolves now"));
+                }
+                false
+            }
+            Peer::Client { .. } if address.is_loopback() => {
+                tried.push("localhost".to_owned());
+                names.fit("localhost")
+            }
+            Peer::Client { .. } => false,
+        }
+    }
+
+    async fn check_revocation(
+        &self,
+        verifier: &Verifier,
+        chain: &[Certificate<'_>],
+        purpose: Purpose,
+    ) -> Result<(), Refusal> {
+        let Some(revocation) = &self.revocation else { return Ok(()) };
+        let now = UnixTime::now();
+        let Some(path) = verifier.path(chain, purpose, now)? else { return Ok(()) };
+        let anchor = Certificate::parse(path.anchor).ok_or(Refusal::Malformed { at: 0 })?;
+        let certificates: Vec<&Certificate<'_>> =
+            path.certificates.iter().map(|&at| &chain[at]).collect();
+        let issuers = certificates.iter().copied().skip(1).chain([&anchor]);
+        let pairs: Vec<Pair<'_>> = (certificates.iter().copied().zip(issuers))
+            .map(|(certificate, issuer)| Pair { certificate, issuer })
+            .collect();
+        let now = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
+        revocation.check(&pairs, now, verifier).await
+    }
+}
+
+/// Whether a name has this address now.
+async fn resolves_to(host: &str, address: IpAddr) -> bool {
+    let host = host.to_owned();
+    let resolve = tokio::task::spawn_blocking(move || resolve_all(&host, 0));
+    match timeout(LOOKUP_TIMEOUT, resolve).await {
+        Ok(Ok(Ok(found))) => found.iter().any(|found| found.ip().to_canonical() == address),
+        _ => false,
+    }
+}
+
+/// The names of an address, by the machine's own rules (`getent`: `/etc/hosts`, then DNS, or as the machine says).
+async fn reverse(address: IpAddr) -> Vec<String> {
+    let ask = move || Command::new("getent").arg("hosts").arg(address.to_string()).output();
+    match timeout(LOOKUP_TIMEOUT, tokio::task::spawn_blocking(ask)).await {
+        Ok(Ok(Ok(output))) => {
+            let text = String::from_utf8_lossy(&output.stdout).into_owned();
+            let names = text.lines().flat_map(|line| line.split_whitespace().skip(1));
+            names.map(str::to_owned).take(8).collect()
+        }
+        _ => Vec::new(),
+    }
+}

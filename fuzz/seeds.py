@@ -173,6 +173,14 @@ def seeds():
     yield "config", (ROOT / "conf" / "zoo.cfg").read_bytes()
     yield "config", b"dataDir=/d\nclientPort=2181\n--\n-Dzookeeper.snapCount=5\n"
     yield "config", b"++\n2181\n/d\n2000\n60\n"
+    answers = ROOT / "src/net/tls/test_answers"
+    root, leaf = ((answers / name).read_bytes() for name in ("root.der", "leaf.der"))
+    yield "certificates", root + b"--" + leaf
+    for answer in answers.glob("*.der"):
+        yield "certificates", root + b"--" + answer.read_bytes() + b"--" + leaf
+    for line in (GOLDEN / "names" / "expected.txt").read_text().splitlines()[::20]:
+        kind, text, _ = line.split(" ")
+        yield "certificates", bytes.fromhex(text) if kind == "der" else urllib.parse.unquote_to_bytes(text)
     for word in b"conf cons crst dirs dump envi gtmk hash isro mntr ruok srst srvr stat stmk wchc wchp wchs".split():
         yield "words", word
     for start in peers():

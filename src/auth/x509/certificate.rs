@@ -5,6 +5,8 @@ use super::der::{
     SEQUENCE, UTC_TIME,
 };
 
+use super::dn::{self, DnError};
+
 /// Object identifiers of extensions.
 pub(super) mod oid {
     pub const KEY_USAGE: &[u8] = &[0x55, 0x1d, 15];
@@ -16,6 +18,14 @@ pub(super) mod oid {
     pub const AUTHORITY_INFORMATION: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 1, 1];
     pub const NETSCAPE_TYPE: &[u8] = &[0x60, 0x86, 0x48, 1, 0x86, 0xf8, 0x42, 1, 1];
     pub const RSA: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 1];
+}
+
+/// The subject of a certificate, given as DER.
+///
+/// # Errors
+/// [`DnError`] if the bytes are no certificate, or the subject is encoded wrongly.
+pub fn subject(certificate: &[u8]) -> Result<String, DnError> {
+    dn::name(Certificate::parse(certificate).ok_or(DnError::NoCertificate)?.subject)
 }
 
 /// A certificate of version 1, 2 or 3.
@@ -105,7 +115,7 @@ impl<'a> Certificate<'a> {
 
     /// The subject for a log line; a name that can't be printed has no text.
     pub fn subject_text(&self) -> String {
-        super::name(self.subject).unwrap_or_default()
+        dn::name(self.subject).unwrap_or_default()
     }
 
     pub(super) fn extension(&self, oid: &[u8]) -> Option<&'a [u8]> {

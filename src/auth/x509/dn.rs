@@ -1,6 +1,5 @@
 //! Distinguished names as text, as `X500Principal.getName()` prints them: the ids of scheme x509 (U-08).
 
-use super::certificate::Certificate;
 use super::der::{self, OBJECT_IDENTIFIER, SEQUENCE, SET, Value};
 use crate::model::read_utf8;
 
@@ -27,14 +26,6 @@ pub enum DnError {
     NoCertificate,
     #[error("its subject is no distinguished name")]
     NoName,
-}
-
-/// The subject of a certificate, given as DER.
-///
-/// # Errors
-/// [`DnError`] if the bytes are no certificate, or the subject is encoded wrongly.
-pub fn subject(certificate: &[u8]) -> Result<String, DnError> {
-    name(Certificate::parse(certificate).ok_or(DnError::NoCertificate)?.subject)
 }
 
 /// A distinguished name, given as DER: the last part comes first, parts are divided by commas, and pairs within a part by plus signs.
@@ -169,7 +160,7 @@ fn push_decimal(out: &mut String, limbs: &[u64]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::auth::x509::is_valid_name;
+    use crate::auth::x509::{is_valid_name, subject};
 
     /// The golden file's `%xx` is one byte.
     fn unquoted(text: &str) -> String {

@@ -6,7 +6,7 @@
 use super::certificate::{Certificate, oid};
 use super::der::{self, OBJECT_IDENTIFIER, SEQUENCE, SET};
 use crate::model::read_utf8;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// The names of hosts in a certificate.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]

@@ -8,13 +8,15 @@ mod dn;
 mod dn_text;
 mod host_names;
 pub mod path;
+#[cfg(test)]
+mod path_tests;
 mod refusal;
 pub mod revocation;
 #[cfg(test)]
 pub(crate) mod test_certificates;
 
-pub use certificate::{Certificate, time_text};
-pub use dn::{DnError, name, subject};
+pub use certificate::{Certificate, subject, time_text};
+pub use dn::{DnError, name};
 pub use dn_text::is_valid_name;
 pub use host_names::HostNames;
 pub use refusal::{Purpose, Refusal};

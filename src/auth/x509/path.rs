@@ -11,7 +11,7 @@
 
 use super::certificate::{Certificate, oid};
 use super::der::{self, OBJECT_IDENTIFIER};
-use super::dn::oid_text;
+use super::dn::{self, oid_text};
 use super::refusal::{Purpose, Refusal};
 
 /// How many signatures are checked for one chain.
@@ -21,10 +21,10 @@ pub const SIGNATURES_MAX: u32 = 40;
 const RSA_BITS_MIN: usize = 2048;
 
 /// Object identifiers of purposes: any, of a client, of a server, and two old ones that Java takes for a server's.
-const ANY_PURPOSE: &[u8] = &[0x55, 0x1d, 0x25, 0];
-const CLIENT: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 3, 2];
-const SERVER: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 3, 1];
-const NETSCAPE_SERVER: &[u8] = &[0x60, 0x86, 0x48, 1, 0x86, 0xf8, 0x42, 4, 1];
+pub(super) const ANY_PURPOSE: &[u8] = &[0x55, 0x1d, 0x25, 0];
+pub(super) const CLIENT: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 3, 2];
+pub(super) const SERVER: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 3, 1];
+pub(super) const NETSCAPE_SERVER: &[u8] = &[0x60, 0x86, 0x48, 1, 0x86, 0xf8, 0x42, 4, 1];
 const MICROSOFT_SERVER: &[u8] = &[0x2b, 6, 1, 4, 1, 0x82, 0x37, 10, 3, 3];
 
 /// Bits of keyUsage.
@@ -220,7 +220,7 @@ impl<'a> Climb<'_, 'a> {
     fn up(&mut self) -> Result<&'a [u8], Refusal> {
         let question = self.question;
         let top = &question.chain[self.path[self.path.len() - 1]];
-        let issuer = super::name(top.issuer).unwrap_or_default();
+        let issuer = dn::name(top.issuer).unwrap_or_default();
         let mut reason = Refusal::UnknownIssuer { subject: top.subject_text(), issuer };
         for entry in question.trust.entries.iter().filter(|entry| entry.subject == top.issuer) {
             match self.under_anchor(top, &entry.der) {
@@ -320,7 +320,7 @@ impl<'a> Climb<'_, 'a> {
     }
 }
 
-/// Of two refusals the one that is about more than a missing issuer.
+/// The refusal of two that is about more than a missing issuer.
 fn further(first: Refusal, second: Refusal) -> Refusal {
     match first {
         Refusal::UnknownIssuer { .. } => second,
@@ -379,7 +379,3 @@ fn check_extensions(certificate: &Certificate<'_>) -> Result<(), Refusal> {
         None => Ok(()),
     }
 }
-
-#[cfg(test)]
-#[path = "path_tests.rs"]
-mod tests;

@@ -1,9 +1,9 @@
 //! Which chains hold, and the reason for each that does not.
 
-use super::*;
-use crate::auth::x509::test_certificates::{
-    Draft, ECDSA_SHA1, NOW, RSA_KEY, authority, purposes, tlv, usage,
-};
+use super::certificate::{Certificate, oid};
+use super::path::*;
+use super::refusal::{Purpose, Refusal};
+use super::test_certificates::{Draft, ECDSA_SHA1, NOW, RSA_KEY, authority, purposes, tlv, usage};
 
 const CODE_SIGNING: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 3, 3];
 

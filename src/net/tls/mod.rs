@@ -3,8 +3,12 @@
 mod fetch;
 mod peer_check;
 mod revocation;
+#[cfg(test)]
+mod revocation_tests;
 pub mod stores;
 mod verifier;
+#[cfg(test)]
+mod verifier_tests;
 
 pub use peer_check::{Peer, PeerCheck};
 pub use verifier::{Refused, Verifier, of_clients, of_servers, refused};

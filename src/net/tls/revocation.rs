@@ -102,7 +102,7 @@ impl Revocation {
         let lists = if outcome.is_none() { pair.certificate.crl_urls() } else { Vec::new() };
         for url in lists {
             match self.ask_list(url, pair, now, check).await {
-                // Of several lists any may revoke.
+                // Each of several lists may revoke.
                 Ok(Status::Revoked) => outcome = Some(Status::Revoked),
                 Ok(Status::Good) => outcome = outcome.or(Some(Status::Good)),
                 Err(error) => reasons.push(format!("{url}: {error}")),
@@ -156,7 +156,7 @@ impl Revocation {
         (since.elapsed() < LIST_AGE_MAX).then(|| list.clone())
     }
 
-    fn keep(&self, url: &str, list: Arc<Vec<u8>>) {
+    pub(super) fn keep(&self, url: &str, list: Arc<Vec<u8>>) {
         let mut lists = self.lists.lock().unwrap_or_else(PoisonError::into_inner);
         lists.retain(|_, (since, _)| since.elapsed() < LIST_AGE_MAX);
         let kept: usize = lists.values().map(|(_, list)| list.len()).sum();
@@ -168,7 +168,7 @@ impl Revocation {
 }
 
 /// A list in PEM becomes DER.
-fn as_der(list: &[u8]) -> Cow<'_, [u8]> {
+pub(super) fn as_der(list: &[u8]) -> Cow<'_, [u8]> {
     if list.first() == Some(&0x30) {
         return Cow::Borrowed(list);
     }

@@ -2,6 +2,8 @@
 
 mod fetch;
 mod peer_check;
+#[cfg(test)]
+mod peer_check_tests;
 mod revocation;
 #[cfg(test)]
 mod revocation_tests;

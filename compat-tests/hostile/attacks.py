@@ -25,7 +25,7 @@ CASES = [
     connections.descriptors_of_a_member, connections.log_floods,
     identities.identities, identities.expanded_lists, identities.forwarded_identities,
     long_requests.long_lists, long_requests.long_requests, long_requests.unread_lists,
-    impostors.false_acknowledgements, impostors.unread_syncs, impostors.forged_super,
+    impostors.false_acknowledgements, impostors.unread_syncs, impostors.unending_requests, impostors.forged_super,
     epochs.far_promises, epochs.far_votes, epochs.last_epoch,
     heavy.slow_learner, heavy.flood_beside_honest, heavy.slow_disk,
     snapshots.large_snapshot, snapshots.snapshots_under_fake_observers,

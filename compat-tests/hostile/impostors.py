@@ -14,6 +14,7 @@ from wire import buffer
 SYNC = 9
 SESSION = 0x7700_0000_0000_0001
 UNREAD_MAX, LEFT_MAX = 160 * MIB, 64 * MIB
+UNENDING_MAX = 400 * MIB  # What may be uncommitted, what was committed, and copies on their way.
 
 
 def absent(ensemble):
@@ -132,6 +133,43 @@ def unread_syncs(trial):
             assert left < LEFT_MAX, "memory is not freed"
             assert beside.longest() < 5, "one learner's syncs block other clients' writes"
         ensemble.start(away)
+
+
+@at(LEADER)
+def unending_requests(trial):
+    """A fake observer forwards writes of 1 MB and waits for no answer: its connection is closed, memory stays bounded."""
+    with trial.target() as target:
+        target.is_calm = False
+        ensemble = target.ensemble
+        leader = until("a leader", ensemble.leader)
+        target.server, last = leader, leader.zxid()
+        owner = Client([leader.address])
+        assert owner.make("/flooded", b"")[0] == 0
+        learner = Learner(leader, 900, OBSERVER_INFO, accepted=last >> 32, receive_bytes=4096).synchronise(last)
+        learner.send(request(SESSION, 0, CREATE_SESSION, struct.pack(">i", 30_000)))
+        write = request(SESSION, 1, SET, buffer(b"/flooded") + buffer(bytes(1_000_000)) + struct.pack(">i", -1))
+        before, counts, began = memory(leader.process), elections(ensemble.members), time.monotonic()
+        taken, peak, is_closed, wanted = 0, 0, False, trial.of(1500, 4000) * MIB
+        learner.socket.settimeout(2)
+        with Beside(leader.address) as beside:
+            while taken < wanted and time.monotonic() < began + trial.of(15, 120):
+                try:
+                    taken += learner.socket.send(write[taken % len(write):])
+                except TimeoutError:
+                    pass
+                except OSError:
+                    is_closed = True
+                    break
+                peak = max(peak, memory(leader.process) - before)
+            peak = max(peak, memory(leader.process) - before)
+            seconds = time.monotonic() - began
+            learner.close()
+        trial.say(f"{mib(taken)} taken in {seconds:.1f} s{', then closed' if is_closed else ''}; memory at most {mib(peak)} more; {beside.words()}")
+        lives(leader.process)
+        if not trial.is_java:
+            assert elections(ensemble.members) == counts, "there was an election"
+            assert is_closed or taken >= wanted, "the leader neither takes the requests nor closes the connection"
+            assert peak < UNENDING_MAX, "requests of a learner take memory without a bound"
 
 
 @at(LEADER)

@@ -22,6 +22,10 @@ impl<T> Mutex<T> {
     pub fn lock(&self) -> MutexGuard<'_, T> {
         self.0.lock().expect("a panic aborts, so no lock is poisoned")
     }
+
+    pub fn get_mut(&mut self) -> &mut T {
+        self.0.get_mut().expect("a panic aborts, so no lock is poisoned")
+    }
 }
 
 /// Many readers or one writer, without poisoning.

@@ -5,6 +5,7 @@ use super::inflight::Inflight;
 use super::interface::Action;
 use super::learner_packets::{LearnerPacket, revalidated, sessions_in, to_learner};
 use super::request_processor::RequestProcessor;
+use super::unapplied_requests::UnappliedRequests;
 use super::zxid_rollover::QuietMoment;
 use crate::model::{SessionId, op};
 use crate::request::Owner;
@@ -16,11 +17,12 @@ use bytes::Bytes;
 pub struct Leading {
     pub processor: RequestProcessor,
     quiet: QuietMoment,
+    unapplied: UnappliedRequests,
 }
 
 impl Leading {
     pub fn new(processor: RequestProcessor) -> Self {
-        Self { processor, quiet: QuietMoment::default() }
+        Self { processor, quiet: QuietMoment::default(), unapplied: UnappliedRequests::default() }
     }
 
     /// Whether each tick has to call [`Self::stands_down`].
@@ -65,7 +67,7 @@ impl Leading {
                 core.zab.step(zab::Input::Sync { connection }, &mut core.zab_out);
                 Ok(())
             }
-            LearnerPacket::Request(request) => self.on_request(core, connection, &request),
+            LearnerPacket::Request(request) => self.on_request(core, connection, &request, out),
         }
     }
 
@@ -92,7 +94,14 @@ impl Leading {
         core: &mut Core,
         connection: LearnerConnectionId,
         request: &Request,
+        out: &mut Vec<Action>,
     ) -> Result<(), OutOfZxids> {
+        let zab::Role::Leading(leader) = core.zab.role() else { return Ok(()) };
+        let member = leader.member_at(&core.zab.core, connection);
+        if let Err(why) = self.unapplied.admit(member, core.zab.core.history.committed()) {
+            core.close_learner(connection, why, out);
+            return Ok(());
+        }
         let processor = &mut self.processor;
         let owner = Owner::AtLearner(connection.0);
         if request.op == op::CREATE_SESSION
@@ -134,6 +143,7 @@ impl Leading {
             processor.sessions.set_closing(request.session);
         }
         let entry = Bytes::from(entry);
+        self.unapplied.note(member, zxid, entry.len());
         core.inflight.push_back(Inflight {
             zxid: Some(zxid),
             entry: entry.clone(),

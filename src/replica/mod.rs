@@ -44,6 +44,7 @@ mod sessions;
 mod snapshot_schedule;
 mod stats;
 mod tree_sync;
+mod unapplied_requests;
 mod zxid_rollover;
 
 pub use interface::{Action, Input, Mode, Settings, TICK_MS};

@@ -28,6 +28,8 @@ pub(super) const PART_WORK: usize = 50;
 pub(super) const WATCH_WORK: usize = 100;
 /// Work of an ephemeral znode in a list of them.
 const EPHEMERAL_WORK: usize = 25;
+/// A list of more children may take several holds.
+const WIDE: u32 = 1000;
 /// Work of the name of a child in a multiRead.
 pub(super) const CHILD_WORK: usize = 5;
 /// Bytes that are hashed or copied as one comparison's work.
@@ -130,7 +132,11 @@ impl Reading<'_> {
                 reply::reply(out, header, |to| self.who_am_i(to));
                 Ok(())
             }
-            kind => self.lookup(kind, header, body, out),
+            kind => match self.lookup(kind, header, body, begun, out) {
+                Ok(false) => return false,
+                Ok(true) => Ok(()),
+                Err(code) => Err(code),
+            },
         };
         if begun.is_some() {
             *begun = None;
@@ -158,13 +164,15 @@ impl Reading<'_> {
         }
     }
 
+    /// `false`: a list of children goes on in another hold.
     fn lookup(
         &self,
         kind: i32,
         header: ReplyHeader,
         body: &[u8],
+        begun: &mut Option<SlicedRequest>,
         out: &mut Outgoing,
-    ) -> Result<(), Code> {
+    ) -> Result<bool, Code> {
         // All four requests are a path and a watch flag.
         let request: GetDataRequest<'_> = decode(body)?;
         let path = request.path.as_deref().ok_or(Code::MARSHALLING_ERROR)?;
@@ -175,7 +183,15 @@ impl Reading<'_> {
         if let Some(id) = found {
             self.permitted(id)?;
         }
+        let lists = matches!(kind, op::GET_CHILDREN | op::GET_CHILDREN2);
         let answer = match found {
+            Some(id) if lists && WIDE < self.tree.znode(id).children() => {
+                match self.list_children(kind, header, (path, id), begun, out) {
+                    Ok(false) => return Ok(false),
+                    Ok(true) => Ok(()),
+                    Err(code) => Err(code),
+                }
+            }
             Some(id) => self.put_znode(kind, header, path, self.tree.znode(id), out),
             None => Err(Code::NO_NODE),
         };
@@ -188,7 +204,46 @@ impl Reading<'_> {
             };
             self.shared.state.watches.add(path, self.conn.id, watch);
         }
-        answer
+        answer.map(|()| true)
+    }
+
+    /// Lists the children of a znode that has very many. `false`: the list goes on in another hold.
+    ///
+    /// * `of`: path and id of that znode.
+    fn list_children(
+        &self,
+        kind: i32,
+        header: ReplyHeader,
+        of: (&str, NodeId),
+        begun: &mut Option<SlicedRequest>,
+        out: &mut Outgoing,
+    ) -> Result<bool, Code> {
+        let (path, id) = of;
+        let mut list = match begun.take() {
+            Some(SlicedRequest::Children(list)) if self.tree.continues(&list, id) => list,
+            _ => Box::new(self.tree.begin_list(id)),
+        };
+        let is_all = self.tree.list_more(&mut list, |work| {
+            self.hold.spend(work);
+            !self.hold.is_spent()
+        });
+        if self.shared.limits.reply_max < list.encoded_len() {
+            return Err(Code::MARSHALLING_ERROR);
+        }
+        if !is_all {
+            *begun = Some(SlicedRequest::Children(list));
+            return Ok(false);
+        }
+        out.frame(FrameKind::Answer, header, |out| {
+            put_i32(&mut out.bytes, list.children() as i32);
+            self.note_read(path, list.chars());
+            list.into_pieces().into_iter().for_each(|piece| out.share(piece));
+            if kind != op::GET_CHILDREN {
+                self.tree.znode(id).stat().encode(&mut out.bytes);
+            }
+            Ok(())
+        })?;
+        Ok(true)
     }
 
     /// Appends the reply to exists, getData, getChildren or getChildren2.

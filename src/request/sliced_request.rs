@@ -2,9 +2,10 @@
 //!
 //! Changes between the holds may be seen or not (P-58, P-60b, P-60c). A change to a znode whose watch is already set again
 //! fires that watch, and a znode whose turn comes later is compared with the client's zxid then, so no change is lost. A
-//! session creates no ephemeral znode before the answer; one that another client deletes may be left out.
+//! session creates no ephemeral znode before the answer; one that another client deletes may be left out. A list of children
+//! is that of the last hold, in which its watch is set too.
 
-use crate::tree::{Count, NodeId};
+use crate::tree::{Count, Listing, NodeId};
 use bytes::Bytes;
 
 /// A request that is served in slices, each under a hold of its own.
@@ -12,6 +13,7 @@ pub(super) enum SlicedRequest {
     Count(Count),
     Watches(WatchCursor),
     Ephemerals(EphemeralList),
+    Children(Box<Listing>),
 }
 
 /// The next path of a setWatches.

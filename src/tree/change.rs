@@ -1,6 +1,7 @@
 //! The changes of znodes: each keeps the digest, the counts, the index and the freezes under way consistent.
 
 use super::blob::Blobs;
+use super::child_changes::ChildChange;
 use super::digest::{self, StatPart};
 use super::key::hash_of;
 use super::node::{NULL_DATA, NewName, Node, SHARED_DATA_MIN};
@@ -120,7 +121,7 @@ impl Tree {
         }
         self.owners.remove(node.owner, id);
         self.acls.release(AclId(node.acl));
-        self.unlink(&node);
+        self.unlink(id, &node);
         self.free_blob(&node);
         self.nodes.remove(id);
     }
@@ -131,12 +132,13 @@ impl Tree {
             self.nodes.get_mut(first).prev = id;
         }
         self.nodes.get_mut(id).next = first;
-        let parent = self.nodes.get_mut(parent);
-        parent.first_child = id;
-        parent.children += 1;
+        let above = self.nodes.get_mut(parent);
+        above.first_child = id;
+        above.children += 1;
+        self.note_child(parent, ChildChange::Created(id), first);
     }
 
-    fn unlink(&mut self, node: &Node) {
+    fn unlink(&mut self, id: NodeId, node: &Node) {
         if node.parent == NO_NODE {
             return;
         }
@@ -149,6 +151,7 @@ impl Tree {
             self.nodes.get_mut(node.next).prev = node.prev;
         }
         self.nodes.get_mut(node.parent).children -= 1;
+        self.note_child(node.parent, ChildChange::Deleted(id), node.next);
     }
 
     /// Replaces a znode's data and changes its fields, in one step because each change computes two digests.

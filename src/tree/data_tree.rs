@@ -4,6 +4,7 @@
 
 use super::acls::{self, Acls};
 use super::blob::Blobs;
+use super::child_changes::Noted;
 use super::digest;
 use super::digest::StatPart;
 use super::digests::Digests;
@@ -14,6 +15,7 @@ use super::options::Options;
 use super::owners::Owners;
 use super::quota_paths::QuotaPaths;
 use super::scan::Freeze;
+use crate::model::sync::{Arc, Mutex};
 use crate::model::{Acl, Identity, OPEN_ACL, Owner, Zxid, path};
 use bytes::Bytes;
 use foldhash::fast::FixedState;
@@ -50,6 +52,8 @@ pub struct Tree {
     pub(super) freezes: Vec<Freeze>,
     /// Freezes so far.
     pub(super) freezes_begun: u64,
+    /// Lists of children under way.
+    pub(super) lists: Mutex<Vec<Arc<Mutex<Noted>>>>,
     pub(super) hash: FixedState,
     pub(super) options: Options,
 }
@@ -87,6 +91,7 @@ impl Tree {
             config_before: None,
             freezes: Vec::new(),
             freezes_begun: 0,
+            lists: Mutex::new(Vec::new()),
             hash: FixedState::with_seed(options.seed),
             options,
         }

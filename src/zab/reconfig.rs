@@ -4,7 +4,7 @@
 //! Source: `QuorumPeer.processReconfig`, `Leader.tryToCommit`, `Learner.syncWithLeader`, ZooKeeper 3.9.5.
 
 use super::learner_handler::{LearnerHandler, Stage};
-use super::{Action, Core, Leader};
+use super::{Action, Core, Leader, LearnerConnectionId};
 use crate::model::{Role, ServerId, View, Zxid};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -99,6 +99,12 @@ impl Leader {
             view.has_quorum(&ids)
         };
         core.next_in_turn().is_some_and(|next| !may_know(&core.view) || !may_know(next))
+    }
+
+    /// The member whose connection this is; `None` for a server in no configuration.
+    pub fn member_at(&self, core: &Core, connection: LearnerConnectionId) -> Option<ServerId> {
+        let id = self.handlers.get(connection)?.id;
+        core.is_member(id).then_some(id)
     }
 
     /// The leader, and the followers that have its history and acknowledge its proposals. Not the followers that the

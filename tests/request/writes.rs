@@ -2,6 +2,7 @@
 
 use super::harness::World;
 use jute::Ustring;
+use jute::proto::GetChildrenRequest;
 use oxkeeper::model::op;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -83,6 +84,46 @@ fn a_long_list_of_ephemerals_takes_several_holds() {
     assert!(heard.len() == 1 && heard[0].starts_with("5 @20004 ok [\"/e"), "{:.80}", heard[0]);
     let found = heard[0].matches("\"/e").count();
     assert!((19_998..=20_000).contains(&found) && turns >= 3, "{found} found in {turns} turns");
+}
+
+// rows: P-43
+#[test]
+fn a_long_list_of_children_takes_several_holds_and_is_that_of_the_last() {
+    let mut world = World::new();
+    let (client, other) = (world.client(), world.client());
+    world.push(client, &create(1, "/a", ""));
+    for n in 0..20_000 {
+        world.push(client, &create(1, &format!("/a/{n:05}"), ""));
+    }
+    world.run();
+    assert_eq!(world.heard(client).len(), 20_001);
+    // With a watch.
+    world.push(
+        client,
+        &request(5, op::GET_CHILDREN, &GetChildrenRequest { path: Some("/a".into()), watch: true }),
+    );
+    let (now_us, before) = (world.server.now_us(), world[client].turns);
+    world[client].turn(now_us);
+    assert!(world.heard(client).is_empty(), "one hold is not enough");
+    // What another client changes between two holds is in the answer, and fires no watch; later changes do.
+    let changes = [delete(1, "/a/00007"), delete(2, "/a/19999"), create(3, "/a/n", "")];
+    world.push(other, &changes.concat());
+    world[other].turn(now_us);
+    for command in world[other].take_commands() {
+        world.server.command(command);
+    }
+    while world.server.flush() {}
+    world.run();
+    let (heard, turns) = (world.heard(client), world[client].turns - before);
+    assert!(heard.len() == 1 && heard[0].starts_with("5 @20006 ok ["), "{:.80}", heard[0]);
+    let has = |name| heard[0].contains(&format!("\"{name}\""));
+    assert_eq!(
+        ["00007", "19999", "n", "00008", "00000"].map(has),
+        [false, false, true, true, true]
+    );
+    assert_eq!((heard[0].matches('"').count() / 2, turns >= 3), (19_999, true), "{turns} turns");
+    world.say(other, [delete(4, "/a/n")]);
+    assert_eq!(world.heard(client), ["event 4 /a"]);
 }
 
 // rows: P-18

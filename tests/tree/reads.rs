@@ -1,9 +1,10 @@
 //! Reads of the tree: znodes found by their paths, counted, and known by their owners.
 
 use jute::txn::TxnHeader;
-use oxkeeper::model::{CONTAINER, OPEN_ACL, Owner, Zxid, op};
+use jute::{Reader, Ustring};
+use oxkeeper::model::{CONTAINER, OPEN_ACL, Owner, Rng, Zxid, op};
 use oxkeeper::tree::txn::{Create, CreateKind, Txn};
-use oxkeeper::tree::{Options, Tree};
+use oxkeeper::tree::{Listing, Options, Tree};
 
 fn create(tree: &mut Tree, path: &str) {
     let zxid = tree.last_zxid().next().map_or(0, Zxid::to_wire);
@@ -42,6 +43,88 @@ fn znodes_below_a_path_are_counted_by_a_walk_or_else_by_a_scan() {
         create(&mut tree, &format!("/a/d/{n}"));
     }
     assert_eq!((count(&tree, "/a"), count(&tree, "/ab")), ((5003, 2), (1, 1)));
+}
+
+fn delete(tree: &mut Tree, path: &str) {
+    let zxid = tree.last_zxid().next().map_or(0, Zxid::to_wire);
+    let header = TxnHeader { client_id: 7, cxid: 1, zxid, time: 0, kind: op::DELETE };
+    let applied = tree.apply(&header, &Txn::Delete { path: path.into() }, &mut Vec::new());
+    assert!(applied.code.is_ok(), "{path}");
+}
+
+/// Names in the pieces of a list.
+fn names(list: Listing) -> Vec<String> {
+    let (children, len) = (list.children(), list.encoded_len());
+    let bytes = list.into_pieces().concat();
+    assert_eq!(bytes.len(), len);
+    let mut reader = Reader::new(&bytes);
+    let mut next = || reader.read::<Ustring<'_>>().unwrap().unwrap().into_owned();
+    (0..children).map(|_| next()).collect()
+}
+
+fn children(tree: &Tree, path: &str) -> Vec<String> {
+    let znode = tree.znode(tree.find(path).unwrap());
+    let mut names: Vec<_> = znode.child_names().map(str::to_owned).collect();
+    names.sort_unstable();
+    names
+}
+
+// rows: P-43
+#[test]
+fn children_are_listed_in_holds_as_they_are_at_the_last_one() {
+    for seed in 0..60 {
+        let mut rng = Rng::seeded(seed);
+        let mut tree = Tree::new(Options::default());
+        ["/a", "/b"].into_iter().for_each(|path| create(&mut tree, path));
+        let count = rng.pick(300) + 1;
+        (0..count).for_each(|n| create(&mut tree, &format!("/a/{n}")));
+        let (id, mut next) = (tree.find("/a").unwrap(), count);
+        let mut list = tree.begin_list(id);
+        let (changes, hold) = (rng.below(6), rng.pick(40) + 1);
+        loop {
+            assert!(tree.continues(&list, id));
+            let mut left = hold;
+            let goes_on = |_| {
+                left -= 1;
+                left > 0
+            };
+            if tree.list_more(&mut list, goes_on) {
+                break;
+            }
+            for _ in 0..changes.min(hold as u64 / 3) {
+                let there = children(&tree, "/a");
+                match rng.below(5) {
+                    0 | 1 if !there.is_empty() => {
+                        let at = rng.pick(there.len());
+                        delete(&mut tree, &format!("/a/{}", there[at]));
+                    }
+                    // A name that was there before, in the place of another znode.
+                    2 if tree.find("/a/0").is_none() => create(&mut tree, "/a/0"),
+                    3 => create(&mut tree, &format!("/b/{next}")),
+                    _ => create(&mut tree, &format!("/a/{next}é")),
+                }
+                next += 1;
+            }
+        }
+        let chars = list.chars();
+        let mut found = names(list);
+        found.sort_unstable();
+        assert_eq!(found, children(&tree, "/a"), "seed {seed}");
+        let wanted: usize = found.iter().map(|name| name.encode_utf16().count()).sum();
+        assert_eq!(chars, wanted, "seed {seed}");
+    }
+}
+
+#[test]
+fn list_of_children_of_another_tree_or_znode_does_not_go_on() {
+    let mut tree = Tree::new(Options::default());
+    create(&mut tree, "/a");
+    let list = tree.begin_list(tree.find("/a").unwrap());
+    assert!(tree.continues(&list, tree.find("/a").unwrap()));
+    assert!(!tree.continues(&list, tree.find("/zookeeper").unwrap()));
+    let mut other = Tree::new(Options::default());
+    create(&mut other, "/a");
+    assert!(!other.continues(&list, other.find("/a").unwrap()));
 }
 
 // rows: P-73 C-99

@@ -123,7 +123,7 @@ fn a_long_list_of_children_takes_several_holds_and_is_that_of_the_last() {
     );
     assert_eq!((heard[0].matches('"').count() / 2, turns >= 3), (19_999, true), "{turns} turns");
     world.say(other, [delete(4, "/a/n")]);
-    assert_eq!(world.heard(client), ["event 4 /a"]);
+    assert_eq!(world.heard(client), ["event @20007 NodeChildrenChanged /a"]);
 }
 
 // rows: P-18

@@ -14,6 +14,7 @@ mod member {
     mod proposals;
     pub mod quorum_connection;
     mod quorum_outbox;
+    mod quorum_sasl;
     mod serving;
     mod start;
     pub mod strangers;

@@ -34,7 +34,7 @@ pub const ROOMS: &[(&str, &[&str])] = &[
     ("store", &["model", "jute"]),
     ("request", &["model", "auth", "tree", "jute"]),
     ("replica", &["model", "zab", "request", "tree", "jute"]),
-    ("member", &["model", "config", "store", "zab", "request", "replica", "tree", "jute"]),
+    ("member", &["model", "config", "auth", "store", "zab", "request", "replica", "tree", "jute"]),
     ("net", &["model", "jute", "auth", "config", "metrics", "request", "zab", "member"]),
     ("admin", &["model", "config", "metrics", "auth"]),
     ("client", &["model", "jute"]),

@@ -254,7 +254,7 @@ impl ElectionConnections {
             return out.push(Action::Close { connection });
         }
         let deadline_ms = now_ms + self.settings.hello_timeout_ms;
-        let opening = self.settings.openings.accepted(ConnectionKind::Election);
+        let opening = self.settings.openings.accepted(ConnectionKind::Election, &peer);
         let machine = ElectionConnection::accepted(opening, deadline_ms);
         let held = Connection { stage: AwaitingHello, machine, peer };
         let before = self.connections.insert(connection, held);

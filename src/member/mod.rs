@@ -18,6 +18,7 @@
 //! (`net`, `server`).
 
 mod actions;
+pub mod auth_packet;
 pub mod config_files;
 mod configuration;
 pub mod configured;
@@ -38,6 +39,7 @@ pub mod opening;
 pub mod quorum_connection;
 mod quorum_connections;
 pub mod quorum_outbox;
+pub mod quorum_sasl;
 mod settings;
 #[cfg(any(test, feature = "sim"))]
 pub mod sim_opening;

@@ -80,7 +80,9 @@ pub enum ConnectionKind {
 /// Makes the opening of each connection between servers. A server has one of these, given where the server is put together.
 pub trait Openings: fmt::Debug + Send + Sync {
     /// For a connection that another server made: this end is the server of SASL.
-    fn accepted(&self, kind: ConnectionKind) -> Box<dyn Opening>;
+    ///
+    /// * `from`: the other end's address, for the log.
+    fn accepted(&self, kind: ConnectionKind, from: &str) -> Box<dyn Opening>;
 
     /// For a connection that this server makes: this end is the client of SASL.
     ///
@@ -93,7 +95,7 @@ pub trait Openings: fmt::Debug + Send + Sync {
 pub struct NoOpening;
 
 impl Openings for NoOpening {
-    fn accepted(&self, _kind: ConnectionKind) -> Box<dyn Opening> {
+    fn accepted(&self, _kind: ConnectionKind, _from: &str) -> Box<dyn Opening> {
         Box::new(Self)
     }
 

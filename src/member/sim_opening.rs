@@ -1,7 +1,12 @@
-//! An opening for the simulator and for tests: both ends send some words in turn, and each must be the expected one.
+//! Openings for the simulator and for tests: both ends send some words in turn, and each must be the expected one; and DIGEST-MD5.
 
 use super::opening::{ConnectionKind, Opened, Opening, Openings};
+use super::quorum_sasl::{DigestAcceptors, DigestInitiators, SaslOpenings};
+use crate::auth::digest_md5::{Accounts, NONCE_BYTES};
+use crate::model::Secret;
+use crate::model::sync::{AtomicU64, Ordering};
 use bytes::{Buf, BytesMut};
+use std::sync::Arc;
 
 /// What the two ends send in turn, the dialing end first.
 ///
@@ -47,7 +52,7 @@ impl Opening for SimOpening {
 pub struct SimOpenings;
 
 impl Openings for SimOpenings {
-    fn accepted(&self, kind: ConnectionKind) -> Box<dyn Opening> {
+    fn accepted(&self, kind: ConnectionKind, _from: &str) -> Box<dyn Opening> {
         Box::new(SimOpening { words: words(kind), done: 0, is_dialed: false })
     }
 
@@ -57,4 +62,21 @@ impl Openings for SimOpenings {
         assert!(!to.is_empty(), "a server without an address is dialed");
         Box::new(SimOpening { words: words(kind), done: 0, is_dialed: true })
     }
+}
+
+/// DIGEST-MD5 between servers that all have the same user and password. Nonces are counted.
+///
+/// * `is_required`: `quorum.auth.serverRequireSasl`.
+pub fn digest_openings(is_required: bool) -> SaslOpenings {
+    let counter = AtomicU64::new(0);
+    let nonces = Arc::new(move || {
+        let mut nonce = [0; NONCE_BYTES];
+        nonce[..8].copy_from_slice(&counter.fetch_add(1, Ordering::Relaxed).to_be_bytes());
+        nonce
+    });
+    let password = Arc::new(Secret::new(b"a password".to_vec()));
+    let accounts = Arc::new(Accounts::of_servers(&[("member".to_owned(), password.clone())]));
+    let acceptors = Arc::new(DigestAcceptors { accounts, nonces: nonces.clone() });
+    let initiators = DigestInitiators { user: "member".to_owned(), password, nonces };
+    SaslOpenings { acceptors, initiators: Some(Arc::new(initiators)), is_required }
 }

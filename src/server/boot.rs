@@ -6,6 +6,7 @@ use super::data_dir_lock::DataDirLock;
 use super::driver::{Driver, Loader, Parts};
 use super::error::ServerError;
 use super::inbox::Inbox;
+use super::quorum_sasl::openings;
 use super::ready::Ready;
 use super::report::FourLetterWords;
 use super::restore::{RestoreError, Restored, Restorer};
@@ -16,7 +17,6 @@ use crate::admin::Word;
 use crate::config::sasl::Login;
 use crate::config::{Audit, Config};
 use crate::member::configured::{PartSettings, SnapshotStyle};
-use crate::member::opening::{NoOpening, Openings};
 use crate::member::start::{RestoredHistory, Started, assemble};
 use crate::member::{Ended, Now};
 use crate::metrics::Registry;
@@ -83,8 +83,7 @@ async fn serve(
     let folders = Folders::new(&config.data_dir, &config.data_log_dir);
     let disk = FailStop::new(RealDisk);
     let metrics = Arc::new(Registry::default());
-    // No exchange precedes the protocols between members. Quorum SASL would replace this.
-    let openings: Arc<dyn Openings> = Arc::new(NoOpening);
+    let openings = openings(&config)?;
     let parts = part_settings(&config, openings.clone(), seed, clock);
     let RestoredData { lock: _lock, tree, recovered, history } =
         restore(&disk, &folders, &config, &metrics, &parts)?;

@@ -24,6 +24,7 @@ mod oracle;
 mod peers;
 mod pipeline;
 mod publish;
+mod quorum_sasl;
 mod ready;
 mod replica_report;
 mod report;

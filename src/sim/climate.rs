@@ -1,7 +1,7 @@
 //! The settings of a world: all of them follow from a seed.
 
 use crate::member::opening::{NoOpening, Openings};
-use crate::member::sim_opening::SimOpenings;
+use crate::member::sim_opening::{SimOpenings, digest_openings};
 use crate::model::Rng;
 use crate::model::Zxid;
 use std::collections::BTreeSet;
@@ -178,7 +178,7 @@ pub struct Climate {
     pub marks_new: bool,
     /// Counter of an epoch's last zxid: small in some worlds, so that zxids roll over often.
     pub counter_max: u32,
-    /// Every connection between servers begins with an opening, before its protocol ([`SimOpenings`]).
+    /// Every connection between servers has an opening: [`SimOpenings`], or DIGEST-MD5 in every second of these worlds.
     pub has_openings: bool,
     /// From one machine to another.
     pub latency_us: Micros,
@@ -336,7 +336,11 @@ impl Climate {
 
     /// The openings of connections between servers.
     pub fn openings(&self) -> Arc<dyn Openings> {
-        if self.has_openings { Arc::new(SimOpenings) } else { Arc::new(NoOpening) }
+        match (self.has_openings, self.seed % 2) {
+            (false, _) => Arc::new(NoOpening),
+            (true, 0) => Arc::new(SimOpenings),
+            (true, _) => Arc::new(digest_openings(true)),
+        }
     }
 
     /// Whether a client accepts read-only servers.

@@ -117,7 +117,8 @@ impl World {
             Attached { node: at.server, holder: Holder::LearnerConnection(at, peer) },
             Attached { node: to, holder: Holder::LearnerConnection(there, learner) },
         );
-        let opening = self.climate().openings().accepted(ConnectionKind::Learner);
+        let openings = self.climate().openings();
+        let opening = openings.accepted(ConnectionKind::Learner, &at.server.to_string());
         let receiving =
             QuorumConnection::accepted(connection, opening, now_ms).with_entries_of(entry_max);
         let accepted = new_connection(small_buffers, Some(end.other()), None, receiving);

@@ -18,7 +18,10 @@ fn dialed(hello: Vec<u8>, deadline_ms: u64) -> ElectionConnection {
 }
 
 fn accepted(deadline_ms: u64) -> ElectionConnection {
-    ElectionConnection::accepted(SimOpenings.accepted(ConnectionKind::Election), deadline_ms)
+    ElectionConnection::accepted(
+        SimOpenings.accepted(ConnectionKind::Election, "here"),
+        deadline_ms,
+    )
 }
 
 fn hello() -> Hello {

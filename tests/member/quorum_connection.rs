@@ -248,7 +248,7 @@ fn opening_comes_before_the_first_packet() {
     let error = received(&mut connection, b"whom").unwrap_err();
     assert!(matches!(&error, QuorumError::Opening(why) if why.contains("which?")), "{error}");
     let mut connection =
-        QuorumConnection::accepted(LearnerConnectionId(1), SimOpenings.accepted(kind), 0);
+        QuorumConnection::accepted(LearnerConnectionId(1), SimOpenings.accepted(kind, "here"), 0);
     assert_eq!(received(&mut connection, b"hell").unwrap(), "");
     assert!(!connection.is_opened() && connection.deadline_ms().is_some());
     assert!(connection.take_output().is_empty());

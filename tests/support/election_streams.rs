@@ -64,7 +64,7 @@ impl ElectionStreams {
     }
 
     fn read(&self, parts: &[&[u8]]) -> Vec<Received> {
-        let opening = self.openings.accepted(ConnectionKind::Election);
+        let opening = self.openings.accepted(ConnectionKind::Election, "here");
         let mut connection = ElectionConnection::accepted(opening, 1000);
         let (mut all, mut came) = (Vec::new(), 0);
         for part in parts {

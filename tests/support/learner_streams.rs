@@ -90,7 +90,7 @@ impl LearnerStreams {
     fn opening(&self, peer: QuorumPeer) -> Box<dyn Opening> {
         let kind = ConnectionKind::Learner;
         match peer {
-            QuorumPeer::Learner(_) => self.openings.accepted(kind),
+            QuorumPeer::Learner(_) => self.openings.accepted(kind, "here"),
             QuorumPeer::Leader { .. } => self.openings.dialed(kind, &[(LEADER.0.into(), LEADER.1)]),
         }
     }

@@ -13,7 +13,8 @@ pub struct Words {
 /// # Panics
 /// When the opening does not come to an end.
 pub fn words_of(openings: &dyn Openings, kind: ConnectionKind) -> Words {
-    let mut ends = [openings.dialed(kind, &[("there".to_owned(), 1)]), openings.accepted(kind)];
+    let mut ends =
+        [openings.dialed(kind, &[("there".to_owned(), 1)]), openings.accepted(kind, "here")];
     let (mut words, mut unread) = ([Vec::new(), Vec::new()], [BytesMut::new(), BytesMut::new()]);
     for _ in 0..10 {
         let mut opened = 0;

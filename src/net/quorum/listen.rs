@@ -35,7 +35,7 @@ pub async fn listen(
             }
             ListeningEvent::Accepted(stream, from) => {
                 let id = port.next_connection();
-                let opening = openings.accepted(ConnectionKind::Learner);
+                let opening = openings.accepted(ConnectionKind::Learner, &from.to_string());
                 let connection = port.limited(QuorumConnection::accepted(id, opening, 0));
                 start_accepted(port.clone(), id, stream, from, connection, events.clone());
             }

@@ -1,0 +1,60 @@
+//! Puts SASL between servers together from the settings.
+
+use super::error::ServerError;
+use crate::auth::digest_md5::{Accounts, NONCE_BYTES};
+use crate::config::Config;
+use crate::config::sasl::{DigestLogin, Login};
+use crate::member::opening::{NoOpening, Openings};
+use crate::member::quorum_sasl::{
+    Acceptors, DigestAcceptors, DigestInitiators, Initiators, Nonces, SaslOpenings,
+};
+use rustls::crypto::aws_lc_rs;
+use std::sync::Arc;
+
+/// The openings of the connections to other members.
+///
+/// # Errors
+/// When the settings of SASL can't be obeyed.
+pub fn openings(config: &Config) -> Result<Arc<dyn Openings>, ServerError> {
+    let Some(sasl) = &config.quorum_sasl else { return Ok(Arc::new(NoOpening)) };
+    let nonces: Nonces = Arc::new(nonce);
+    let acceptors: Arc<dyn Acceptors> = match &sasl.server {
+        Login::Digest(login) => {
+            let accounts = Arc::new(Accounts::of_servers(&login.users));
+            Arc::new(DigestAcceptors { accounts, nonces: nonces.clone() })
+        }
+        Login::Kerberos(_) => return Err(no_kerberos()),
+    };
+    let initiators: Option<Arc<dyn Initiators>> = match &sasl.learner {
+        _ if !sasl.learner_requires => None,
+        Login::Digest(login) => Some(Arc::new(digest_initiators(login, nonces)?)),
+        Login::Kerberos(_) => return Err(no_kerberos()),
+    };
+    Ok(Arc::new(SaslOpenings { acceptors, initiators, is_required: sasl.server_requires }))
+}
+
+fn no_kerberos() -> ServerError {
+    failed("SASL between servers takes DIGEST-MD5 (DigestLoginModule) alone")
+}
+
+fn digest_initiators(login: &DigestLogin, nonces: Nonces) -> Result<DigestInitiators, ServerError> {
+    let (Some(user), Some(password)) = (login.user_name.clone(), login.password.clone()) else {
+        return Err(failed(
+            "the section of the JAAS file that quorum.auth.learner.saslLoginContext names has no \
+             username and password",
+        ));
+    };
+    Ok(DigestInitiators { user, password, nonces })
+}
+
+fn failed(reason: &str) -> ServerError {
+    ServerError::Failed { reason: reason.to_owned(), exit: 2 }
+}
+
+/// Bytes that nobody can foresee.
+pub fn nonce() -> [u8; NONCE_BYTES] {
+    let mut nonce = [0; NONCE_BYTES];
+    let random = aws_lc_rs::default_provider().secure_random;
+    random.fill(&mut nonce).expect("the system gives random bytes");
+    nonce
+}

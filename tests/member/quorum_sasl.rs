@@ -1,0 +1,450 @@
+//! SASL between servers: packets, both ends by hand, and the connections of an election with it.
+
+use bytes::{Bytes, BytesMut};
+use oxkeeper::auth::digest_md5::Accounts;
+use oxkeeper::auth::sasl::Refusal;
+use oxkeeper::member::auth_packet::{AuthPacket, AuthPacketError, AuthStatus, TOKEN_BYTES_MAX};
+use oxkeeper::member::election_connection::{ConnectionError, ElectionConnection, Received};
+use oxkeeper::member::election_connections::{
+    Action, ConnectionId, ElectionConnections, Event, Input, Settings,
+};
+use oxkeeper::member::election_hello::Hello;
+use oxkeeper::member::opening::{ConnectionKind, Opened, Opening, Openings, Work};
+use oxkeeper::member::quorum_connection::QuorumConnection;
+use oxkeeper::member::quorum_sasl::{
+    Acceptors, Answer, DigestAcceptors, DigestInitiators, Exchange, Initiators, SaslOpenings,
+};
+use oxkeeper::member::sim_opening::digest_openings;
+use oxkeeper::model::{Secret, ServerId};
+use oxkeeper::zab::LearnerConnectionId;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use support::builders::election_settings;
+
+const KIND: ConnectionKind = ConnectionKind::Learner;
+
+fn packet(status: i32, token: Option<&[u8]>) -> Vec<u8> {
+    let mut bytes = vec![0x5f, 0x24, 0x35, 0x01, 0x35, 0x01, 0xed, 0xcc];
+    bytes.extend(status.to_be_bytes());
+    bytes.extend(token.map_or(-1, |token| token.len() as i32).to_be_bytes());
+    bytes.extend(token.unwrap_or_default());
+    bytes
+}
+
+fn there() -> Vec<(String, u16)> {
+    vec![("there".to_owned(), 1)]
+}
+
+fn accepting(openings: &SaslOpenings) -> Box<dyn Opening> {
+    openings.accepted(KIND, "here")
+}
+
+/// One step with these bytes: what it says, and what it answers. All bytes have to be taken, but those of `rest`.
+fn step(opening: &mut dyn Opening, bytes: &[u8]) -> (Result<Opened, String>, Vec<u8>) {
+    let (mut input, mut output) = (BytesMut::from(bytes), Vec::new());
+    let opened = opening.step(&mut input, &mut output);
+    (opened, output)
+}
+
+/// Users and passwords of the accepting end, and what the dialing end has.
+fn openings(users: &[(&str, &str)], user: &str, password: &str, is_required: bool) -> SaslOpenings {
+    let secret = |text: &str| Arc::new(Secret::new(text.as_bytes().to_vec()));
+    let users: Vec<_> = users.iter().map(|(u, p)| ((*u).to_owned(), secret(p))).collect();
+    let accounts = Arc::new(Accounts::of_servers(&users));
+    let acceptors = Arc::new(DigestAcceptors { accounts, nonces: Arc::new(|| [7; 30]) });
+    let initiators = Arc::new(DigestInitiators {
+        user: user.to_owned(),
+        password: secret(password),
+        nonces: Arc::new(|| [9; 30]),
+    });
+    SaslOpenings { acceptors, initiators: Some(initiators), is_required }
+}
+
+/// Carries the bytes of both ends until neither says anything; how each end has ended.
+fn exchange(openings: &SaslOpenings) -> [Result<Opened, String>; 2] {
+    let mut ends = [openings.dialed(KIND, &there()), accepting(openings)];
+    let mut unread = [BytesMut::new(), BytesMut::new()];
+    let mut ended = [Ok(Opened::NotYet), Ok(Opened::NotYet)];
+    for _ in 0..10 {
+        for at in 0..2 {
+            let mut said = Vec::new();
+            if ended[at] == Ok(Opened::NotYet) {
+                ended[at] = ends[at].step(&mut unread[at], &mut said);
+            }
+            unread[1 - at].extend_from_slice(&said);
+        }
+    }
+    ended
+}
+
+// rows: Q-110
+#[test]
+fn packets_are_read_and_written_as_java_writes_them() {
+    for (status, code) in
+        [(AuthStatus::InProgress, 0), (AuthStatus::Success, 1), (AuthStatus::Error, -1)]
+    {
+        for token in [None, Some(&b""[..]), Some(&b"a token"[..])] {
+            let mut bytes = Vec::new();
+            AuthPacket::put(status, token, &mut bytes);
+            assert_eq!(bytes, packet(code, token));
+            for cut in 0..bytes.len() {
+                let mut part = BytesMut::from(&bytes[..cut]);
+                assert_eq!(AuthPacket::take(&mut part), Ok(None), "{cut}");
+            }
+            let mut input = BytesMut::from(&[&bytes[..], b"more"].concat()[..]);
+            let read = AuthPacket { status, token: token.map(<[u8]>::to_vec) };
+            assert_eq!(AuthPacket::take(&mut input), Ok(Some(read)));
+            assert_eq!(&input[..], b"more");
+        }
+    }
+}
+
+#[test]
+fn bytes_that_are_no_packet_are_refused_before_their_length_counts() {
+    let error = |bytes: &[u8]| AuthPacket::take(&mut BytesMut::from(bytes)).unwrap_err();
+    assert_eq!(error(b"\x5f\x24x"), AuthPacketError::Magic);
+    assert_eq!(error(&packet(2, None)), AuthPacketError::Status(2));
+    for len in [-2, i32::MIN, TOKEN_BYTES_MAX as i32 + 1, i32::MAX] {
+        let mut bytes = packet(0, None);
+        bytes[12..16].copy_from_slice(&len.to_be_bytes());
+        assert_eq!(error(&bytes), AuthPacketError::Length(len));
+    }
+}
+
+// rows: Q-113 Q-114
+#[test]
+fn two_servers_with_one_password_authenticate_each_other() {
+    let openings = openings(&[("a", "1"), ("member", "secret")], "member", "secret", true);
+    assert_eq!(exchange(&openings), [Ok(Opened::Done), Ok(Opened::Done)]);
+    let mut connection =
+        QuorumConnection::accepted(LearnerConnectionId(1), accepting(&openings), 0);
+    let mut dialing = openings.dialed(KIND, &there());
+    let (_, first) = step(&mut *dialing, b"");
+    assert_eq!(first, packet(0, Some(b"")));
+    let mut said = first;
+    for _ in 0..2 {
+        // However the bytes are cut.
+        for byte in said {
+            connection.receive(&[byte], 0, &mut Vec::new()).unwrap();
+        }
+        said = step(&mut *dialing, &connection.take_output()).1;
+    }
+    assert!(connection.is_opened());
+}
+
+// rows: Q-28 Q-111
+#[test]
+fn peer_without_sasl_passes_unless_it_is_required_and_keeps_its_bytes() {
+    for first in [&b"\0\0\0\x0b"[..], b"\x5f\x25", b"\0"] {
+        let mut opening = accepting(&digest_openings(false));
+        let (mut input, mut output) = (BytesMut::from(first), Vec::new());
+        assert_eq!(opening.step(&mut input, &mut output), Ok(Opened::Done));
+        assert_eq!((&input[..], output.len()), (first, 0));
+        let (opened, said) = step(&mut *accepting(&digest_openings(true)), first);
+        assert!(opened.unwrap_err().contains("quorum.auth.serverRequireSasl"));
+        assert!(said.is_empty());
+    }
+}
+
+// rows: Q-114
+#[test]
+fn server_that_need_not_authenticate_says_nothing_when_it_dials() {
+    let plain = SaslOpenings { initiators: None, ..digest_openings(true) };
+    let (opened, said) = step(&mut *plain.dialed(KIND, &there()), b"");
+    assert_eq!((opened, said), (Ok(Opened::Done), Vec::new()));
+}
+
+// rows: Q-113
+#[test]
+fn wrong_password_unknown_user_and_no_user_are_refused_if_sasl_is_required() {
+    for (user, password) in [("member", "wrong"), ("other", "secret"), ("", "")] {
+        let mut openings = openings(&[("member", "secret")], user, password, true);
+        let [dialed, accepted] = exchange(&openings);
+        assert!(dialed.unwrap_err().contains("refused SASL"));
+        assert!(accepted.unwrap_err().starts_with("SASL failed: "));
+        // Java keeps the connection too.
+        openings.is_required = false;
+        let [dialed, accepted] = exchange(&openings);
+        assert!(dialed.is_err());
+        assert_eq!(accepted, Ok(Opened::Done));
+    }
+}
+
+#[test]
+fn replayed_exchange_is_refused() {
+    // The same openings, so the second exchange has another nonce.
+    let openings = digest_openings(true);
+    let mut dialing = openings.dialed(KIND, &there());
+    let mut first = accepting(&openings);
+    let hello = step(&mut *dialing, b"").1;
+    let response = step(&mut *dialing, &step(&mut *first, &hello).1).1;
+    assert_eq!(step(&mut *first, &response).0, Ok(Opened::Done));
+    let mut second = accepting(&openings);
+    step(&mut *second, &hello);
+    let (opened, said) = step(&mut *second, &response);
+    assert!(opened.unwrap_err().contains("nonce"));
+    assert_eq!(said, packet(-1, Some(b"")));
+}
+
+#[test]
+fn magic_and_then_rubbish_ends_the_connection_whatever_is_required() {
+    for is_required in [false, true] {
+        let openings = digest_openings(is_required);
+        let rubbish = [packet(0, Some(b"")), b"rubbish, not magic".to_vec()].concat();
+        let (opened, said) = step(&mut *accepting(&openings), &rubbish);
+        assert!(opened.is_err());
+        assert_eq!(said[8..12], 0_i32.to_be_bytes(), "the challenge was sent");
+        let (opened, _) =
+            step(&mut *accepting(&openings), &[&packet(0, None)[..8], &[9; 8]].concat());
+        assert!(opened.is_err());
+        let (opened, _) = step(&mut *accepting(&openings), &packet(0, None));
+        assert_eq!(opened.is_err(), is_required, "a null token fails as a wrong one");
+    }
+}
+
+/// An end that answers as a function says, at once or as work.
+struct Fake {
+    answer: fn(&[u8]) -> Result<Answer, Refusal>,
+    works: bool,
+    said: Option<Result<Answer, Refusal>>,
+    is_done: Arc<AtomicBool>,
+}
+
+impl Exchange for Fake {
+    fn put(&mut self, token: Vec<u8>) -> Option<Work> {
+        self.said = Some((self.answer)(&token));
+        let is_done = self.is_done.clone();
+        is_done.store(!self.works, Ordering::Relaxed);
+        self.works.then(|| Work::new(move || is_done.store(true, Ordering::Relaxed)))
+    }
+
+    fn take(&mut self) -> Option<Result<Answer, Refusal>> {
+        if self.is_done.load(Ordering::Relaxed) { self.said.take() } else { None }
+    }
+}
+
+#[derive(Clone)]
+struct Fakes(fn(&[u8]) -> Result<Answer, Refusal>, bool);
+
+impl Acceptors for Fakes {
+    fn begin(&self) -> Box<dyn Exchange> {
+        let (answer, works) = (self.0, self.1);
+        Box::new(Fake { answer, works, said: None, is_done: Arc::default() })
+    }
+}
+
+impl Initiators for Fakes {
+    fn begin(&self, host: &str) -> Box<dyn Exchange> {
+        assert_eq!(host, "there");
+        Acceptors::begin(self)
+    }
+
+    fn speaks_first(&self) -> bool {
+        true
+    }
+}
+
+fn fakes(
+    answer: fn(&[u8]) -> Result<Answer, Refusal>,
+    works: bool,
+    is_required: bool,
+) -> SaslOpenings {
+    let fakes = Arc::new(Fakes(answer, works));
+    SaslOpenings { acceptors: fakes.clone(), initiators: Some(fakes), is_required }
+}
+
+/// In Java a peer that goes on for ever is let in after its sixth token.
+// rows: Q-113b
+#[test]
+fn sixth_token_without_an_end_closes_the_connection_even_if_sasl_is_not_required() {
+    let endless = |_: &[u8]| Ok(Answer { token: Some(b"on".to_vec()), complete: None });
+    for is_required in [false, true] {
+        let mut opening = accepting(&fakes(endless, false, is_required));
+        for _ in 0..5 {
+            let (opened, said) = step(&mut *opening, &packet(0, Some(b"x")));
+            assert_eq!((opened, said), (Ok(Opened::NotYet), packet(0, Some(b"on"))));
+        }
+        let (opened, said) = step(&mut *opening, &packet(0, Some(b"x")));
+        assert_eq!(said, packet(-1, Some(b"on")));
+        assert!(opened.unwrap_err().contains("5 challenges"));
+    }
+}
+
+fn counted(token: &[u8]) -> Result<Answer, Refusal> {
+    let next = token.first().map_or(0, |at| at + 1);
+    let complete = (next >= 3).then(|| "somebody".to_owned());
+    Ok(Answer { token: (next < 4).then(|| vec![next]), complete })
+}
+
+#[test]
+fn work_is_handed_out_and_the_step_after_it_finds_the_answer() {
+    let openings = fakes(counted, true, true);
+    let mut opening = accepting(&openings);
+    let (opened, said) = step(&mut *opening, &packet(0, Some(&[1])));
+    let Ok(Opened::Working(work)) = opened else { panic!("{opened:?}") };
+    assert_eq!(step(&mut *opening, b"").0, Ok(Opened::NotYet), "the work is not done");
+    work.run();
+    let (opened, more) = step(&mut *opening, b"");
+    assert_eq!((opened, said.len(), more), (Ok(Opened::NotYet), 0, packet(0, Some(&[2]))));
+    let Opened::Working(work) = step(&mut *opening, &packet(0, Some(&[2]))).0.unwrap() else {
+        panic!("no work")
+    };
+    work.run();
+    assert_eq!(step(&mut *opening, b""), (Ok(Opened::Done), packet(1, Some(&[3]))));
+}
+
+#[test]
+fn dialing_end_believes_a_success_only_when_its_own_exchange_is_complete() {
+    let dial = || fakes(counted, false, true).dialed(KIND, &there());
+    let mut opening = dial();
+    assert_eq!(step(&mut *opening, b""), (Ok(Opened::NotYet), packet(0, Some(&[0]))));
+    assert_eq!(step(&mut *opening, &packet(0, Some(&[2]))).1, packet(0, Some(&[3])));
+    assert_eq!(step(&mut *opening, &packet(1, None)).0, Ok(Opened::Done));
+    // Too early; and not at all.
+    let mut opening = dial();
+    step(&mut *opening, b"");
+    assert!(step(&mut *opening, &packet(1, Some(&[1]))).0.unwrap_err().contains("too early"));
+    let mut opening = dial();
+    step(&mut *opening, b"");
+    step(&mut *opening, &packet(0, Some(&[2])));
+    assert!(step(&mut *opening, &packet(0, Some(&[3]))).0.unwrap_err().contains("after its end"));
+    let mut opening = dial();
+    step(&mut *opening, b"");
+    assert!(step(&mut *opening, b"HTTP/1.1 400").0.unwrap_err().contains("enableSasl"));
+}
+
+fn hello(id: i64) -> Vec<u8> {
+    Hello { id: ServerId(id), addresses: vec![(format!("zoo{id}"), 3888)] }.encode(false)
+}
+
+// rows: Q-112
+#[test]
+fn election_connections_authenticate_after_the_hello_and_before_messages() {
+    let openings = digest_openings(true);
+    let kind = ConnectionKind::Election;
+    let mut dialed = ElectionConnection::dialed(openings.dialed(kind, &there()), hello(3), 70);
+    let mut accepted = ElectionConnection::accepted(openings.accepted(kind, "here"), 50);
+    dialed.connected(90);
+    let first = dialed.take_output().unwrap();
+    assert_eq!(first, [hello(3), packet(0, Some(b""))].concat());
+    accepted.receive(&first);
+    assert_eq!(accepted.next_received(), Ok(None), "the hello counts once it is proved");
+    dialed.written();
+    dialed.receive(&accepted.take_output().unwrap());
+    accepted.written();
+    accepted.receive(&dialed.take_output().unwrap());
+    dialed.written();
+    assert_eq!(accepted.next_received(), Ok(None), "the other end is told first");
+    dialed.receive(&accepted.take_output().unwrap());
+    accepted.written();
+    assert!(matches!(accepted.next_received(), Ok(Some(Received::Hello(_)))));
+    assert!(accepted.has_room() && dialed.has_room());
+}
+
+#[test]
+fn peer_is_told_that_sasl_has_failed_before_its_connection_is_closed() {
+    let wrong = openings(&[("member", "secret")], "member", "wrong", true);
+    let mut accepted =
+        ElectionConnection::accepted(wrong.accepted(ConnectionKind::Election, "here"), 50);
+    let mut dialing = wrong.dialed(ConnectionKind::Election, &there());
+    accepted.receive(&[hello(3), step(&mut *dialing, b"").1].concat());
+    assert_eq!(accepted.next_received(), Ok(None));
+    let response = step(&mut *dialing, &accepted.take_output().unwrap()).1;
+    accepted.written();
+    accepted.receive(&response);
+    assert_eq!(accepted.next_received(), Ok(None));
+    assert_eq!(accepted.take_output().unwrap(), packet(-1, Some(b"")));
+    accepted.receive(b"more is not read");
+    assert_eq!((accepted.unfinished_bytes(), accepted.deadline_ms()), (0, Some(50)));
+    assert!(matches!(accepted.refusal(), Some(ConnectionError::Opening(_))));
+    let learner = QuorumConnection::accepted(LearnerConnectionId(1), accepting(&wrong), 0);
+    let (mut learner, mut dialing) = (learner, wrong.dialed(KIND, &there()));
+    let mut said = step(&mut *dialing, b"").1;
+    for _ in 0..2 {
+        learner.receive(&said, 0, &mut Vec::new()).unwrap();
+        let answer = learner.take_output();
+        if answer == packet(-1, Some(b"")) {
+            break;
+        }
+        said = step(&mut *dialing, &answer).1;
+    }
+    assert!(learner.end().unwrap_err().to_string().contains("wrong password"));
+    assert!(learner.check_deadline(10_000).is_err() && !learner.is_opened());
+}
+
+/// Server 2 of three, with SASL that is not required.
+fn server_2(is_required: bool) -> ElectionConnections {
+    let openings = Arc::new(digest_openings(is_required));
+    let settings = Settings { openings, ..election_settings(2) };
+    let peers = [1, 3].map(|id| (ServerId(id), vec![(format!("zoo{id}"), 3888)]));
+    ElectionConnections::new(settings, peers.into())
+}
+
+fn step_all(server: &mut ElectionConnections, inputs: Vec<Input>, now_ms: u64) -> Vec<Action> {
+    let mut out = Vec::new();
+    inputs.into_iter().for_each(|input| server.step(input, now_ms, &mut out));
+    out
+}
+
+fn from(connection: ConnectionId, bytes: Vec<u8>) -> Vec<Input> {
+    let peer = "there".to_owned();
+    vec![
+        Input::Accepted { connection, peer },
+        Input::Received { connection, bytes: Bytes::from(bytes) },
+    ]
+}
+
+/// A server without SASL and with the smaller id sends its hello, and ends the connection: it is to be dialed.
+// rows: Q-28 Q-112
+#[test]
+fn server_without_sasl_that_lost_the_tie_break_is_dialed_back_unless_sasl_is_required() {
+    for is_required in [false, true] {
+        let mut server = server_2(is_required);
+        let connection = server.next_connection();
+        assert_eq!(step_all(&mut server, from(connection, hello(1)), 0), []);
+        let out = step_all(&mut server, vec![Input::Ended { connection, error: None }], 1);
+        let dials = out.iter().any(|action| matches!(action, Action::Dial { to, .. } if to.0 == 1));
+        assert_eq!(dials, !is_required, "{out:?}");
+    }
+}
+
+#[test]
+fn server_without_sasl_and_with_the_larger_id_stays_once_it_speaks_or_at_the_deadline() {
+    let up = Action::Report(Event::ElectionConnected { to: ServerId(3) });
+    let mut server = server_2(false);
+    let connection = server.next_connection();
+    assert_eq!(step_all(&mut server, from(connection, hello(3)), 0), []);
+    let bytes = Bytes::from_static(b"\0\0\0\x01x");
+    let out = step_all(&mut server, vec![Input::Received { connection, bytes }], 1);
+    assert_eq!(out[0], up);
+    let mut server = server_2(false);
+    let connection = server.next_connection();
+    step_all(&mut server, from(connection, hello(3)), 0);
+    let deadline_ms = server.next_deadline_ms().unwrap();
+    assert_eq!(step_all(&mut server, vec![Input::Tick], deadline_ms), [up]);
+    let mut server = server_2(true);
+    let connection = server.next_connection();
+    step_all(&mut server, from(connection, hello(3)), 0);
+    let out = step_all(&mut server, vec![Input::Tick], deadline_ms);
+    assert_eq!(out, [Action::Close { connection }]);
+}
+
+#[test]
+fn server_that_dials_one_with_a_larger_id_authenticates_and_then_closes() {
+    let openings = digest_openings(true);
+    let mut server = server_2(true);
+    let out = step_all(&mut server, vec![Input::Dial { to: ServerId(3) }], 0);
+    let Action::Dial { connection, .. } = out[0] else { panic!("{out:?}") };
+    let peer = "there".to_owned();
+    let mut inputs = vec![Input::Connected { connection, peer }];
+    let mut acceptor = openings.accepted(ConnectionKind::Election, "here");
+    let mut hello_len = hello(2).len();
+    for _ in 0..2 {
+        let out = step_all(&mut server, std::mem::take(&mut inputs), 0);
+        let Action::Write { bytes, .. } = &out[0] else { panic!("{out:?}") };
+        let said = step(&mut *acceptor, &bytes[std::mem::take(&mut hello_len)..]).1;
+        inputs.push(Input::Written { connection });
+        inputs.push(Input::Received { connection, bytes: said.into() });
+    }
+    assert_eq!(step_all(&mut server, inputs, 0), [Action::Close { connection }]);
+}

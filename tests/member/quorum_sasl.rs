@@ -39,11 +39,16 @@ fn accepting(openings: &SaslOpenings) -> Box<dyn Opening> {
     openings.accepted(KIND, "here")
 }
 
-/// One step with these bytes: what it says, and what it answers. All bytes have to be taken, but those of `rest`.
+/// One step with these bytes: how far the opening is, and what it says.
 fn step(opening: &mut dyn Opening, bytes: &[u8]) -> (Result<Opened, String>, Vec<u8>) {
     let (mut input, mut output) = (BytesMut::from(bytes), Vec::new());
     let opened = opening.step(&mut input, &mut output);
     (opened, output)
+}
+
+/// A step that is not the last one.
+fn go_on(opening: &mut dyn Opening, bytes: &[u8]) {
+    assert_eq!(step(opening, bytes).0, Ok(Opened::NotYet));
 }
 
 /// Users and passwords of the accepting end, and what the dialing end has.
@@ -180,7 +185,7 @@ fn replayed_exchange_is_refused() {
     let response = step(&mut *dialing, &step(&mut *first, &hello).1).1;
     assert_eq!(step(&mut *first, &response).0, Ok(Opened::Done));
     let mut second = accepting(&openings);
-    step(&mut *second, &hello);
+    go_on(&mut *second, &hello);
     let (opened, said) = step(&mut *second, &response);
     assert!(opened.unwrap_err().contains("nonce"));
     assert_eq!(said, packet(-1, Some(b"")));
@@ -302,14 +307,14 @@ fn dialing_end_believes_a_success_only_when_its_own_exchange_is_complete() {
     assert_eq!(step(&mut *opening, &packet(1, None)).0, Ok(Opened::Done));
     // Too early; and not at all.
     let mut opening = dial();
-    step(&mut *opening, b"");
+    go_on(&mut *opening, b"");
     assert!(step(&mut *opening, &packet(1, Some(&[1]))).0.unwrap_err().contains("too early"));
     let mut opening = dial();
-    step(&mut *opening, b"");
-    step(&mut *opening, &packet(0, Some(&[2])));
+    go_on(&mut *opening, b"");
+    go_on(&mut *opening, &packet(0, Some(&[2])));
     assert!(step(&mut *opening, &packet(0, Some(&[3]))).0.unwrap_err().contains("after its end"));
     let mut opening = dial();
-    step(&mut *opening, b"");
+    go_on(&mut *opening, b"");
     assert!(step(&mut *opening, b"HTTP/1.1 400").0.unwrap_err().contains("enableSasl"));
 }
 

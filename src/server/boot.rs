@@ -17,6 +17,7 @@ use crate::admin::Word;
 use crate::config::sasl::Login;
 use crate::config::{Audit, Config};
 use crate::member::configured::{PartSettings, SnapshotStyle};
+use crate::member::opening::Openings;
 use crate::member::start::{RestoredHistory, Started, assemble};
 use crate::member::{Ended, Now};
 use crate::metrics::Registry;

@@ -19,7 +19,7 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 DOWNLOADS = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "oxkeeper"
 POM = HERE / "pom.xml"
-KAZOO = "kazoo==2.11.0"
+KAZOO = ("kazoo==2.11.0", "pure-sasl==0.6.2")  # And what it needs for SASL.
 
 
 @contextlib.contextmanager
@@ -98,7 +98,7 @@ def venv_python():
     def install(part):
         subprocess.run([sys.executable, "-m", "venv", part], check=True)
         pip = [part / "bin/python", "-m", "pip", "install", "-q", "--disable-pip-version-check"]
-        subprocess.run([*pip, KAZOO], check=True)
+        subprocess.run([*pip, *KAZOO], check=True)
 
-    folder = filled(named(DOWNLOADS, "venv", [KAZOO, sys.version, sys.base_prefix]), install)
+    folder = filled(named(DOWNLOADS, "venv", [*KAZOO, sys.version, sys.base_prefix]), install)
     return str(folder / "bin/python")

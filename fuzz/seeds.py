@@ -189,6 +189,10 @@ def seeds():
     for start in hellos():
         yield "hello", start
     yield "words", struct.pack(">iiqiq", 45, 0, 0, 10_000, 0) + struct.pack(">i", 16) + bytes(17)
+    for exchange in (GOLDEN / "sasl" / "exchanges.tsv").read_text().splitlines():
+        _, _, _, challenge, response, last = exchange.split("\t")
+        for kind, token in ((0, response), (1, response), (2, challenge), (3, challenge), (4, last)):
+            yield "digest_md5", bytes([kind]) + bytes.fromhex(token)
     yield "words", b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
     yield "words", bytes.fromhex("16030100a5010000a10303")
 

@@ -5,6 +5,7 @@ use crate::auth::sasl::Mechanisms;
 use crate::auth::{SaslRules, Schemes};
 use crate::config::Config;
 use crate::config::sasl::{ClientSasl, Login};
+use crate::model::Identity;
 use std::sync::Arc;
 
 /// The authentication schemes.
@@ -17,15 +18,15 @@ pub fn schemes(config: &Config) -> Schemes {
         ensemble: config.providers.ensemble,
         ensemble_names: config.ensemble_names.clone(),
         key: config.providers.key,
-        sasl: config.client_sasl.is_some(),
+        sasl: config.providers.sasl,
         sasl_rules: SaslRules {
             super_users: rules.super_users.clone(),
-            any_user_is: None,
+            any_user_is: rules.let_any_user_do.as_deref().map(|id| Identity::new("sasl", id)),
             allows_failed_clients: rules.allows_failed_clients,
             removes_host: rules.removes_host,
             removes_realm: rules.removes_realm,
         },
-        x509: config.client_tls.is_some(),
+        x509: config.providers.x509,
         x509_super_user: config.client_tls.as_ref().and_then(|tls| tls.x509_super_user.clone()),
         required: config.providers.required.clone(),
     }
@@ -56,7 +57,7 @@ mod tests {
     use crate::config::{Environment, Source, parse};
     use crate::model::DigestAlgorithm;
 
-    // rows: C-77 C-78 C-210 C-211 C-212 C-213 C-217
+    // rows: C-74 C-75 C-77 C-78 C-79 C-210 C-211 C-212 C-213 C-217
     #[test]
     fn authentication_schemes_are_those_of_the_configuration() {
         let of = |lines: &str| {
@@ -81,6 +82,15 @@ mod tests {
         let ensemble = of(&format!("{}\nensembleAuthName=a,b", provider("Ensemble")));
         assert!(ensemble.ensemble);
         assert_eq!(ensemble.ensemble_names, Some(vec!["a".to_owned(), "b".to_owned()]));
+        const SASL: &str =
+            "authProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider";
+        let sasl = of(&format!(
+            "{SASL}\nsuperUser=root\nsuperUser.x=eve\nletAnySaslUserDoX=any\nallowSaslFailedClients=true"
+        ));
+        let rules = &sasl.sasl_rules;
+        assert!(sasl.sasl && !plain.sasl && rules.allows_failed_clients && !sasl.x509);
+        assert_eq!(rules.super_users, ["root", "eve"]);
+        assert_eq!(rules.any_user_is, Some(Identity::new("sasl", "any")));
         let required = of("enforce.auth.enabled=true\nenforce.auth.schemes=digest,ip").required;
         assert_eq!(required, ["digest", "ip"]);
     }

@@ -118,6 +118,9 @@ fn part_settings(
     let mut parts = PartSettings::of(config, climate.openings(), seed, wall_ms);
     parts.replica.seed = seed ^ server.number;
     parts.replica.counter_max = climate.counter_max;
+    if climate.requires_sasl() {
+        super::sasl::require(&mut parts.limits, seed ^ server.number);
+    }
     if let (Some(agreement), Some(bytes)) = (&mut parts.agreement, climate.lag_bytes) {
         agreement.lag_bytes_max = bytes;
     }

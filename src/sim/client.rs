@@ -21,6 +21,13 @@ pub enum Connection {
     Connected(EndId),
 }
 
+/// What a server has answered to a connect request.
+#[derive(Clone, Copy, Debug)]
+pub struct Welcome {
+    pub session: i64,
+    pub is_read_only: bool,
+}
+
 /// A session, and what its client has learned in it.
 #[derive(Default)]
 pub struct Session {
@@ -43,6 +50,9 @@ pub struct Session {
 pub struct Client {
     pub number: usize,
     pub connection: Connection,
+    /// The client has a session, and authenticates before it is connected.
+    pub welcome: Option<Welcome>,
+    pub exchange: Option<crate::auth::digest_md5::Client>,
     /// A client without a connection dials from this time on.
     pub connects_us: Micros,
     pub session: Session,

@@ -3,7 +3,9 @@
 use super::network::{Attached, Chunk, EndId, Holder, ProcessId};
 use super::plan::PlantedFault;
 use super::process::ClientConnection;
+use super::sasl::subject;
 use super::world::World;
+use crate::model::Identity;
 use crate::request::{Conn, Connection, Need, Outgoing};
 use std::task::Waker;
 
@@ -25,12 +27,22 @@ impl World {
         let process = self.process(at)?;
         let now_ms = process.own_us(now_us) / 1000;
         let peer = ([10, 0, 0, node as u8], 1000).into();
-        let conn = process.shared.conns.add(|id| Conn::new(id, peer, now_ms));
+        let proved = process.shared.limits.schemes.of_certificate(&subject(client));
+        let conn = process.shared.conns.add(|id| Conn::new(id, peer, now_ms).identified(proved));
         let machine = Connection::new(conn, process.shared.clone());
         let connection =
             ClientConnection { machine, input: Vec::new(), need: Need::Bytes(1), is_due: false };
         process.clients.insert(end.other(), connection);
         Some(end)
+    }
+
+    /// Who a client is to its server. `None`: the server has closed the connection meanwhile.
+    ///
+    /// * `end`: the client's.
+    pub fn identities_at(&mut self, end: EndId) -> Option<Vec<Identity>> {
+        let Some(Holder::ClientConnection(at)) = self.net.holder(end.other()) else { return None };
+        let connection = self.process(at)?.clients.get(&end.other())?;
+        Some(connection.machine.conn().who().to_vec())
     }
 
     pub fn client_connection_receives(&mut self, at: ProcessId, end: EndId, chunk: Chunk) {

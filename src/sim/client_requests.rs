@@ -1,7 +1,7 @@
 //! What clients send and receive: connecting, requests, answers, events.
 
 use super::check::{Answered, Seen};
-use super::client::Connection;
+use super::client::{Connection, Welcome};
 use super::network::{Chunk, EndId};
 use super::plan::{ClientAction, MS, Micros};
 use super::trace::short;
@@ -139,6 +139,7 @@ impl World {
         let found = &mut self.clients[client];
         let end = found.end();
         found.connection = Connection::None;
+        (found.welcome, found.exchange) = (None, None);
         found.leaves_us = None;
         found.connects_us = self.now_us + pause_ms * MS;
         found.outstanding.clear();
@@ -183,7 +184,14 @@ impl World {
                     return;
                 }
                 let read = match self.clients[client].connection {
-                    Connection::Connecting(_) => self.on_connected(client, end, &frame),
+                    Connection::Connecting(_) => match self.clients[client].welcome {
+                        None => self.on_connected(client, end, &frame),
+                        Some(welcome) => self.on_sasl(client, end, &frame).map(|is_complete| {
+                            if is_complete {
+                                self.on_welcome(client, end, welcome);
+                            }
+                        }),
+                    },
                     _ => self.on_reply(client, &frame),
                 };
                 if let Err(error) = read {
@@ -205,15 +213,30 @@ impl World {
             self.disconnect(client, 5);
             return Ok(());
         }
+        let welcome = Welcome { session, is_read_only: read_only };
+        if self.climate().requires_sasl() {
+            self.clients[client].welcome = Some(welcome);
+            self.begin_sasl(client, end);
+        } else {
+            self.on_welcome(client, end, welcome);
+        }
+        Ok(())
+    }
+
+    /// The client may send requests.
+    fn on_welcome(&mut self, client: usize, end: EndId, welcome: Welcome) {
+        let Welcome { session, is_read_only } = welcome;
         let leaves_us = self.now_us + READ_ONLY_US;
         let found = &mut self.clients[client];
+        let before = found.session.id;
         found.connection = Connection::Connected(end);
-        if read_only {
+        found.welcome = None;
+        if is_read_only {
             found.leaves_us = Some(leaves_us);
             self.note_client(client, || format!("is read-only, with session {session:#x}"));
             self.trace.count(if before == 0 { "read-only sessions" } else { "sessions read-only" });
             // A new session of a read-only server is known to that server alone: a read-write server is asked for another one.
-            return Ok(());
+            return;
         }
         found.session.id = session;
         self.note_client(client, || format!("has session {session:#x}"));
@@ -221,7 +244,6 @@ impl World {
         self.see(&Seen::Welcomed { client, session, is_new: before == 0 });
         let set_watches = self.clients[client].set_watches();
         self.send_requests(client, set_watches.into_iter().collect());
-        Ok(())
     }
 
     fn on_reply(&mut self, client: usize, frame: &[u8]) -> Result<(), DecodeError> {

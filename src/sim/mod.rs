@@ -39,6 +39,7 @@ pub mod plan;
 mod planted_faults;
 mod process;
 mod restorer;
+mod sasl;
 pub mod script;
 pub mod shrink;
 mod trace;

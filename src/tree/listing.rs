@@ -16,7 +16,7 @@ use std::ops::Range;
 /// Changes noted for one list; with more it begins again. They come between two holds, so this is never seen in practice.
 const CHANGES_MAX: usize = 1 << 20;
 /// Work of a child in the list; the caller says how much a hold may do.
-const CHILD_WORK: usize = 40;
+const CHILD_WORK: usize = 80;
 /// Work of a change.
 const CHANGE_WORK: usize = 10;
 /// In place of where a name begins: the child was created meanwhile.

@@ -174,6 +174,10 @@ def seeds():
     yield "config", (ROOT / "conf" / "zoo.cfg").read_bytes()
     yield "config", b"dataDir=/d\nclientPort=2181\n--\n-Dzookeeper.snapCount=5\n"
     yield "config", b"++\n2181\n/d\n2000\n60\n"
+    digest, kerberos = b"org.apache.zookeeper.server.auth.DigestLoginModule", b"com.sun.security.auth.module.Krb5LoginModule"
+    sections = [b'C { %s required user_bob="a\\"\\101"; }; // ours\n' % digest, b'S { %s optional user_z="${user.home}"; };' % digest]
+    yield "jaas", b"".join(sections) + b'/* */ L { %s required username=z password="p"; };' % digest
+    yield "jaas", b'S { %s required useKeyTab=true keyTab="/k" principal="a/b@R"; };' % kerberos
     answers = ROOT / "src/net/tls/test_answers"
     root, leaf = ((answers / name).read_bytes() for name in ("root.der", "leaf.der"))
     yield "certificates", root + b"--" + leaf

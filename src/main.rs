@@ -8,6 +8,7 @@ use oxkeeper::net;
 use oxkeeper::server::{self, Ready, ServerError, logging};
 use oxkeeper::tools::{bench, config_check};
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::ExitCode;
 
 /// A ZooKeeper server for the same clients, configuration files and data files as ZooKeeper 3.9.
@@ -109,6 +110,12 @@ fn serve(
     for warning in &config.warnings {
         tracing::warn!("{warning}");
     }
+    let exposed = config::secret_files(&config)
+        .into_iter()
+        .filter_map(|(setting, path)| config::exposed(&setting, &path, mode_of(&path)?));
+    for risk in config::risks(&config).into_iter().chain(exposed) {
+        tracing::warn!("{risk}");
+    }
     // One core is left to the log and snapshot threads: with a worker on every core, each flush woke two workers, and a
     // single durable write took a third longer.
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
@@ -131,6 +138,11 @@ fn serve(
             ExitCode::from(error.exit_code())
         }
     }
+}
+
+/// The mode of a file, as `stat` gives it.
+fn mode_of(path: &std::path::Path) -> Option<u32> {
+    std::fs::metadata(path).ok().map(|file| file.permissions().mode())
 }
 
 /// Why the server ended, on one line: the setting and its place, what happened, what to do.
@@ -184,6 +196,7 @@ fn benched(ended: Result<bench::Ended, bench::BenchError>) -> ExitCode {
 fn check(launch: &Launch, options: &config_check::Options, env: &Environment) -> ExitCode {
     let mut check = config::check(launch, env);
     config_check::look_up(&mut check, |host| net::resolve(host, 0));
+    config_check::look_at_files(&mut check, mode_of);
     let text = config_check::render(&check, options.json);
     // The reader may have closed the pipe, as `head` does.
     let _unread = std::io::stdout().write_all(text.as_bytes());

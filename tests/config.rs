@@ -10,6 +10,7 @@ mod config {
     mod keys;
     mod parse;
     mod property_settings;
+    mod sasl;
     mod tls;
     mod unsupported;
 }

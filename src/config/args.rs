@@ -5,10 +5,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::dynamic::NEXT;
-use super::parse::{self, DEFAULT_CONFIG, Dynamic, Source};
+use super::logins::{self, JaasFile};
+use super::parse::{self, DEFAULT_CONFIG, Dynamic, Outside, Source};
+use super::system_properties::SystemProperties;
 use super::{
     Config, ConfigError, Environment, Problem, SettingPlace, Warning, not_yet, parse_properties,
 };
+use crate::model::Secret;
 
 /// The parsed command line.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -80,7 +83,8 @@ pub fn parse_args(args: &[String], env: &Environment) -> Result<Launch, ConfigEr
 /// # Errors
 /// A file that cannot be read, or every [`Problem`] in it.
 pub fn load(launch: &Launch, env: &Environment) -> Result<Config, ConfigError> {
-    load_from(&from_disk, launch, env)
+    let (config, problems, _) = load_all(launch, env);
+    config.ok_or(ConfigError { problems })
 }
 
 /// Gives the bytes of a file.
@@ -90,7 +94,7 @@ pub(super) fn from_disk(path: &Path) -> io::Result<Vec<u8>> {
     fs::read(path)
 }
 
-/// As [`load`], from the files that `read` gives.
+/// As [`load`], from the files that `read` gives, whether the running server does what they ask for or not.
 ///
 /// # Errors
 /// As [`load`].
@@ -99,18 +103,17 @@ pub fn load_from(
     launch: &Launch,
     env: &Environment,
 ) -> Result<Config, ConfigError> {
-    let (config, problems, _) = load_all(read, launch, env);
+    let (config, problems, _) = load_checked(read, launch, env);
     config.ok_or(ConfigError { problems })
 }
 
-/// As [`load_from`], and returns the warnings even where there are problems.
+/// As [`load`], and returns the warnings even where there are problems.
 pub(super) fn load_all(
-    read: &ReadFile<'_>,
     launch: &Launch,
     env: &Environment,
 ) -> (Option<Config>, Vec<Problem>, Vec<Warning>) {
     let source = launch.settings.to_string();
-    not_yet::judge(&source, load_checked(read, launch, env))
+    not_yet::judge(&source, load_checked(&from_disk, launch, env))
 }
 
 fn load_checked(
@@ -118,8 +121,10 @@ fn load_checked(
     launch: &Launch,
     env: &Environment,
 ) -> (Option<Config>, Vec<Problem>, Vec<Warning>) {
+    let jaas = read_jaas(read, env, &launch.flags);
+    let outside = Outside { env, flags: &launch.flags, jaas: jaas.as_ref() };
     if let Settings::Positional(arguments) = &launch.settings {
-        return parse::positional_all(arguments, env, &launch.flags);
+        return parse::positional_all(arguments, outside);
     }
     let files = match Files::read(read, &launch.settings) {
         Ok(files) => files,
@@ -131,13 +136,23 @@ fn load_checked(
         text: text.as_deref().map_err(Clone::clone),
         next: files.next.as_ref().map(|(name, text)| (name.as_str(), text.as_slice())),
     });
-    let mut all = parse::parse_all(source, dynamic, env, &launch.flags);
+    let mut all = parse::parse_all(source, dynamic, outside);
     if let (Some(Config { ensemble: Some(ensemble), .. }), Settings::File(path)) =
         (&mut all.0, &launch.settings)
     {
         ensemble.config_file.clone_from(path); // Its name may not be UTF-8.
     }
     all
+}
+
+/// Reads the JAAS file, if a flag names one.
+fn read_jaas(read: &ReadFile<'_>, env: &Environment, flags: &[String]) -> Option<JaasFile> {
+    let system = SystemProperties::from_flags(env, flags);
+    let name = &system.get(logins::FLAG)?.value;
+    let path = logins::path(name, &|name| logins::property(env, &system, name));
+    let shown = path.as_ref().map_or_else(|_| name.clone(), |path| path.display().to_string());
+    let text = path.and_then(|path| read(&path).map_err(|error| error.to_string()));
+    Some(JaasFile { name: shown, text: text.map(Secret::new) })
 }
 
 /// The texts to parse, read from the disk.

@@ -7,10 +7,11 @@ use super::problem::OneLine;
 use super::system_properties::{SystemProperties, trim};
 use super::unused::Between;
 use super::{
-    Environment, Launch, Problem, SettingPlace, Settings, Warning, parse_properties, secrets,
-    unsupported, unused,
+    Environment, Launch, Problem, SettingPlace, Settings, Warning, parse_properties, risks,
+    secrets, unsupported, unused,
 };
 use crate::model::Member;
+use std::path::PathBuf;
 
 /// A whole configuration, checked without starting a server.
 #[derive(Clone, Debug)]
@@ -22,6 +23,10 @@ pub struct Check {
     /// The server starts only if there are none.
     pub problems: Vec<Problem>,
     pub warnings: Vec<Warning>,
+    /// What the settings leave open.
+    pub risks: Vec<String>,
+    /// Files that hold keys or passwords, each with the setting that names it.
+    pub secret_files: Vec<(String, PathBuf)>,
     /// The ensemble that this server is a member of, if it is.
     pub ensemble: Option<Ensemble>,
     /// The host where the server would listen for clients, and where it is set; `None`: every address, or there are problems.
@@ -45,7 +50,7 @@ pub struct Understood {
 
 /// Checks a configuration; a file that cannot be read is a problem.
 pub fn check(launch: &Launch, env: &Environment) -> Check {
-    let (config, problems, warnings) = args::load_all(&args::from_disk, launch, env);
+    let (config, problems, warnings) = args::load_all(launch, env);
     let mut settings = match &launch.settings {
         Settings::Positional(arguments) => of_arguments(arguments),
         settings => Files::read(&args::from_disk, settings)
@@ -66,6 +71,8 @@ pub fn check(launch: &Launch, env: &Environment) -> Check {
         }
     }
     let is_fine = config.is_some();
+    let risks = config.as_ref().map(risks::risks).unwrap_or_default();
+    let secret_files = config.as_ref().map(risks::secret_files).unwrap_or_default();
     let tls = config.as_ref().map(|config| {
         let between = match (&config.ensemble, &config.quorum_tls) {
             (None, _) => Between::Alone,
@@ -103,7 +110,7 @@ pub fn check(launch: &Launch, env: &Environment) -> Check {
         settings.extend(defaults);
     }
     let source = launch.settings.to_string();
-    Check { source, settings, problems, warnings, ensemble, client_host }
+    Check { source, settings, problems, warnings, risks, secret_files, ensemble, client_host }
 }
 
 /// The setting that gives the host for clients: the key for it, or the line of this server.

@@ -148,6 +148,10 @@ pub struct Config {
     pub sasl_rules: SaslRules,
     /// SASL between servers; `None`: no exchange.
     pub quorum_sasl: Option<QuorumSasl>,
+    /// `-Djava.security.auth.login.config`: the JAAS file, which has been read.
+    pub jaas_file: Option<PathBuf>,
+    /// `-Djava.security.krb5.conf`: becomes `KRB5_CONFIG` for the Kerberos library.
+    pub krb5_conf: Option<PathBuf>,
     /// `audit.enable`: whether the audit log is written.
     pub audit_enabled: bool,
     /// `zookeeper.auditlog.file` in `zookeeper.log.dir`: the file of the audit log; `None`: it goes to the main log.

@@ -75,6 +75,10 @@ impl Checker {
         self.settings.remove(key)
     }
 
+    pub fn get(&self, key: &str) -> Option<&Setting> {
+        self.settings.get(key)
+    }
+
     /// The settings that were not taken so far.
     pub fn all(&self) -> Vec<(String, Setting)> {
         self.settings.iter().map(|(key, setting)| (key.clone(), setting.clone())).collect()

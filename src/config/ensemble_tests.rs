@@ -1,6 +1,6 @@
 //! Whole configurations of members, compared with their outcome in Java.
 
-use crate::config::parse::{Dynamic, parse_all};
+use crate::config::parse::{Dynamic, Outside, parse_all};
 use crate::config::{Config, ConfigError, Environment, Source};
 use crate::model::golden::bytes_of;
 use crate::model::{Role, View};
@@ -25,7 +25,9 @@ fn parsed(case: &str) -> Result<Config, ConfigError> {
         next: next.first().map(|(name, text)| (name.as_str(), text.as_slice())),
     });
     let source = Source { name: "@/zoo.cfg", text: &text, my_id };
-    let (config, problems, _) = parse_all(source, dynamic, &Environment::new(), &[]);
+    let env = Environment::new();
+    let outside = Outside { env: &env, flags: &[], jaas: None };
+    let (config, problems, _) = parse_all(source, dynamic, outside);
     config.ok_or(ConfigError { problems })
 }
 

@@ -3,12 +3,17 @@
 use std::collections::BTreeMap;
 
 use super::checker::Checker;
+use super::client_address::SecureAddress;
 use super::ensemble::{self, Files};
+use super::logins::{JaasFile, Logins};
+use super::sasl::{ClientSasl, QuorumSasl, SaslRules};
 use super::system_properties::SystemProperties;
+use super::tls::{ClientTls, QuorumTls};
 use super::{
     Config, ConfigError, Entries, Environment, Problem, PropertiesError, SettingPlace, Warning,
-    auth_providers, client_address, client_tls, dynamic, file_settings, members, parse_properties,
-    property_settings, quorum_tls, throttle, unsupported, unused,
+    auth_providers, client_address, client_sasl, client_tls, dynamic, file_settings, logins,
+    members, parse_properties, property_settings, quorum_sasl, quorum_tls, throttle, unsupported,
+    unused,
 };
 use crate::model::{View, ViewError};
 
@@ -37,6 +42,15 @@ pub(super) struct Dynamic<'a> {
     pub next: Option<(&'a str, &'a [u8])>,
 }
 
+/// What decides beside the file.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Outside<'a> {
+    pub env: &'a Environment,
+    pub flags: &'a [String],
+    /// The file that `-Djava.security.auth.login.config` names.
+    pub jaas: Option<&'a JaasFile>,
+}
+
 /// Reads the text of a configuration file that names no dynamic file.
 ///
 /// * `env`: environment variables; `SERVER_JVMFLAGS` and `JVMFLAGS` may hold `-D` flags.
@@ -52,7 +66,7 @@ pub fn parse(
     env: &Environment,
     flags: &[String],
 ) -> Result<Config, ConfigError> {
-    let (config, problems, _) = parse_all(source, None, env, flags);
+    let (config, problems, _) = parse_all(source, None, Outside { env, flags, jaas: None });
     config.ok_or(ConfigError { problems })
 }
 
@@ -60,8 +74,7 @@ pub fn parse(
 pub(super) fn parse_all(
     source: Source<'_>,
     dynamic: Option<Dynamic<'_>>,
-    env: &Environment,
-    flags: &[String],
+    outside: Outside<'_>,
 ) -> (Option<Config>, Vec<Problem>, Vec<Warning>) {
     let entries = match entries_of(source.name, source.text) {
         Ok(entries) => entries,
@@ -69,9 +82,7 @@ pub(super) fn parse_all(
     };
     let mut checker = Checker::of_file(source.name, entries);
     let files = Files { config_file: source.name.into(), ..add_dynamic(&mut checker, dynamic) };
-    let (system, odd_words) = SystemProperties::with_warnings(env, flags);
-    checker.warnings.extend(odd_words);
-    assemble(checker, system, source.my_id, files)
+    assemble(checker, source.my_id, files, outside)
 }
 
 fn entries_of(name: &str, text: &[u8]) -> Result<Entries, Problem> {
@@ -166,38 +177,39 @@ pub fn parse_positional(
     env: &Environment,
     flags: &[String],
 ) -> Result<Config, ConfigError> {
-    let (config, problems, _) = positional_all(arguments, env, flags);
+    let outside = Outside { env, flags, jaas: None };
+    let (config, problems, _) = positional_all(arguments, outside);
     config.ok_or(ConfigError { problems })
 }
 
 /// As [`parse_positional`], and returns the warnings even where there are problems.
 pub(super) fn positional_all(
     arguments: &[String],
-    env: &Environment,
-    flags: &[String],
+    outside: Outside<'_>,
 ) -> (Option<Config>, Vec<Problem>, Vec<Warning>) {
     let names = ["clientPort", "dataDir", "tickTime", "maxClientCnxns"];
     let mut settings: BTreeMap<_, _> = names.into_iter().zip(arguments.iter().cloned()).collect();
     settings.entry("maxClientCnxns").or_insert_with(|| "0".to_owned());
-    let mut checker = Checker::of_arguments(settings.into_iter());
-    let (system, odd_words) = SystemProperties::with_warnings(env, flags);
-    checker.warnings.extend(odd_words);
-    assemble(checker, system, None, Files::default())
+    let checker = Checker::of_arguments(settings.into_iter());
+    assemble(checker, None, Files::default(), outside)
 }
 
 /// The configuration if there is no problem, all problems, all warnings.
 fn assemble(
     mut checker: Checker,
-    mut system: SystemProperties,
     my_id: Option<&str>,
     files: Files,
+    outside: Outside<'_>,
 ) -> (Option<Config>, Vec<Problem>, Vec<Warning>) {
+    let (mut system, odd_words) = SystemProperties::with_warnings(outside.env, outside.flags);
+    checker.warnings.extend(odd_words);
     let many_addresses = system.is_true("zookeeper.multiAddress.enabled", false);
     let members = members::take(&mut checker, my_id, many_addresses);
     let mut idle = unsupported::Idle::default();
     let is_member = members.ensemble.is_some();
     let keys = members.ensemble.and_then(|found| ensemble::take_keys(&mut checker, found));
-    let switches = is_member.then(|| quorum_tls::take_switches(&mut checker));
+    quorum_sasl::check_switches(&mut checker);
+    let switches = is_member.then(|| Switches::take(&mut checker));
     unsupported::take_idle(&mut checker, &mut idle);
     let secure = client_address::take_secure(&mut checker);
     let from_file = file_settings::take(&mut checker, members.own_line, secure.as_ref());
@@ -205,22 +217,24 @@ fn assemble(
     let tick_time_ms = from_file.as_ref().map_or(0, |from_file| from_file.tick_time_ms);
     let ensemble =
         keys.map(|keys| ensemble::take(&mut checker, &mut system, keys, files, tick_time_ms));
-    let between = unused::Between::of(switches.as_ref());
-    let clients_use_tls = client_tls::is_on(&system, secure.as_ref());
-    let client_tls = client_tls::take(&mut checker, &mut system, secure);
-    let quorum_tls = switches.and_then(|switches| {
-        let fips_mode = quorum_tls::take_fips_mode(&mut checker, &mut system);
-        quorum_tls::take(&mut checker, &mut system, &switches, fips_mode)
-    });
-    unused::report(&system, &mut idle, clients_use_tls, between);
+    let logins = logins::read(&mut checker, outside.env, &mut system, outside.jaas);
+    let secured = Secured::take(&mut checker, &mut system, secure, switches, &logins, &mut idle);
     unsupported::properties(&mut checker, &system, &mut idle);
     property_settings::refuse_unknown_names(&mut checker, &mut system);
     throttle::refuse(&mut checker, &system);
-    let providers = auth_providers::find(&mut checker, &system, clients_use_tls);
+    let providers = auth_providers::find(&mut checker, &system, secured.clients_use_tls);
+    client_sasl::check_required(
+        &mut checker,
+        &system,
+        &providers.required,
+        secured.client_sasl.is_some() || matches!(logins, Logins::Broken),
+    );
     // Without the settings of the file no server will run; properties that are not taken then only miss their warnings.
     let config =
         from_file.map(|from_file| property_settings::take(&mut checker, &mut system, from_file));
-    let config = config.map(|config| Config { providers, client_tls, quorum_tls, ..config });
+    let jaas_file = logins.file();
+    let config =
+        config.map(|config| secured.into_config(Config { providers, jaas_file, ..config }));
     if let (Some(config), Some(ensemble)) = (&config, &ensemble) {
         members::check_id_range(&mut checker, config.extended_types_enabled, ensemble.my_id);
     }
@@ -235,4 +249,57 @@ fn assemble(
         checker.problems,
         checker.warnings,
     )
+}
+
+/// Switches of TLS and SASL between servers, which are read from the file alone.
+struct Switches {
+    tls: quorum_tls::Switches,
+    sasl: quorum_sasl::Switches,
+}
+
+impl Switches {
+    fn take(checker: &mut Checker) -> Self {
+        Self { tls: quorum_tls::take_switches(checker), sasl: quorum_sasl::take_switches(checker) }
+    }
+}
+
+/// The settings of TLS and SASL.
+struct Secured {
+    clients_use_tls: bool,
+    client_tls: Option<ClientTls>,
+    quorum_tls: Option<QuorumTls>,
+    client_sasl: Option<ClientSasl>,
+    sasl_rules: SaslRules,
+    quorum_sasl: Option<QuorumSasl>,
+}
+
+impl Secured {
+    /// * `switches`: those of a member of an ensemble.
+    fn take(
+        checker: &mut Checker,
+        system: &mut SystemProperties,
+        secure: Option<SecureAddress>,
+        switches: Option<Switches>,
+        logins: &Logins,
+        idle: &mut unsupported::Idle,
+    ) -> Self {
+        let between = unused::Between::of(switches.as_ref().map(|switches| &switches.tls));
+        let clients_use_tls = client_tls::is_on(system, secure.as_ref());
+        let client_tls = client_tls::take(checker, system, secure);
+        let client_sasl = client_sasl::take(checker, system, logins);
+        let sasl_rules = client_sasl::take_rules(checker, system);
+        let (mut quorum_tls, mut quorum_sasl) = (None, None);
+        if let Some(Switches { tls, sasl }) = switches {
+            let fips_mode = quorum_tls::take_fips_mode(checker, system);
+            quorum_tls = quorum_tls::take(checker, system, &tls, fips_mode);
+            quorum_sasl = quorum_sasl::take(checker, system, sasl, logins, fips_mode);
+        }
+        unused::report(system, idle, clients_use_tls, between);
+        Self { clients_use_tls, client_tls, quorum_tls, client_sasl, sasl_rules, quorum_sasl }
+    }
+
+    fn into_config(self, config: Config) -> Config {
+        let Self { client_tls, quorum_tls, client_sasl, sasl_rules, quorum_sasl, .. } = self;
+        Config { client_tls, quorum_tls, client_sasl, sasl_rules, quorum_sasl, ..config }
+    }
 }

@@ -148,6 +148,8 @@ pub(super) fn take(
         close_session_txn_enabled: from.flag("zookeeper.closeSessionTxn.enabled", true),
         serialize_last_processed_zxid: from
             .flag("zookeeper.serializeLastProcessedZxid.enabled", true),
+        jaas_file: None,
+        krb5_conf: from.path("java.security.krb5.conf"),
         audit_enabled,
         audit_file,
         ensemble: None,
@@ -164,6 +166,11 @@ pub(super) fn audit(from: &mut Reader<'_>) -> (bool, Option<PathBuf>) {
 }
 
 impl Reader<'_> {
+    /// A path that is not empty.
+    fn path(&mut self, key: &str) -> Option<PathBuf> {
+        self.text(key).filter(|path| !path.is_empty()).map(PathBuf::from)
+    }
+
     /// The name may be in any case, and any other name means none.
     fn compression(&mut self) -> SnapshotCompression {
         let Some(Property { value, place }) = self.system.take(COMPRESSION) else {

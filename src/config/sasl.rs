@@ -70,6 +70,8 @@ pub struct SaslRules {
     /// `kerberos.removeHostFromPrincipal`, `kerberos.removeRealmFromPrincipal`.
     pub removes_host: bool,
     pub removes_realm: bool,
+    /// `requireKerberosConfig`: the Kerberos library must have a default realm, or the server does not start.
+    pub requires_kerberos_config: bool,
     /// `security.auth_to_local`: the rules as text; `DEFAULT` where none is set.
     pub auth_to_local: String,
 }

@@ -1,9 +1,10 @@
 //! `oxkeeper config check`: the effective value of each setting, and every problem of a configuration.
 
-use crate::config::{Check, Problem, SettingPlace, Understood};
+use crate::config::{self, Check, Problem, SettingPlace, Understood};
 use crate::model::Role;
 use std::fmt::Write;
 use std::io;
+use std::path::Path;
 
 /// Options of `config check`.
 #[derive(Clone, Debug, clap::Args)]
@@ -29,6 +30,17 @@ pub fn look_up<T>(check: &mut Check, resolve: impl Fn(&str) -> io::Result<T>) {
     }
     let text = format!("cannot resolve {host}: {error}; name a host or address of this machine");
     check.problems.push(Problem { place: place.clone(), text });
+}
+
+/// Adds a risk for each file with keys or passwords that others can read.
+///
+/// * `mode_of`: as `stat` gives it; `None` if there is no such file.
+pub fn look_at_files(check: &mut Check, mode_of: impl Fn(&Path) -> Option<u32>) {
+    let exposed = check
+        .secret_files
+        .iter()
+        .filter_map(|(setting, path)| config::exposed(setting, path, mode_of(path)?));
+    check.risks.extend(exposed.collect::<Vec<_>>());
 }
 
 /// Renders the result.
@@ -70,6 +82,7 @@ fn as_table(check: &Check) -> String {
             "warning",
             check.warnings.iter().map(ToString::to_string).collect::<Vec<_>>(),
         ),
+        (check.risks.len(), "risk", check.risks.clone()),
     ] {
         if count > 0 {
             let plural = if count == 1 { "" } else { "s" };
@@ -127,6 +140,7 @@ fn as_json(check: &Check) -> String {
         "ensemble": check.ensemble.as_ref().map(|ensemble| {
             serde_json::json!({"myId": ensemble.my_id.0, "view": ensemble.view.to_string()})
         }),
+        "risks": check.risks,
         "warnings": check.warnings.iter().map(|w| told(&w.place, &w.text)).collect::<Vec<_>>(),
     });
     format!("{whole:#}\n")
@@ -135,7 +149,7 @@ fn as_json(check: &Check) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{self, Environment, Launch, Settings};
+    use crate::config::{Environment, Launch, Settings};
 
     fn checked(text: &str, flags: &[&str]) -> Check {
         let dir = tempfile::tempdir().unwrap();
@@ -168,6 +182,8 @@ mod tests {
             settings: settings.collect(),
             problems: problems.collect(),
             warnings: warnings.collect(),
+            risks: check.risks,
+            secret_files: check.secret_files,
             ensemble: check.ensemble,
             client_host: check.client_host.map(|(host, its)| (host, place(its))),
         }
@@ -248,6 +264,19 @@ zoo.cfg: no problems, the server would start with it
         assert_eq!(state("observerMaster.sizeLimit"), "no effect");
         let json: serde_json::Value = serde_json::from_str(&render(&check, true)).unwrap();
         assert_eq!(json["ensemble"]["myId"], 2);
+    }
+
+    #[test]
+    fn risks_follow_the_warnings() {
+        let mut check = checked("dataDir=/data\nclientPort=2181\n", &[]);
+        check.secret_files.push(("keyTab".to_owned(), "/k".into()));
+        check.risks.push("all doors are open; shut them".to_owned());
+        look_at_files(&mut check, |_| Some(0o644));
+        let table = render(&check, false);
+        let told = "2 risks:\n  all doors are open; shut them\n  keyTab=/k holds secrets, and everybody can read it";
+        assert!(table.contains(told), "{table}");
+        let json: serde_json::Value = serde_json::from_str(&render(&check, true)).unwrap();
+        assert_eq!(json["risks"][0], "all doors are open; shut them");
     }
 
     // rows: C-15

@@ -13,7 +13,7 @@ const RULES: [&str; 12] = [
 const LISTS: [&str; 3] = ["C-267", "C-268", "C-269"];
 /// Settings that work without a trace in [`Config`]: they decide whether there is a configuration, or set the log, or need
 /// another setting beside them.
-const CHECKS: [&str; 12] = [
+const CHECKS: [&str; 15] = [
     "enforce.auth.enabled",
     "enforce.auth.schemes",
     "oxkeeper.log.level",
@@ -25,6 +25,9 @@ const CHECKS: [&str; 12] = [
     "zookeeper.log.dir",
     "ssl.handshakeDetectionTimeoutMillis",
     "ssl.sslProvider",
+    "sasl.serverconfig",
+    "SASLAuthenticationProvider.superPassword",
+    "java.security.auth.login.config",
     "DigestAuthenticationProvider.digestAlg",
 ];
 
@@ -87,6 +90,7 @@ fn keys_are_found_where_they_may_be_made() {
 const TLS: &str = "secureClientPort=2281\nssl.keyStore.location=/k\nssl.trustStore.location=/t\n";
 const SASL: &str =
     "authProvider.sasl=org.apache.zookeeper.server.auth.SASLAuthenticationProvider\n";
+const QUORUM_SASL: &str = "quorum.auth.enableSasl=true\nquorum.auth.learnerRequireSasl=true\n";
 const QUORUM_STORES: &str = "ssl.quorum.keyStore.location=/k\nssl.quorum.trustStore.location=/t\n";
 
 /// The lines without which the key has no effect.
@@ -94,6 +98,7 @@ fn base(key: &Key) -> &'static str {
     let needs_tls = ["ssl.", "secureClientPort", "client.portUnification", "netty.server.", "X509"];
     match key.name {
         "sessionRequireClientSASLAuth" => SASL,
+        name if name.starts_with("quorum.auth.") => QUORUM_SASL,
         name if needs_tls.iter().any(|start| name.starts_with(start)) => TLS,
         _ => "",
     }
@@ -186,7 +191,12 @@ fn settings_that_members_use_change_their_configuration() {
         let warnings = config.warnings.clone();
         (Config { warnings: vec![], ..config }, warnings)
     };
-    let in_member = |key: &&Key| key.class == Class::Member && key.scope != Scope::Flag;
+    // SASL between servers needs a JAAS file: tests/config/sasl.rs has it.
+    let in_member = |key: &&Key| {
+        key.class == Class::Member
+            && key.scope != Scope::Flag
+            && !["quorum.auth.", "kerberos."].iter().any(|start| key.name.starts_with(start))
+    };
     for key in KEYS.iter().filter(in_member) {
         let name = key.name;
         let value = if name == "leaderServes" { "no" } else { example(key) };

@@ -1,0 +1,218 @@
+//! Settings that are served although they leave something open, as in ZooKeeper: a line for each at the start, with the setting
+//! that shuts it.
+
+use super::Config;
+use super::sasl::{KerberosLogin, KeyTab, Login};
+use super::tls::{ClientAuth, QuorumTls, StorePassword, TlsSettings};
+use std::path::{Path, PathBuf};
+
+/// What the settings alone leave open; `skipACL` and the like are among the warnings of the configuration.
+pub fn risks(config: &Config) -> Vec<String> {
+    let mut risks = Vec::new();
+    if let Some(tls) = &config.quorum_tls {
+        risks.extend(names(tls).map(str::to_owned));
+        risks.extend(client_auth(&tls.settings));
+        if tls.unified {
+            risks.push(
+                "connections between servers are accepted without TLS too; once all servers dial with TLS \
+                 (sslQuorum=true), set portUnification=false"
+                    .to_owned(),
+            );
+        }
+    }
+    if let Some(tls) = &config.client_tls {
+        risks.extend(client_auth(&tls.settings));
+        if tls.unified {
+            risks.push(
+                "clientPort accepts clients without TLS too; once all clients use TLS, set client.portUnification=false and \
+                 secureClientPort"
+                    .to_owned(),
+            );
+        }
+    }
+    clients(config, &mut risks);
+    servers(config, &mut risks);
+    risks
+}
+
+/// How names of servers are checked.
+///
+/// Between servers nothing is compared in fips-mode, and a reverse lookup trusts whoever answers for the address (CVE-2026-24281).
+fn names(tls: &QuorumTls) -> Option<&'static str> {
+    if tls.fips_mode {
+        Some(
+            "names of servers are not compared with their certificates, so any certificate that is trusted passes as any server; \
+             set fips-mode=false",
+        )
+    } else if !tls.settings.verifies_host {
+        Some(
+            "names of servers are not compared with their certificates, so any certificate that is trusted passes as any server; \
+             set ssl.quorum.hostnameVerification=true",
+        )
+    } else if !tls.settings.verifies_client_host {
+        Some(
+            "the address of a server that dials is not compared with its certificate; \
+             set ssl.quorum.clientHostnameVerification=true",
+        )
+    } else if tls.settings.allows_reverse_dns {
+        Some(
+            "a server that dials may pass by the name that its own name server gives for its address; \
+             set ssl.quorum.allowReverseDnsLookup=false",
+        )
+    } else {
+        None
+    }
+}
+
+fn client_auth(tls: &TlsSettings) -> Option<String> {
+    let (prefix, those) = match tls.prefix {
+        "ssl." => ("ssl.", "clients"),
+        quorum => (quorum, "servers that dial"),
+    };
+    match tls.client_auth {
+        ClientAuth::Need => None,
+        ClientAuth::Want => {
+            Some(format!("{those} without a certificate are served; set {prefix}clientAuth=need"))
+        }
+        ClientAuth::None => Some(format!(
+            "{those} are not asked for certificates; set {prefix}clientAuth=need if they should have some"
+        )),
+    }
+}
+
+fn clients(config: &Config, risks: &mut Vec<String>) {
+    let rules = &config.sasl_rules;
+    if let Some(user) = &rules.let_any_user_do {
+        risks.push(format!(
+            "every client with any id of SASL may do what an ACL allows to sasl:{user}; remove letAnySaslUserDoX"
+        ));
+    }
+    let Some(sasl) = &config.client_sasl else { return };
+    // A scheme that is required overrules allowSaslFailedClients.
+    if !config.providers.required.iter().any(|scheme| scheme == "sasl") {
+        risks.push(
+            "clients that do not authenticate by SASL are served, and may do what ACLs allow to anyone; \
+             set sessionRequireClientSASLAuth=true"
+                .to_owned(),
+        );
+        if rules.allows_failed_clients {
+            risks.push(
+                "a client that failed to authenticate by SASL is served without its id; remove allowSaslFailedClients"
+                    .to_owned(),
+            );
+        }
+    }
+    if let Login::Digest(login) = &sasl.login
+        && login.users.iter().any(|(user, _)| user == "super")
+    {
+        risks.push(format!(
+            "user super of section {} passes every ACL entry of scheme sasl; remove user_super from the JAAS file, \
+             and name superusers with superUser",
+            sasl.section
+        ));
+    }
+    let has_plain =
+        config.client_tls.as_ref().is_none_or(|tls| tls.unified) || config.client_port.is_some();
+    if has_plain {
+        risks.push(plain_sasl(
+            "clients",
+            &sasl.login,
+            "secureClientPort alone, without clientPort",
+        ));
+    }
+}
+
+fn servers(config: &Config, risks: &mut Vec<String>) {
+    let Some(sasl) = &config.quorum_sasl else { return };
+    if !sasl.server_requires {
+        risks.push(
+            "servers that do not authenticate by SASL are accepted; once all servers have \
+             quorum.auth.learnerRequireSasl=true, set quorum.auth.serverRequireSasl=true"
+                .to_owned(),
+        );
+    }
+    if config.quorum_tls.as_ref().is_none_or(|tls| tls.unified || !tls.dials) {
+        risks.push(plain_sasl("servers", &sasl.server, "sslQuorum=true, without portUnification"));
+    }
+}
+
+/// SASL protects the opening of a connection alone.
+fn plain_sasl(those: &str, login: &Login, remedy: &str) -> String {
+    let weak = match login {
+        Login::Digest(_) => ", and its passwords can be guessed from what was overheard",
+        Login::Kerberos(_) => "",
+    };
+    format!(
+        "SASL of {those} without TLS protects the opening of a connection alone: what follows can be read and changed{weak}; \
+         use {remedy}"
+    )
+}
+
+/// Files that hold keys or passwords, each with the setting that names it.
+pub fn secret_files(config: &Config) -> Vec<(String, PathBuf)> {
+    let mut files = Vec::new();
+    let clients = config.client_tls.as_ref().map(|tls| &tls.settings);
+    let servers = config.quorum_tls.as_ref().map(|tls| &tls.settings);
+    for tls in clients.into_iter().chain(servers) {
+        for (name, store) in [("keyStore", &tls.key_store), ("trustStore", &tls.trust_store)] {
+            let Some(store) = store else { continue };
+            if name == "keyStore" {
+                files.push((format!("{}{name}.location", tls.prefix), store.path.clone()));
+            }
+            if let StorePassword::File(path) = &store.password {
+                files.push((format!("{}{name}.passwordPath", tls.prefix), path.clone()));
+            }
+        }
+    }
+    if let Some(path) = &config.jaas_file {
+        files.push(("java.security.auth.login.config".to_owned(), path.clone()));
+    }
+    let client = config.client_sasl.iter().map(|sasl| &sasl.login);
+    let quorum = config.quorum_sasl.iter().flat_map(|sasl| [&sasl.learner, &sasl.server]);
+    for login in client.chain(quorum) {
+        let Login::Kerberos(KerberosLogin { key_tab: Some(KeyTab::File(path)), .. }) = login else {
+            continue;
+        };
+        if !files.iter().any(|(_, other)| other == path) {
+            files.push(("keyTab".to_owned(), path.clone()));
+        }
+    }
+    files
+}
+
+/// The line for a file with keys or passwords that others can read or write; `None` if nobody else can.
+///
+/// * `mode`: as `stat` gives it.
+pub fn exposed(setting: &str, path: &Path, mode: u32) -> Option<String> {
+    let path = path.display();
+    // A group of the server's own is how packages and Kubernetes hand files over, so it may read.
+    let can = match mode {
+        _ if mode & 0o002 != 0 => "everybody can write",
+        _ if mode & 0o004 != 0 => "everybody can read",
+        _ if mode & 0o020 != 0 => "its group can write",
+        _ => return None,
+    };
+    Some(format!("{setting}={path} holds secrets, and {can} it; chmod 600 {path}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn file_that_others_can_read_is_named() {
+        let told = |mode| exposed("keyTab", Path::new("/k"), mode);
+        for fine in [0o100_600, 0o100_400, 0o100_640, 0o100_440] {
+            assert_eq!(told(fine), None, "{fine:o}");
+        }
+        for (mode, can) in [
+            (0o100_644, "everybody can read it"),
+            (0o100_604, "everybody can read it"),
+            (0o100_666, "everybody can write it"),
+            (0o100_660, "its group can write it"),
+        ] {
+            let line = told(mode).unwrap_or_default();
+            assert_eq!(line, format!("keyTab=/k holds secrets, and {can}; chmod 600 /k"));
+        }
+    }
+}

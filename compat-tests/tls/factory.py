@@ -122,11 +122,11 @@ class Factory:
 
 def make(folder):
     made = Factory(folder)
-    for name, kind in (("ca", "rsa:2048"), ("ec-ca", "ec:P-256"), ("other", "rsa:2048")):
+    for name, kind in (("ca", "rsa:2048"), ("ec-ca", "ec:prime256v1"), ("other", "rsa:2048")):
         made.authority(name, kind)
     made.authority("inter", by="ca")
     made.leaf("rsa", "ca")
-    made.leaf("ec", "ec-ca", "ec:P-256")
+    made.leaf("ec", "ec-ca", "ec:prime256v1")
     made.leaf("below", "inter")
     made.leaf("pinned", "pinned")
     made.leaf("pinned-expired", "pinned-expired", dates=PAST)
@@ -134,7 +134,7 @@ def make(folder):
     for name in ("rsa", "ec", "below", "pinned", "v1"):
         made.stores(name)
     made.leaf("client", "ca")
-    made.leaf("ec-client", "ec-ca", "ec:P-256")
+    made.leaf("ec-client", "ec-ca", "ec:prime256v1")
     made.leaf("stranger", "other")
     made.leaf("expired", "ca", dates=PAST)
     made.leaf("future", "ca", dates=FUTURE)
@@ -147,13 +147,13 @@ def make(folder):
     made.leaf("critical", "ca", extra=["1.2.3.4=critical,DER:0500"])
     made.leaf("of-leaf", "client")
     # A chain of 9 and one of 100 certificates.
-    made.authority("deep-1", by="ca", kind="ec:P-256")
+    made.authority("deep-1", by="ca", kind="ec:prime256v1")
     for at in range(2, 100):
         made.leaf(f"deep-{at}", f"deep-{at - 1}", names=None, key="deep-1", extra=["basicConstraints=critical,CA:TRUE"])
     for count in (9, 10, 11):
-        made.leaf(f"chain{count}", f"deep-{count - 1}", "ec:P-256")
-    made.leaf("chain7", "deep-6", "ec:P-256")
-    made.leaf("chain100", "deep-99", "ec:P-256")
+        made.leaf(f"chain{count}", f"deep-{count - 1}", "ec:prime256v1")
+    made.leaf("chain7", "deep-6", "ec:prime256v1")
+    made.leaf("chain100", "deep-99", "ec:prime256v1")
     made.trust("trust", "ca", "ec-ca", "pinned", "pinned-expired")
     for leftover in folder.glob("*.csr"):
         leftover.unlink()

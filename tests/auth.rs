@@ -1,8 +1,5 @@
 //! Authentication schemes, what ACLs permit, and which ACLs are accepted.
 
-#[path = "auth/digest_md5.rs"]
-mod digest_md5;
-
 use oxkeeper::auth::{self, AclError, Proof, SaslRules, Schemes, user};
 use oxkeeper::model::{Acl, Identity, perms};
 

@@ -85,7 +85,7 @@ async fn serve(
     let disk = FailStop::new(RealDisk);
     let metrics = Arc::new(Registry::default());
     let openings = openings(&config)?;
-    let parts = part_settings(&config, openings.clone(), seed, clock);
+    let parts = part_settings(&config, openings.clone(), seed, clock)?;
     let RestoredData { lock: _lock, tree, recovered, history } =
         restore(&disk, &folders, &config, &metrics, &parts)?;
     let state = Ready::new(listener.address, &config, &tree, &recovered, clock);
@@ -147,11 +147,11 @@ fn part_settings(
     openings: Arc<dyn Openings>,
     seed: u64,
     clock: Clock,
-) -> PartSettings {
+) -> Result<PartSettings, ServerError> {
     let mut parts = PartSettings::of(config, openings, seed, clock.wall_ms());
     (parts.limits.words, parts.limits.schemes) = (words(), client_schemes::schemes(config));
-    parts.limits.sasl = client_schemes::mechanisms(config);
-    parts
+    parts.limits.sasl = client_schemes::mechanisms(config)?;
+    Ok(parts)
 }
 
 fn write_first_snapshot(

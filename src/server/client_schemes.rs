@@ -1,5 +1,6 @@
 //! How clients can authenticate, from the configuration.
 
+use super::error::ServerError;
 use crate::auth::digest_md5::{Accounts, NONCE_BYTES, Offer};
 use crate::auth::sasl::Mechanisms;
 use crate::auth::{SaslRules, Schemes};
@@ -32,15 +33,26 @@ pub fn schemes(config: &Config) -> Schemes {
     }
 }
 
-/// What begins the SASL exchanges of clients.
-pub fn mechanisms(config: &Config) -> Option<Arc<dyn Mechanisms>> {
-    let ClientSasl { login, super_password, .. } = config.client_sasl.as_ref()?;
+/// What begins the SASL exchanges of clients; `None`: the settings name no mechanism.
+///
+/// # Errors
+/// For Kerberos, which this server does not have: without it clients would be served that were to be kept out.
+pub fn mechanisms(config: &Config) -> Result<Option<Arc<dyn Mechanisms>>, ServerError> {
+    let Some(ClientSasl { section, login, super_password }) = &config.client_sasl else {
+        return Ok(None);
+    };
     match login {
         Login::Digest(login) => {
             let accounts = Accounts::of_clients(&login.users, super_password.as_ref());
-            Some(Arc::new(Offer::new(accounts, nonce)))
+            Ok(Some(Arc::new(Offer::new(accounts, nonce))))
         }
-        Login::Kerberos(_) => None,
+        Login::Kerberos(_) => {
+            let reason = format!(
+                "section {section} of the JAAS file names Krb5LoginModule, which this server does not have yet; name \
+                 org.apache.zookeeper.server.auth.DigestLoginModule"
+            );
+            Err(ServerError::Failed { reason, exit: 2 })
+        }
     }
 }
 
@@ -51,6 +63,7 @@ fn nonce() -> [u8; NONCE_BYTES] {
     assert_eq!(filled, Ok(NONCE_BYTES), "the kernel gives as many random bytes as are asked for");
     nonce
 }
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -82,11 +95,13 @@ mod tests {
         let ensemble = of(&format!("{}\nensembleAuthName=a,b", provider("Ensemble")));
         assert!(ensemble.ensemble);
         assert_eq!(ensemble.ensemble_names, Some(vec!["a".to_owned(), "b".to_owned()]));
-        const SASL: &str =
-            "authProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider";
-        let sasl = of(&format!(
-            "{SASL}\nsuperUser=root\nsuperUser.x=eve\nletAnySaslUserDoX=any\nallowSaslFailedClients=true"
-        ));
+        let source = Source { name: "zoo.cfg", text: b"dataDir=/d\nclientPort=0\n", my_id: None };
+        let mut config = parse(source, &Environment::new(), &[]).unwrap();
+        config.providers.sasl = true;
+        config.sasl_rules.super_users = vec!["root".to_owned(), "eve".to_owned()];
+        config.sasl_rules.let_any_user_do = Some("any".to_owned());
+        config.sasl_rules.allows_failed_clients = true;
+        let sasl = schemes(&config);
         let rules = &sasl.sasl_rules;
         assert!(sasl.sasl && !plain.sasl && rules.allows_failed_clients && !sasl.x509);
         assert_eq!(rules.super_users, ["root", "eve"]);

@@ -72,7 +72,7 @@ fn golden() -> Vec<Golden> {
             last: unhex(last),
         }
     };
-    include_str!("../../compat-tests/golden/sasl/exchanges.tsv").lines().map(line).collect()
+    include_str!("../compat-tests/golden/sasl/exchanges.tsv").lines().map(line).collect()
 }
 
 fn nonce(text: &str) -> [u8; NONCE_BYTES] {

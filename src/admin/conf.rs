@@ -22,9 +22,11 @@ pub(super) fn render(config: &Config, status: &Status) -> String {
         text
     };
     let server_id = status.member.as_ref().map_or(0, |member| member.id.0);
+    let plain_port = Some(status.client_port).filter(|&port| port > 0).map_or(-1, i32::from);
+    let secure_port = status.secure_client_port.map_or(-1, i32::from);
     let lines: [(&str, &dyn std::fmt::Display); 12] = [
-        ("clientPort", &status.client_port),
-        ("secureClientPort", &-1),
+        ("clientPort", &plain_port),
+        ("secureClientPort", &secure_port),
         ("dataDir", &absolute(&config.data_dir)),
         ("dataDirSize", &status.data_dir_bytes),
         ("dataLogDir", &absolute(&config.data_log_dir)),

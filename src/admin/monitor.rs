@@ -55,8 +55,8 @@ fn gauges(metrics: &Registry, status: &Status, line: &mut dyn FnMut(&str, Value)
         ("outstanding_requests", Some(count(status.outstanding_requests))),
         ("znode_count", Some(count(status.node_count))),
         ("global_sessions", Some(count(status.global_sessions))),
-        // Connections without a client certificate on a port that could ask for one: there is no such port.
-        ("non_mtls_remote_conn_count", Some(count(0))),
+        // Connections to a client port where TLS is none, or not all, of what is spoken.
+        ("non_mtls_remote_conn_count", Some(count(metrics.tls.non_mtls_remote.get()))),
         ("last_client_response_size", Some(Value::Integer(sizes.last))),
         ("packets_sent", Some(count(metrics.packets_sent.get()))),
         ("packets_received", Some(count(metrics.packets_received.get()))),
@@ -67,8 +67,8 @@ fn gauges(metrics: &Registry, status: &Status, line: &mut dyn FnMut(&str, Value)
         ("watch_count", Some(count(status.watch_count))),
         ("synced_non_voting_followers", leader(|leader| leader.non_voting_followers)),
         ("synced_observers", leader(|leader| leader.observers)),
-        // Client certificates refused: Java counts no other failed authentication here.
-        ("auth_failed_count", Some(count(0))),
+        // Handshakes and client certificates refused: Java counts no other failed authentication here.
+        ("auth_failed_count", Some(count(metrics.tls.auth_failed.get()))),
         ("min_latency", Some(Value::Integer(latency.min))),
         ("max_file_descriptor_count", status.max_file_descriptors.map(count)),
         ("approximate_data_size", Some(count(status.approximate_data_size_bytes))),
@@ -80,11 +80,10 @@ fn gauges(metrics: &Registry, status: &Status, line: &mut dyn FnMut(&str, Value)
         ("local_sessions", Some(count(status.local_sessions))),
         ("uptime", Some(count(status.uptime_ms))),
         ("max_latency", Some(Value::Integer(latency.max))),
-        // There is no port with TLS.
-        ("outstanding_tls_handshake", Some(count(0))),
+        ("outstanding_tls_handshake", Some(count(metrics.tls.handshakes_under_way()))),
         ("learners", leader(|leader| leader.learners)),
         ("min_client_response_size", Some(Value::Integer(sizes.min))),
-        ("non_mtls_local_conn_count", Some(count(0))),
+        ("non_mtls_local_conn_count", Some(count(metrics.tls.non_mtls_local.get()))),
         ("quorum_size", quorum_size),
     ];
     for (name, value) in gauges {

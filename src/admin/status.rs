@@ -116,7 +116,10 @@ pub struct Status {
     /// Limit of that number.
     pub max_file_descriptors: Option<u64>,
     /// The port that is bound, which `clientPort=0` leaves to the system.
+    /// 0: there is only a secure port.
     pub client_port: u16,
+    /// The secure port that is bound; `None`: there is none.
+    pub secure_client_port: Option<u16>,
     /// For [`super::Word::needs_dir_sizes`]: bytes of the files in `dataDir/version-2`.
     pub data_dir_bytes: u64,
     /// For [`super::Word::needs_dir_sizes`]: bytes of the files in `dataLogDir/version-2`.

@@ -18,6 +18,7 @@ mod sets;
 mod shard;
 mod sizes;
 mod summary;
+mod tls_figures;
 
 pub use counter::Counter;
 pub use percentiles::{Percentiles, Quantiles};
@@ -25,3 +26,4 @@ pub use registry::{Queues, Registry, Value};
 pub use sets::{Samples, SummarySet};
 pub use sizes::{SizeValues, Sizes};
 pub use summary::{Summary, SummaryValues};
+pub use tls_figures::TlsFigures;

@@ -180,12 +180,9 @@ pub(super) const NEVER: &[(&str, &[&str])] = &[
         &["om_commit_process_time_ms", "om_proposal_process_time_ms"],
     ),
     (
-        "of TLS ports, of which there are none yet",
-        &["tls_handshake_exceeded", "unsuccessful_handshake", "insecure_admin_count"],
-    ),
-    (
         "of the HTTP admin server, of which there is none yet",
         &[
+            "insecure_admin_count",
             "snapshot_rate_limited_count",
             "restore_error_count",
             "restore_rate_limited_count",
@@ -217,10 +214,6 @@ pub(super) const NEVER: &[(&str, &[&str])] = &[
     (
         "of errors after which a Java server goes on; here such an error ends the process",
         &["unrecoverable_error_count"],
-    ),
-    (
-        "of connections before the server serves: here none is accepted before that",
-        &["cnxn_closed_without_zk_server_running"],
     ),
     ("of the JVM and of Netty", &["jvm_pause_time_ms", "netty_queued_buffer_capacity"]),
 ];

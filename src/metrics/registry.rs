@@ -6,6 +6,7 @@ use super::percentiles::{Percentiles, Quantiles};
 use super::sets::SummarySet;
 use super::sizes::Sizes;
 use super::summary::{Summary, SummaryValues};
+use super::tls_figures::TlsFigures;
 
 /// One number of a dump.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -99,6 +100,8 @@ registry! {
         proposal_size: Sizes,
         /// Reads answered before this server took its present role.
         reads_before: Counter,
+        /// Four gauges show these.
+        tls: TlsFigures,
     }
     counters {
         /// Bytes of watch events.
@@ -117,6 +120,12 @@ registry! {
         large_requests_rejected,
         /// Connections refused because a limit was reached.
         connection_rejected,
+        /// TLS handshakes of clients that did not succeed.
+        unsuccessful_handshake,
+        /// Connections closed because too many TLS handshakes were under way.
+        tls_handshake_exceeded,
+        /// Connections closed before their TLS handshake, because this server served no client.
+        cnxn_closed_without_zk_server_running,
         /// Connections closed because they had no session in time.
         sessionless_connections_expired,
         /// Connections that the client closed without closing the session first.

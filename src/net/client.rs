@@ -3,17 +3,16 @@
 use super::client_slot::{Slot, SlotClient, Turned};
 use super::sasl_steps;
 use super::sink::Sink;
+use super::transport::Transport;
 use super::words::{WordRequest, Words};
 use crate::metrics::{Registry, Samples, SizeValues};
 use crate::request::{Answered, ClientCommand, Connection, EnsembleCounts, Need, Outgoing};
 use std::cell::RefCell;
-use std::io::{self, IoSlice};
-use std::pin::Pin;
+use std::io;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 use std::time::{Duration, Instant};
-use tokio::io::{AsyncRead, AsyncWriteExt, ReadBuf};
-use tokio::net::TcpStream;
+use tokio::io::ReadBuf;
 
 /// Bytes read in one turn.
 const READ_BYTES: usize = 64 * 1024;
@@ -45,10 +44,12 @@ thread_local! {
 
 /// Serves one connection to its end.
 ///
-/// * `place`: dropped when the connection no longer counts against the limits, which is before the client can see its end.
-pub async fn serve<P: Send + 'static>(
-    stream: TcpStream,
+/// * `held`: bytes that were read already. `place`: dropped when the connection no longer counts against the limits, which is before
+///   the client can see its end.
+pub(super) async fn serve<S: Transport, P: Send + 'static>(
+    stream: S,
     machine: Connection,
+    held: Vec<u8>,
     server: ServerHandles,
     place: P,
 ) {
@@ -57,9 +58,10 @@ pub async fn serve<P: Send + 'static>(
         stream,
         machine,
         server,
-        held: Vec::new(),
+        // With bytes in hand the first turn comes at once.
+        need: if held.is_empty() { Need::Bytes(1) } else { Need::Turn },
+        held,
         sent: 0,
-        need: Need::Bytes(1),
         turn_us: 0,
         place: Some(place),
     };
@@ -77,8 +79,8 @@ pub async fn serve<P: Send + 'static>(
 }
 
 /// Moves the bytes of one connection.
-struct Client<P> {
-    stream: TcpStream,
+struct Client<S, P> {
+    stream: S,
     machine: Connection,
     server: ServerHandles,
     /// Bytes that were read and that the machine has not taken yet.
@@ -92,7 +94,7 @@ struct Client<P> {
     place: Option<P>,
 }
 
-impl<P: Send + 'static> SlotClient for Client<P> {
+impl<S: Transport, P: Send + 'static> SlotClient for Client<S, P> {
     fn poll_turn(&mut self, cx: &mut Context<'_>, waker: &Waker) -> Poll<io::Result<Turned>> {
         // A reply on another thread may have found the end already.
         if !matches!(self.need, Need::Word(_) | Need::Close(_)) {
@@ -129,7 +131,7 @@ impl<P: Send + 'static> SlotClient for Client<P> {
     }
 }
 
-impl<P> Client<P> {
+impl<S: Transport, P> Client<S, P> {
     /// Sends the last bytes to a client that is not read from any more, and closes the connection.
     async fn finish(&mut self) -> io::Result<()> {
         match &self.need {
@@ -155,11 +157,14 @@ impl<P> Client<P> {
         stats.add_received(1);
         stats.set_interest(false, false); // As Java, which reads no more from such a connection.
         let (peer, rest) = (self.machine.conn().peer, self.held.split_off(4));
-        let answer = (self.server.words)(WordRequest { word, rest, peer }).await;
+        let at_secure_port = self.machine.conn().at_secure_port;
+        let answer = (self.server.words)(WordRequest { word, rest, peer, at_secure_port }).await;
         let mut len = 0;
         for piece in answer {
-            tokio::time::timeout(LAST_REPLIES_MAX, self.stream.write_all(&piece)).await??;
             len += piece.len();
+            let mut out = Outgoing::default();
+            out.bytes = piece;
+            tokio::time::timeout(LAST_REPLIES_MAX, self.send_all(&out)).await??;
             // The next piece takes a while to make, and the socket may have room for it.
             tokio::task::yield_now().await;
         }
@@ -176,8 +181,9 @@ impl<P> Client<P> {
         if self.need == Need::Turn
             || has_room
             || !self.machine.wait(waker)
-            || (wants_bytes && self.stream.poll_read_ready(cx).is_ready())
-            || (!self.machine.unsent.is_empty() && self.stream.poll_write_ready(cx).is_ready())
+            || (wants_bytes && self.stream.is_readable(cx))
+            || (!self.machine.unsent.is_empty()
+                && self.stream.socket().poll_write_ready(cx).is_ready())
         {
             return Poll::Ready(());
         }
@@ -208,7 +214,7 @@ impl<P> Client<P> {
             let mut into = ReadBuf::new(buffer);
             // Polled, not tried: when a read does not fill the buffer, tokio counts the socket as drained until epoll says
             // otherwise, while `try_read` would have the next turn ask the kernel once more in vain.
-            match Pin::new(&mut self.stream).poll_read(cx, &mut into)? {
+            match self.stream.poll_read(cx, &mut into)? {
                 Poll::Ready(()) if into.filled().is_empty() => {
                     self.server.metrics.connection_drop_count.increment();
                     return Ok(false);
@@ -251,7 +257,7 @@ impl<P> Client<P> {
     fn write(&mut self) -> io::Result<()> {
         let unsent = &mut self.machine.unsent;
         while self.sent < unsent.len() {
-            match write_some(&self.stream, unsent, self.sent) {
+            match self.stream.write_some(unsent, self.sent) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(written) => self.sent += written,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
@@ -283,8 +289,24 @@ impl<P> Client<P> {
 
     async fn send_rest(&mut self) -> io::Result<()> {
         while !self.machine.unsent.is_empty() {
-            self.stream.writable().await?;
+            self.stream.socket().writable().await?;
             self.write()?;
+        }
+        Ok(())
+    }
+
+    /// Sends bytes that the machine knows nothing of.
+    async fn send_all(&mut self, bytes: &Outgoing) -> io::Result<()> {
+        let mut sent = 0;
+        while sent < bytes.len() {
+            match self.stream.write_some(bytes, sent) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(written) => sent += written,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.stream.socket().writable().await?;
+                }
+                Err(error) => return Err(error),
+            }
         }
         Ok(())
     }
@@ -293,12 +315,13 @@ impl<P> Client<P> {
     async fn close(&mut self) -> io::Result<()> {
         // As in Java, a client that sees the end and reconnects finds this connection gone.
         self.leave();
-        self.stream.shutdown().await?;
+        self.stream.shut_down()?;
+        let socket = self.stream.socket();
         let drain = async {
             loop {
-                self.stream.readable().await?;
+                socket.readable().await?;
                 // Not into a buffer of this future: every connection would hold it for all of its life.
-                match READ.with_borrow_mut(|buffer| self.stream.try_read(buffer)) {
+                match READ.with_borrow_mut(|buffer| socket.try_read(buffer)) {
                     Ok(0) => return io::Result::Ok(()),
                     Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(error),
                     _ => {}
@@ -366,30 +389,4 @@ impl<P> Client<P> {
     fn now_us(&self) -> u64 {
         self.server.epoch.elapsed().as_micros() as u64
     }
-}
-
-/// One write call for the bytes after the first `sent`, with shared pieces in their places.
-fn write_some(stream: &TcpStream, unsent: &Outgoing, sent: usize) -> io::Result<usize> {
-    if unsent.shared.is_empty() {
-        return stream.try_write(&unsent.bytes[sent..]);
-    }
-    let mut slices = Vec::with_capacity(unsent.shared.len() * 2 + 1);
-    let mut skip = sent;
-    let mut push = |piece| {
-        let piece: &[u8] = piece;
-        let cut = skip.min(piece.len());
-        skip -= cut;
-        if cut < piece.len() {
-            slices.push(&piece[cut..]);
-        }
-    };
-    let mut from = 0;
-    for (at, piece) in &unsent.shared {
-        push(&unsent.bytes[from..*at]);
-        push(piece);
-        from = *at;
-    }
-    push(&unsent.bytes[from..]);
-    let slices: Vec<IoSlice<'_>> = slices.into_iter().take(64).map(IoSlice::new).collect();
-    stream.try_write_vectored(&slices)
 }

@@ -7,11 +7,19 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
+/// A connection that was made.
+#[derive(Debug)]
+pub struct Dialed {
+    pub socket: TcpStream,
+    /// The one of the hosts that has answered, as it was named.
+    pub host: String,
+}
+
 /// Connects to the one of `addresses` that answers first, trying each again for as long as `patience` lasts.
 ///
 /// # Errors
 /// That of the last attempt that counts.
-pub async fn dial(addresses: Vec<(String, u16)>, patience: DialTimeouts) -> io::Result<TcpStream> {
+pub async fn dial(addresses: Vec<(String, u16)>, patience: DialTimeouts) -> io::Result<Dialed> {
     let dial = Dial::new(names(&addresses), patience, 0);
     perform(addresses, dial).await
 }
@@ -26,7 +34,7 @@ pub async fn dial_once(
     addresses: Vec<(String, u16)>,
     within: Duration,
     grace: Option<Duration>,
-) -> io::Result<TcpStream> {
+) -> io::Result<Dialed> {
     let dial = Dial::once(names(&addresses), within, grace, 0);
     perform(addresses, dial).await
 }
@@ -35,7 +43,7 @@ fn names(addresses: &[(String, u16)]) -> Vec<String> {
     addresses.iter().map(|(host, port)| format!("{host}:{port}")).collect()
 }
 
-async fn perform(addresses: Vec<(String, u16)>, mut dial: Dial) -> io::Result<TcpStream> {
+async fn perform(addresses: Vec<(String, u16)>, mut dial: Dial) -> io::Result<Dialed> {
     let began = Instant::now();
     let at = |ms| began + Duration::from_millis(ms);
     let mut attempts = JoinSet::new();
@@ -56,7 +64,10 @@ async fn perform(addresses: Vec<(String, u16)>, mut dial: Dial) -> io::Result<Tc
                 };
                 let (address, error) = tokio::select! {
                     Some(ended) = attempts.join_next() => match ended.map_err(io::Error::other)? {
-                        (_, Ok(Ok(stream))) => return Ok(stream),
+                        (address, Ok(Ok(socket))) => {
+                            let (host, _) = addresses[address].clone();
+                            return Ok(Dialed { socket, host });
+                        }
                         (address, Ok(Err(error))) => (address, attempt_error(&error)),
                         (address, Err(_)) => (address, AttemptError::Silent),
                     },
@@ -156,7 +167,7 @@ mod tests {
         tokio::time::sleep(Duration::from_millis(50)).await;
         let listener = TcpListener::bind(("127.0.0.1", port)).await.unwrap();
         let (accepted, dialed) = tokio::join!(listener.accept(), dialing);
-        assert_eq!(accepted.unwrap().1, dialed.unwrap().unwrap().local_addr().unwrap());
+        assert_eq!(accepted.unwrap().1, dialed.unwrap().unwrap().socket.local_addr().unwrap());
     }
 
     // rows: Q-30 C-60 C-61
@@ -168,14 +179,14 @@ mod tests {
         let refusing = ("127.0.0.1".to_owned(), free_port());
         let all = vec![address(&silent), address(&listener), refusing];
         let found = dial_once(all.clone(), LONG, None).await.unwrap();
-        assert_eq!(found.peer_addr().unwrap(), there);
+        assert_eq!(found.socket.peer_addr().unwrap(), there);
         // An address that is slow to answer still has some time once another one has refused.
         drop(listener);
         let patience = DialTimeouts { silence: LONG, refusals: LONG, others: Some(LONG) };
         let dialing = tokio::spawn(dial(all, patience));
         tokio::time::sleep(Duration::from_millis(50)).await;
         let _listener = TcpListener::bind(there).await.unwrap();
-        assert_eq!(dialing.await.unwrap().unwrap().peer_addr().unwrap(), there);
+        assert_eq!(dialing.await.unwrap().unwrap().socket.peer_addr().unwrap(), there);
     }
 
     // rows: Q-30 C-60 C-61

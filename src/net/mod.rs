@@ -8,6 +8,7 @@
 
 mod bind;
 mod client;
+mod client_counts;
 mod client_port;
 mod client_slot;
 mod descriptors;
@@ -15,17 +16,24 @@ mod dial;
 pub mod election;
 mod listener;
 mod listening_socket;
+mod peer_security;
+mod peer_stream;
 pub mod quorum;
 mod resolve;
 mod sasl_steps;
 mod sink;
 pub mod tls;
+mod tls_port;
+mod transport;
 mod words;
 
 pub use bind::ListenError;
 pub use client::ServerHandles;
 pub use client_slot::reply_at_once;
-pub use listener::Listener;
+pub use listener::{ClientPorts, Listener};
+pub use peer_security::{PeerSecurity, PeerTls};
+pub use peer_stream::PeerStream;
 pub use resolve::resolve;
 pub use sink::Sink;
+pub use tls_port::TlsPort;
 pub use words::{WordAnswer, WordRequest, Words};

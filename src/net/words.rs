@@ -18,4 +18,6 @@ pub struct WordRequest {
     /// The bytes that came after it.
     pub rest: Vec<u8>,
     pub peer: SocketAddr,
+    /// It came to the secure client port.
+    pub at_secure_port: bool,
 }

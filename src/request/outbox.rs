@@ -141,6 +141,8 @@ impl Outgoing {
 pub struct Conn {
     pub id: WatcherId,
     pub peer: SocketAddr,
+    /// It was accepted at the secure client port, whose connections four-letter words show apart from the others.
+    pub at_secure_port: bool,
     /// The connect request had the readOnly byte, so the answer has it too (P-11).
     wants_read_only: AtomicU64,
     /// Monotonic milliseconds at which the client was last heard.
@@ -191,6 +193,7 @@ impl Conn {
         Self {
             id,
             peer,
+            at_secure_port: false,
             wants_read_only: AtomicU64::new(0),
             heard_ms: AtomicU64::new(now_ms),
             is_kept_waiting: AtomicU64::new(0),
@@ -206,6 +209,11 @@ impl Conn {
         let who: Arc<[Identity]> = self.who().iter().cloned().chain(proved).collect();
         self.set_who(who);
         self
+    }
+
+    /// The same connection at the secure client port.
+    pub fn at_secure_port(self) -> Self {
+        Self { at_secure_port: true, ..self }
     }
 
     /// The identities that the client has authenticated so far.

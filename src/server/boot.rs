@@ -1,6 +1,7 @@
 //! Starts a server from its configuration, and shuts it down.
 
 use super::audit_log::{AuditLog, AuditQueue};
+use super::client_ports::Ports;
 use super::clock::Clock;
 use super::data_dir_lock::DataDirLock;
 use super::driver::{Driver, Loader, Parts};
@@ -12,6 +13,7 @@ use super::report::FourLetterWords;
 use super::restore::{RestoreError, Restored, Restorer};
 use super::role_log::Roles;
 use super::shared_driver::{LogReports, SharedDriver};
+use super::tls::Tls;
 use super::{client_schemes, member, snapshots, stop};
 use crate::admin::Word;
 use crate::config::sasl::Login;
@@ -22,7 +24,7 @@ use crate::member::start::{RestoredHistory, Started, assemble};
 use crate::member::{Ended, Now};
 use crate::metrics::Registry;
 use crate::model::{AuditResult, AuditedOperation, chain};
-use crate::net::{Listener, ServerHandles, Sink, WordAnswer};
+use crate::net::{ClientPorts, ServerHandles, Sink, WordAnswer};
 use crate::request::Shared;
 use crate::store::decide::Start;
 use crate::store::epoch::EpochError;
@@ -37,7 +39,6 @@ use crate::tree::{Options, Tree};
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU16;
 use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
@@ -79,8 +80,7 @@ async fn serve(
     ready: impl FnOnce(&Ready),
 ) -> Result<(), ServerError> {
     let clock = Clock::start();
-    // Bound before the data is loaded, so that a port in use is reported at once.
-    let listener = Listener::bind(&config)?;
+    let (tls, ports) = open_ports(&config)?;
     let folders = Folders::new(&config.data_dir, &config.data_log_dir);
     let disk = FailStop::new(RealDisk);
     let metrics = Arc::new(Registry::default());
@@ -88,7 +88,7 @@ async fn serve(
     let parts = part_settings(&config, openings.clone(), seed, clock)?;
     let RestoredData { lock: _lock, tree, recovered, history } =
         restore(&disk, &folders, &config, &metrics, &parts)?;
-    let state = Ready::new(listener.address, &config, &tree, &recovered, clock);
+    let state = Ready::new(ports.addresses(), &config, &tree, &recovered, clock);
 
     let (options, recovery) = (parts.tree, parts.recovery);
     let now = Now { us: clock.now_us(), wall_ms: clock.wall_ms() };
@@ -106,7 +106,7 @@ async fn serve(
     let purging = start_purging(&config, &folders);
     let (inbox, queue) = (Arc::<Inbox>::default(), LogQueue::default());
     let (client_ports, moves) = mpsc::unbounded_channel();
-    let peers = member::connect(&config, &shared, options, openings, &inbox)?;
+    let peers = member::connect(&config, &shared, options, openings, tls.servers.clone(), &inbox)?;
     let roles = config.ensemble.is_some().then(|| Roles::new(metrics.clone()));
     let parts = Parts {
         member,
@@ -127,12 +127,12 @@ async fn serve(
     let driver = SharedDriver::new(Driver::new(parts, actions), inbox.clone(), clock.epoch);
     let driver = Arc::new(driver);
     let log_thread = start_log(queue, &disk, log, &folders, &config, driver.clone())?;
-    let port = Arc::new(AtomicU16::new(listener.address.port()));
-    let connection = connection(config, &shared, metrics, inbox.clone(), clock, port.clone());
-    let stopping = CancellationToken::new();
+    let server = connection(config, &shared, metrics, inbox.clone(), clock, &ports);
+    let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
+    let stop_signal = stop::on_signal(inbox, stop.clone())?;
     let accepting =
-        tokio::spawn(listener.run(shared.clone(), connection, moves, port, stopping.clone()));
-    let stop_signal = stop::on_signal(inbox, stopping)?;
+        ports.accept(ClientPorts { shared: shared.clone(), server, tasks, stop }, moves);
+    let _watching = tls.watch();
     let driving = tokio::spawn(async move { driver.run().await });
     ready(&state);
     let ended = driving.await.map_err(io::Error::other);
@@ -169,6 +169,13 @@ fn write_first_snapshot(
     Ok(())
 }
 
+/// The stores are read and the ports bound before the data is loaded, so that what is wrong there is reported at once.
+fn open_ports(config: &Config) -> Result<(Tls, Ports), ServerError> {
+    let tls = Tls::start(config)?;
+    let ports = Ports::bind(config, tls.clients.as_ref())?;
+    Ok((tls, ports))
+}
+
 /// Ends the server after the driver: an error if the disk failed, else connections get their last replies.
 async fn finish(
     ended: io::Result<Ended>,
@@ -192,12 +199,14 @@ fn connection(
     metrics: Arc<Registry>,
     inbox: Arc<Inbox>,
     clock: Clock,
-    client_port: Arc<AtomicU16>,
+    ports: &Ports,
 ) -> ServerHandles {
     let commands = inbox.clone();
     let commands = Sink::new(move |command| commands.put_command(command));
-    let four_letter_words =
-        FourLetterWords::new(config, shared.clone(), metrics.clone(), inbox, clock, client_port);
+    let (port, secure) = (ports.plain_port.clone(), ports.secure_address());
+    let secure = secure.map(|address| address.port());
+    let (all, figures) = (shared.clone(), metrics.clone());
+    let four_letter_words = FourLetterWords::new(config, all, figures, inbox, clock, port, secure);
     let four_letter_words = Arc::new(four_letter_words);
     let words = Arc::new(move |asked| -> Pin<Box<dyn Future<Output = WordAnswer> + Send>> {
         let four_letter_words = four_letter_words.clone();

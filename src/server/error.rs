@@ -4,6 +4,7 @@ use super::data_dir_lock::DataDirLockError;
 use super::restore::RestoreError;
 use crate::model::chain;
 use crate::net::ListenError;
+use crate::net::tls::EngineError;
 use crate::store::SnapshotError;
 use crate::store::recover::RecoverError;
 use std::convert::Infallible;
@@ -15,6 +16,12 @@ use std::path::PathBuf;
 pub enum ServerError {
     #[error(transparent)]
     Listen(#[from] ListenError),
+    /// The secure client port.
+    #[error(transparent)]
+    ListenSecure(ListenError),
+    /// Settings or stores of TLS.
+    #[error(transparent)]
+    Tls(#[from] EngineError),
     #[error("cannot prepare the data directories")]
     Folders(#[source] Box<RecoverError<Infallible>>),
     #[error(transparent)]
@@ -44,12 +51,15 @@ impl ServerError {
             // Java only checks that it exists and is writable, and fails later.
             Self::Folders(error) if matches!(**error, RecoverError::NotAFolder { .. }) => 1,
             // Java resolves the host while it reads the configuration.
-            Self::Listen(ListenError::Resolve { .. }) => 2,
+            Self::Listen(ListenError::Resolve { .. })
+            | Self::ListenSecure(ListenError::Resolve { .. })
+            | Self::Tls(_) => 2,
             Self::Folders(_) | Self::DataDirLock(_) => 3,
             Self::Snapshot(_) => 10,
             Self::Failed { exit, .. } => *exit,
             // 14 is for quorum and election ports; a client port in use gives 1 in Java too.
             Self::Listen(ListenError::Bind { .. })
+            | Self::ListenSecure(ListenError::Bind { .. })
             | Self::Recover(_)
             | Self::Unsure { .. }
             | Self::Audit { .. }
@@ -65,27 +75,37 @@ impl ServerError {
             {
                 Some("clientPort")
             }
+            Self::ListenSecure(ListenError::Bind { source, .. })
+                if source.kind() != io::ErrorKind::AddrNotAvailable =>
+            {
+                Some("secureClientPort")
+            }
             Self::Listen(_) => Some("clientPortAddress"),
+            Self::ListenSecure(_) => Some("secureClientPortAddress"),
             Self::Folders(_)
             | Self::DataDirLock(_)
             | Self::Recover(_)
             | Self::Unsure { .. }
             | Self::Snapshot(_) => Some("dataDir"),
             Self::Audit { .. } => Some("audit.enable"),
-            Self::System { .. } | Self::Failed { .. } => None,
+            // The line of TLS names the setting.
+            Self::Tls(_) | Self::System { .. } | Self::Failed { .. } => None,
         }
     }
 
     /// What to do about it, unless the error itself says so.
     pub fn advice(&self) -> Option<&'static str> {
         match self {
-            Self::Listen(ListenError::Bind { source, .. }) => match source.kind() {
+            Self::Listen(ListenError::Bind { source, .. })
+            | Self::ListenSecure(ListenError::Bind { source, .. }) => match source.kind() {
                 io::ErrorKind::AddrInUse => Some("stop what listens there or choose another port"),
                 io::ErrorKind::PermissionDenied => Some("choose a port above 1023"),
                 io::ErrorKind::AddrNotAvailable => Some("name an address of this machine"),
                 _ => None,
             },
-            Self::Listen(_) => Some("name a host or address of this machine"),
+            Self::Listen(_) | Self::ListenSecure(_) => {
+                Some("name a host or address of this machine")
+            }
             Self::Audit { .. } => {
                 Some("name a directory that this user may write to by -Dzookeeper.log.dir")
             }

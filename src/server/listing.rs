@@ -43,9 +43,11 @@ pub struct Listing {
 /// What is still to be sent of a text or a list.
 pub enum Part {
     Text(String),
+    /// Those of one kind of client port.
     Connections {
         at: usize,
         brief: bool,
+        at_secure_port: bool,
     },
     WatchesByPath(ByPath),
     WatchesBySession(BySession),
@@ -104,10 +106,10 @@ impl Listing {
                 to.push_str(&take(text));
                 false
             }
-            Some(Part::Connections { at, brief }) => {
+            Some(Part::Connections { at, brief, at_secure_port }) => {
                 let Some(conns) = shared.conns.next(at, LOOKS_MAX) else { return false };
-                for conn in conns {
-                    Line::Connection { of: &(self.describe)(&conn), brief: *brief }.put(to);
+                for conn in conns.iter().filter(|conn| conn.at_secure_port == *at_secure_port) {
+                    Line::Connection { of: &(self.describe)(conn), brief: *brief }.put(to);
                 }
                 true
             }

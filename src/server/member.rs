@@ -8,6 +8,7 @@ use crate::config::Config;
 use crate::member::config_files::ConfigFiles;
 use crate::member::configured::{entry_max, patience};
 use crate::member::opening::Openings;
+use crate::net::PeerSecurity;
 use crate::request::Shared;
 use crate::store::RealDisk;
 use crate::tree::Options;
@@ -24,6 +25,7 @@ pub fn connect(
     shared: &Arc<Shared>,
     options: Options,
     openings: Arc<dyn Openings>,
+    security: PeerSecurity,
     inbox: &Arc<Inbox>,
 ) -> Result<Option<Peers>, ServerError> {
     let Some(ensemble) = &config.ensemble else { return Ok(None) };
@@ -43,6 +45,7 @@ pub fn connect(
         shared.clone(),
         settings,
         openings,
+        security,
         ensemble.election_keep_alive,
         files,
         inbox.clone(),

@@ -6,7 +6,10 @@ mod audit_log;
 mod boot;
 #[cfg(test)]
 mod boot_tests;
+mod client_ports;
 mod client_schemes;
+#[cfg(test)]
+mod client_tls_tests;
 mod clock;
 mod data_dir_lock;
 mod driver;
@@ -21,6 +24,8 @@ mod log_pace;
 pub mod logging;
 mod member;
 mod oracle;
+#[cfg(test)]
+mod peer_tls_tests;
 mod peers;
 mod pipeline;
 mod publish;
@@ -36,6 +41,7 @@ mod rolling_file;
 mod shared_driver;
 mod snapshots;
 mod stop;
+mod tls;
 
 pub use audit_log::AuditLog;
 pub use boot::run;

@@ -8,9 +8,9 @@ use crate::member::quorum_connection::QuorumConnection;
 use crate::member::quorum_outbox::TreeToSend;
 use crate::member::{Action, ConfigChange, Ended, Input, ListenAddress, QuorumPeer};
 use crate::model::ServerId;
-use crate::net::Sink;
 use crate::net::election::{self, ElectionSockets};
 use crate::net::quorum::{self, DialTimeouts, LearnerPort, PeerEvent, PeerHandle};
+use crate::net::{PeerSecurity, Sink};
 use crate::request::Shared;
 use crate::store::RealDisk;
 use crate::tree::Options;
@@ -40,6 +40,7 @@ pub struct Peers {
     settings: LearnerSettings,
     /// Gives each learner connection the exchange that it opens with.
     openings: Arc<dyn Openings>,
+    security: PeerSecurity,
     events: Sink<PeerEvent>,
     elections: ElectionSockets,
     files: ConfigFiles<RealDisk>,
@@ -54,13 +55,14 @@ impl Peers {
         shared: Arc<Shared>,
         settings: LearnerSettings,
         openings: Arc<dyn Openings>,
+        security: PeerSecurity,
         keep_alive: bool,
         files: ConfigFiles<RealDisk>,
         inbox: Arc<Inbox>,
     ) -> Self {
         let to = inbox.clone();
         let elections = Sink::new(move |report| to.put(Event::Election(report)));
-        let elections = ElectionSockets::new(keep_alive, elections);
+        let elections = ElectionSockets::new(keep_alive, security.clone(), elections);
         let to = inbox.clone();
         let events = Sink::new(move |event| to.put(Event::Quorum(event)));
         Self {
@@ -69,6 +71,7 @@ impl Peers {
             touched: BTreeSet::new(),
             leader: None,
             openings,
+            security,
             events,
             elections,
             files,
@@ -125,7 +128,12 @@ impl Peers {
             Action::CloseLearner { connection } => drop(self.learners.remove(&connection)),
             Action::DialLeader { dial, addresses } => {
                 let opening = self.openings.dialed(ConnectionKind::Learner, &addresses);
-                let connecting = quorum::dial(addresses, self.settings.patience);
+                let (dialing, security) =
+                    (quorum::dial(addresses, self.settings.patience), self.security.clone());
+                let connecting = async move {
+                    let dialed = dialing.await?;
+                    security.dialed(dialed.socket, &dialed.host).await
+                };
                 let connection = QuorumConnection::dialed(dial, opening, self.settings.options)
                     .with_entries_of(self.settings.entry_max);
                 self.leader = Some(quorum::start(connecting, connection, self.events.clone()));
@@ -163,7 +171,8 @@ impl Peers {
         for address in addresses {
             self.listening.entry(address.clone()).or_insert_with(|| {
                 let (port, openings) = (self.learner_port.clone(), self.openings.clone());
-                let listening = quorum::listen(address, port, openings, self.events.clone());
+                let (security, events) = (self.security.clone(), self.events.clone());
+                let listening = quorum::listen(address, port, openings, security, events);
                 AbortOnDropHandle::new(tokio::spawn(listening))
             });
         }

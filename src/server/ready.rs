@@ -15,6 +15,8 @@ use std::path::PathBuf;
 pub struct Ready {
     /// Where clients are served.
     pub address: SocketAddr,
+    /// The secure client port.
+    pub secure_address: Option<SocketAddr>,
     pub data_dir: PathBuf,
     pub data_log_dir: PathBuf,
     /// The data directory was empty.
@@ -92,7 +94,7 @@ impl Membership {
 
 impl Ready {
     pub(super) fn new(
-        address: SocketAddr,
+        (address, secure_address): (SocketAddr, Option<SocketAddr>),
         config: &Config,
         tree: &Tree,
         recovered: &Recovered,
@@ -100,6 +102,7 @@ impl Ready {
     ) -> Self {
         Self {
             address,
+            secure_address,
             data_dir: config.data_dir.clone(),
             data_log_dir: config.data_log_dir.clone(),
             fresh: recovered.start == Start::Empty,
@@ -139,6 +142,9 @@ impl Ready {
             format!("oxkeeper {version} {serves} ZooKeeper clients on {}\n", self.address);
         // Writing to a string can't fail.
         let mut line = |what: &str, value: &str| _ = writeln!(text, "  {what:8}  {value}");
+        if let Some(address) = self.secure_address {
+            line("TLS", &address.to_string());
+        }
         line("settings", settings);
         if let Some(member) = &self.member {
             line("ensemble", &member.ensemble());
@@ -168,6 +174,7 @@ mod tests {
     fn banner_shows_address_directories_restored_data_and_ensemble() {
         let mut ready = Ready {
             address: SocketAddr::from(([127, 0, 0, 1], 2181)),
+            secure_address: None,
             data_dir: "/data".into(),
             data_log_dir: "/data".into(),
             fresh: true,

@@ -40,6 +40,7 @@ pub struct FourLetterWords {
     inbox: Arc<Inbox>,
     clock: Clock,
     client_port: Arc<AtomicU16>,
+    secure_client_port: Option<u16>,
     environment: EnvironmentInfo,
     /// Kept for `gtmk` and `stmk`. What is logged is chosen by `--log-level` and `RUST_LOG` instead.
     trace_mask: AtomicI64,
@@ -64,6 +65,7 @@ impl FourLetterWords {
         inbox: Arc<Inbox>,
         clock: Clock,
         client_port: Arc<AtomicU16>,
+        secure_client_port: Option<u16>,
     ) -> Self {
         let (environment, trace_mask) = (environment::look(), AtomicI64::new(TRACE_MASK));
         let listings = Arc::new(Semaphore::new(LISTINGS_MAX));
@@ -74,6 +76,7 @@ impl FourLetterWords {
             inbox,
             clock,
             client_port,
+            secure_client_port,
             environment,
             trace_mask,
             listings,
@@ -112,13 +115,15 @@ impl FourLetterWords {
             Effect::None => {}
             Effect::ResetServer => self.metrics.reset(),
             Effect::ResetConnections => {
-                self.shared.conns.all().iter().for_each(|conn| conn.stats.reset());
+                let mut conns = self.shared.conns.all();
+                conns.retain(|conn| conn.at_secure_port == asked.at_secure_port);
+                conns.iter().for_each(|conn| conn.stats.reset());
             }
             Effect::SetTraceMask(mask) => self.trace_mask.store(mask, Ordering::Relaxed),
         }
         let mut parts = vec![Part::Text(answer.text)];
         for (list, after) in answer.lists {
-            parts.push(self.part(list, &mut dump));
+            parts.push(self.part(list, &mut dump, asked.at_secure_port));
             parts.push(Part::Text(after));
         }
         let (clock, zone) = (self.clock, TimeZone::system());
@@ -127,9 +132,9 @@ impl FourLetterWords {
         Box::new(Listing::new(self.shared.clone(), parts.into(), date, describe, place))
     }
 
-    fn part(&self, list: List, dump: &mut Dump) -> Part {
+    fn part(&self, list: List, dump: &mut Dump, at_secure_port: bool) -> Part {
         match list {
-            List::Connections { brief } => Part::Connections { at: 0, brief },
+            List::Connections { brief } => Part::Connections { at: 0, brief, at_secure_port },
             List::WatchesByPath => listing::watches_by_path(&self.shared),
             List::WatchesBySession => listing::watches_by_session(&self.shared),
             List::Sessions => Part::Sessions(take(&mut dump.sessions)),
@@ -160,6 +165,7 @@ impl FourLetterWords {
             max_file_descriptors: rustix::process::getrlimit(rustix::process::Resource::Nofile)
                 .current,
             client_port: self.client_port.load(Ordering::Relaxed),
+            secure_client_port: self.secure_client_port,
             environment: self.environment.clone(),
             trace_mask: self.trace_mask.load(Ordering::Relaxed),
             ..Status::default()

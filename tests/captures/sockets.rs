@@ -18,7 +18,7 @@ async fn heard(pieces: &[Piece], is_dialer: bool) -> (Vec<Packet>, Vec<usize>) {
     let (stream, _) = listener.accept().await.unwrap();
     let (events, mut reported) = tokio::sync::mpsc::unbounded_channel();
     let connection = QuorumConnection::dialed(1, Box::new(NoOpening), tree::OPTIONS);
-    let _handle = start(std::future::ready(Ok(stream)), connection, events.into());
+    let _handle = start(std::future::ready(Ok(stream.into())), connection, events.into());
     for piece in pieces.iter().filter(|piece| piece.is_dialer == is_dialer) {
         writer.write_all(&piece.bytes).await.unwrap();
     }

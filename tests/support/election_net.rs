@@ -6,8 +6,8 @@ use oxkeeper::member::election_connections::{
     Action, ElectionConnections, Event, Input, ServerAddresses, Settings,
 };
 use oxkeeper::model::ServerId;
-use oxkeeper::net::Sink;
 use oxkeeper::net::election::{ElectionSockets, Report};
+use oxkeeper::net::{PeerSecurity, Sink};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Mutex;
@@ -89,7 +89,7 @@ async fn run(
     stop: CancellationToken,
 ) {
     let (sender, mut reports) = unbounded_channel::<Report>();
-    let mut sockets = ElectionSockets::new(false, Sink::from(sender));
+    let mut sockets = ElectionSockets::new(false, PeerSecurity::default(), Sink::from(sender));
     let began = Instant::now();
     let mut next = Some(Input::Start);
     loop {

@@ -3,15 +3,15 @@
 use crate::member::dial::HostPort;
 use crate::member::election_connections::{ConnectionId, Input};
 use crate::model::ServerId;
-use crate::net::Sink;
 use crate::net::dial::dial_once;
+use crate::net::peer_stream::{PeerReader, PeerStream, PeerWriter, TlsHalf};
+use crate::net::{PeerSecurity, Sink};
 use bytes::{Bytes, BytesMut};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -28,7 +28,7 @@ pub enum Report {
     Input(Input, Option<OwnedSemaphorePermit>),
     Dialed {
         connection: ConnectionId,
-        result: io::Result<TcpStream>,
+        result: io::Result<PeerStream>,
     },
     Accepted {
         stream: TcpStream,
@@ -69,12 +69,17 @@ pub enum Order {
     LimitSilence { to: ServerId, timeout_ms: u64 },
 }
 
-/// Connects to the address that answers first. Names are resolved at each dial.
+/// Connects to the address that answers first, and shakes hands. Names are resolved at each dial.
 ///
 /// # Errors
-/// When no address answers: the error of the last one.
-pub async fn dial(addresses: Vec<HostPort>, grace: Option<Duration>) -> io::Result<TcpStream> {
-    dial_once(addresses, NO_LIMIT, grace).await
+/// When no address answers: the error of the last one. When the handshake fails.
+pub async fn dial(
+    addresses: Vec<HostPort>,
+    grace: Option<Duration>,
+    security: PeerSecurity,
+) -> io::Result<PeerStream> {
+    let dialed = dial_once(addresses, NO_LIMIT, grace).await?;
+    security.dialed(dialed.socket, &dialed.host).await
 }
 
 /// Sets the options of an election socket.
@@ -93,24 +98,42 @@ pub fn limit_silence(stream: &TcpStream, timeout_ms: u64) -> io::Result<()> {
 }
 
 /// Moves bytes both ways until the connection ends, and reports the end.
+///
+/// * `securing`: shakes hands, if that is not done yet.
 pub async fn carry(
-    stream: TcpStream,
+    securing: impl Future<Output = io::Result<PeerStream>>,
     connection: ConnectionId,
     orders: UnboundedReceiver<Order>,
     reports: Reports,
 ) {
-    let (reader, writer) = stream.into_split();
-    let ended = tokio::select! {
-        ended = read(reader, connection, &reports) => ended,
-        error = write(writer, connection, orders, &reports) => Err(error),
+    let ended = match securing.await {
+        Ok(PeerStream::Plain(socket)) => {
+            transfer(socket.into_split(), connection, orders, &reports).await
+        }
+        Ok(PeerStream::Tls(stream)) => {
+            transfer(TlsHalf::pair(stream), connection, orders, &reports).await
+        }
+        Err(error) => Err(error),
     };
     let error = ended.err().map(|error| error.to_string());
     reports.put_input(Input::Ended { connection, error });
 }
 
+async fn transfer<R: PeerReader, W: PeerWriter>(
+    (reader, writer): (R, W),
+    connection: ConnectionId,
+    orders: UnboundedReceiver<Order>,
+    reports: &Reports,
+) -> io::Result<()> {
+    tokio::select! {
+        ended = read(reader, connection, reports) => ended,
+        error = write(writer, connection, orders, reports) => Err(error),
+    }
+}
+
 /// Reads until the peer closes.
 async fn read(
-    mut reader: OwnedReadHalf,
+    mut reader: impl PeerReader,
     connection: ConnectionId,
     reports: &Reports,
 ) -> io::Result<()> {
@@ -127,7 +150,7 @@ async fn read(
 }
 
 async fn write(
-    mut writer: OwnedWriteHalf,
+    mut writer: impl PeerWriter,
     connection: ConnectionId,
     mut orders: UnboundedReceiver<Order>,
     reports: &Reports,
@@ -141,7 +164,8 @@ async fn write(
                 reports.put_input(Input::Written { connection });
             }
             Order::LimitSilence { to, timeout_ms } => {
-                if let Err(error) = limit_silence(writer.as_ref(), timeout_ms) {
+                let limited = writer.with_socket(|socket| limit_silence(socket, timeout_ms));
+                if let Err(error) = limited {
                     tracing::warn!(
                         %error, server_id = to.0,
                         "no timeout set on the election connection: a dead network is found late"

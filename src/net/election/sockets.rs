@@ -4,7 +4,8 @@ use super::listen;
 use super::socket::{self, Order, Report, Reports};
 use crate::member::election_connections::{Action, ConnectionId, Input};
 use crate::member::election_listeners::ListenerId;
-use crate::net::Sink;
+use crate::net::peer_stream::PeerStream;
+use crate::net::{PeerSecurity, Sink};
 use std::collections::BTreeMap;
 use std::io;
 use std::time::Duration;
@@ -24,6 +25,7 @@ struct Socket {
 /// Performs the actions of `ElectionConnections`; closes all sockets when dropped. Must be used within a tokio runtime.
 pub struct ElectionSockets {
     keep_alive: bool,
+    security: PeerSecurity,
     sockets: BTreeMap<ConnectionId, Socket>,
     listeners: BTreeMap<ListenerId, CancellationToken>,
     reports: Reports,
@@ -33,9 +35,10 @@ pub struct ElectionSockets {
 
 impl ElectionSockets {
     /// * `keep_alive`: `tcpKeepAlive`. `reports`: takes the reports, which the caller gives to [`Self::take`].
-    pub fn new(keep_alive: bool, reports: Sink<Report>) -> Self {
+    pub fn new(keep_alive: bool, security: PeerSecurity, reports: Sink<Report>) -> Self {
         Self {
             keep_alive,
+            security,
             sockets: BTreeMap::new(),
             listeners: BTreeMap::new(),
             reports: Reports::new(reports),
@@ -63,7 +66,7 @@ impl ElectionSockets {
             }
             Report::Accepted { stream, peer, permit: _permit } => {
                 let connection = next_connection();
-                match self.start(connection, stream) {
+                match self.start_accepted(connection, stream) {
                     Ok(()) => Some(Input::Accepted { connection, peer }),
                     Err(error) => {
                         tracing::warn!(target: crate::model::STRANGERS, %peer, %error, "election connection closed");
@@ -86,10 +89,11 @@ impl ElectionSockets {
         match action {
             Action::Dial { connection, addresses, grace_ms, to: _ } => {
                 let (stop, reports) = (self.stop.child_token(), self.reports.clone());
+                let security = self.security.clone();
                 self.sockets.insert(connection, Socket { stop: stop.clone(), orders: None });
                 self.spawn(stop, async move {
                     let grace = grace_ms.map(Duration::from_millis);
-                    let result = socket::dial(addresses, grace).await;
+                    let result = socket::dial(addresses, grace, security).await;
                     reports.put(Report::Dialed { connection, result });
                 });
             }
@@ -139,21 +143,33 @@ impl ElectionSockets {
         }
     }
 
-    fn start_dialed(&mut self, connection: ConnectionId, stream: TcpStream) -> io::Result<String> {
+    fn start_dialed(&mut self, connection: ConnectionId, stream: PeerStream) -> io::Result<String> {
         let peer = stream
+            .socket()
             .peer_addr()
             .map_or_else(|error| error.to_string(), |address| address.to_string());
-        self.start(connection, stream).map(|()| peer)
+        socket::prepare(stream.socket(), self.keep_alive)?;
+        self.start(connection, std::future::ready(Ok(stream)));
+        Ok(peer)
     }
 
-    /// Begins to move a connection's bytes.
-    fn start(&mut self, connection: ConnectionId, stream: TcpStream) -> io::Result<()> {
+    fn start_accepted(&mut self, connection: ConnectionId, stream: TcpStream) -> io::Result<()> {
         socket::prepare(&stream, self.keep_alive)?;
+        let security = self.security.clone();
+        self.start(connection, async move { security.accepted(stream).await });
+        Ok(())
+    }
+
+    /// Begins to move a connection's bytes, after its handshake.
+    fn start(
+        &mut self,
+        connection: ConnectionId,
+        securing: impl Future<Output = io::Result<PeerStream>> + Send + 'static,
+    ) {
         let stop = self.stop.child_token();
         let (orders, receiver) = unbounded_channel();
         self.sockets.insert(connection, Socket { stop: stop.clone(), orders: Some(orders) });
-        self.spawn(stop, socket::carry(stream, connection, receiver, self.reports.clone()));
-        Ok(())
+        self.spawn(stop, socket::carry(securing, connection, receiver, self.reports.clone()));
     }
 
     fn spawn(&self, stop: CancellationToken, task: impl Future<Output = ()> + Send + 'static) {

@@ -5,7 +5,8 @@ use super::learner_port::{LearnerPort, UnfinishedPlace};
 use super::receive::receive;
 use super::send::send;
 use crate::member::quorum_connection::QuorumConnection;
-use crate::net::Sink;
+use crate::net::peer_stream::{PeerReader, PeerStream, PeerWriter, TlsHalf};
+use crate::net::{PeerSecurity, Sink};
 use crate::zab::LearnerConnectionId;
 use std::future::Future;
 use std::io;
@@ -22,9 +23,9 @@ const CLOSED_HERE: &str = "closed by this server";
 
 /// Serves a connection until its handle is dropped or it ends; reports the end.
 ///
-/// * `connecting`: dials; bytes that are put meanwhile wait.
+/// * `connecting`: dials, and shakes hands; bytes that are put meanwhile wait.
 pub fn start(
-    connecting: impl Future<Output = io::Result<TcpStream>> + Send + 'static,
+    connecting: impl Future<Output = io::Result<PeerStream>> + Send + 'static,
     connection: QuorumConnection,
     events: Sink<PeerEvent>,
 ) -> PeerHandle {
@@ -39,8 +40,8 @@ pub fn start(
 pub(super) fn start_accepted(
     port: Arc<LearnerPort>,
     id: LearnerConnectionId,
-    stream: TcpStream,
-    from: SocketAddr,
+    (stream, from): (TcpStream, SocketAddr),
+    security: PeerSecurity,
     connection: QuorumConnection,
     events: Sink<PeerEvent>,
 ) {
@@ -48,7 +49,8 @@ pub(super) fn start_accepted(
     let stop = handle.stop.clone();
     let place = UnfinishedPlace::new(port, id, stop.clone());
     events.put(PeerEvent::Accepted { connection: id, handle, peer: from });
-    spawn(Some(place), std::future::ready(Ok(stream)), connection, ending, stop);
+    let connecting = async move { security.accepted(stream).await };
+    spawn(Some(place), connecting, connection, ending, stop);
 }
 
 fn begin(connection: &QuorumConnection, events: Sink<PeerEvent>) -> (PeerHandle, Ending) {
@@ -68,7 +70,7 @@ fn begin(connection: &QuorumConnection, events: Sink<PeerEvent>) -> (PeerHandle,
 
 fn spawn(
     place: Option<UnfinishedPlace>,
-    connecting: impl Future<Output = io::Result<TcpStream>> + Send + 'static,
+    connecting: impl Future<Output = io::Result<PeerStream>> + Send + 'static,
     connection: QuorumConnection,
     mut ending: Ending,
     stop: CancellationToken,
@@ -80,7 +82,17 @@ fn spawn(
             () = stop.cancelled() => Err(CLOSED_HERE.to_owned()),
         };
         let ended = match connected {
-            Ok(stream) => transfer(stream, connection, place, &ending, &stop).await,
+            Ok(stream) => {
+                let _best_effort = stream.socket().set_nodelay(true);
+                match stream {
+                    PeerStream::Plain(socket) => {
+                        transfer(socket.into_split(), connection, place, &ending, &stop).await
+                    }
+                    PeerStream::Tls(stream) => {
+                        transfer(TlsHalf::pair(stream), connection, place, &ending, &stop).await
+                    }
+                }
+            }
             Err(error) => Err(error),
         };
         ending.because(ended);
@@ -88,15 +100,13 @@ fn spawn(
 }
 
 /// Moves bytes both ways until the connection ends or `stop` closes it.
-async fn transfer(
-    stream: TcpStream,
+async fn transfer<R: PeerReader, W: PeerWriter>(
+    (reading, writing): (R, W),
     connection: QuorumConnection,
     place: Option<UnfinishedPlace>,
     ending: &Ending,
     stop: &CancellationToken,
 ) -> Result<(), String> {
-    let _best_effort = stream.set_nodelay(true);
-    let (reading, writing) = stream.into_split();
     let mut sending = pin!(send(writing, &ending.state));
     let both = async {
         tokio::select! {
@@ -145,7 +155,7 @@ mod tests {
         let (accepted, _) = listener.accept().await.unwrap();
         let machine = QuorumConnection::accepted(LearnerConnectionId(1), Box::new(NoOpening), 0);
         let events = Sink::new(drop);
-        (start(std::future::ready(Ok(accepted)), machine, events), learner)
+        (start(std::future::ready(Ok(accepted.into())), machine, events), learner)
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -193,13 +203,16 @@ mod tests {
         let there = vec![("127.0.0.1".to_owned(), port)];
         let (sender, mut at_leader) = unbounded_channel();
         let address = ListenAddress { host: Some("127.0.0.1".to_owned()), port };
-        tokio::spawn(listen(address, Arc::default(), Arc::new(SimOpenings), sender.into()));
+        let (openings, plain) = (Arc::new(SimOpenings), PeerSecurity::default());
+        tokio::spawn(listen(address, Arc::default(), openings, plain, sender.into()));
         let long = Duration::from_secs(60);
         let patience = DialTimeouts { silence: long, refusals: long, others: None };
         let (sender, mut at_learner) = unbounded_channel();
         let opening = SimOpenings.dialed(ConnectionKind::Learner, &there);
         let machine = QuorumConnection::dialed(1, opening, Default::default());
-        let mut learner = start(dial(there.clone(), patience), machine, sender.into());
+        let dialing = dial(there.clone(), patience);
+        let connecting = async { dialing.await.map(|dialed| dialed.socket.into()) };
+        let mut learner = start(connecting, machine, sender.into());
         let said = |from: u32| (from..from + 20).map(proposal).collect::<Vec<Packet>>();
         let say = |handle: &mut PeerHandle, from| {
             for packet in said(from) {
@@ -216,7 +229,7 @@ mod tests {
         assert_eq!(heard(&mut at_learner, 20).await, said(200));
         // A learner without the opening, and a server that dials the wrong port.
         for bytes in [&proposal(1).to_bytes()[..], b"hello?election"] {
-            let mut stranger = dial(there.clone(), patience).await.unwrap();
+            let mut stranger = dial(there.clone(), patience).await.unwrap().socket;
             stranger.write_all(bytes).await.unwrap();
             let mut kept = Vec::new(); // A handle that is dropped closes its connection.
             let (from, why) = loop {
@@ -237,7 +250,7 @@ mod tests {
         let (accepted, _) = listener.accept().await.unwrap();
         let machine = QuorumConnection::accepted(LearnerConnectionId(1), Box::new(NoOpening), 0);
         let (sender, events) = unbounded_channel();
-        let handle = start(std::future::ready(Ok(accepted)), machine, sender.into());
+        let handle = start(std::future::ready(Ok(accepted.into())), machine, sender.into());
         (handle, learner, events)
     }
 

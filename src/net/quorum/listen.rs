@@ -6,9 +6,9 @@ use super::learner_port::LearnerPort;
 use crate::member::listening::{ListenAddress, Listening, Port};
 use crate::member::opening::{ConnectionKind, Openings};
 use crate::member::quorum_connection::QuorumConnection;
-use crate::net::Sink;
 use crate::net::bind::bind_in_task;
 use crate::net::listening_socket::{ListeningEvent, ListeningSocket};
+use crate::net::{PeerSecurity, Sink};
 use std::sync::Arc;
 
 const BACKLOG: i32 = 128;
@@ -20,6 +20,7 @@ pub async fn listen(
     address: ListenAddress,
     port: Arc<LearnerPort>,
     openings: Arc<dyn Openings>,
+    security: PeerSecurity,
     events: Sink<PeerEvent>,
 ) {
     let (mut machine, mut socket) = (Listening::new(Port::Learners), ListeningSocket::new(None));
@@ -37,7 +38,8 @@ pub async fn listen(
                 let id = port.next_connection();
                 let opening = openings.accepted(ConnectionKind::Learner, &from.to_string());
                 let connection = port.limited(QuorumConnection::accepted(id, opening, 0));
-                start_accepted(port.clone(), id, stream, from, connection, events.clone());
+                let (port, events) = (port.clone(), events.clone());
+                start_accepted(port, id, (stream, from), security.clone(), connection, events);
             }
             ListeningEvent::AcceptFailed(error) => {
                 tracing::warn!(target: crate::model::STRANGERS, %error, "learner not accepted: if the error is about open files, raise ulimit -n")
@@ -65,13 +67,14 @@ mod tests {
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let (sender, events) = mpsc::unbounded_channel();
         let address = ListenAddress { host: Some("127.0.0.1".to_owned()), port };
-        tokio::spawn(listen(address, Arc::default(), Arc::new(NoOpening), sender.into()));
+        let (openings, plain) = (Arc::new(NoOpening), PeerSecurity::default());
+        tokio::spawn(listen(address, Arc::default(), openings, plain, sender.into()));
         let there = vec![("127.0.0.1".to_owned(), port)];
         let long = Duration::from_secs(60);
         let patience = DialTimeouts { silence: long, refusals: long, others: None };
         let mut streams = Vec::new();
         for _ in 0..count {
-            streams.push(dial(there.clone(), patience).await.unwrap());
+            streams.push(dial(there.clone(), patience).await.unwrap().socket);
         }
         (streams, events)
     }
@@ -113,7 +116,8 @@ mod tests {
                 let _test_over = sender.send((alive, handle));
             }
         });
-        tokio::spawn(listen(address, Arc::default(), Arc::new(NoOpening), events));
+        let (openings, plain) = (Arc::new(NoOpening), PeerSecurity::default());
+        tokio::spawn(listen(address, Arc::default(), openings, plain, events));
         // Not with `dial`, which has tasks of its own.
         let _stream = loop {
             match TcpStream::connect(("127.0.0.1".parse::<IpAddr>().unwrap(), port)).await {

@@ -7,7 +7,7 @@ mod listen;
 mod receive;
 mod send;
 
-pub use super::dial::dial;
+pub use super::dial::{Dialed, dial};
 pub use crate::member::dial::DialTimeouts;
 pub use crate::member::quorum_connection::QuorumPeer;
 pub use connection::start;

@@ -3,9 +3,10 @@
 use super::handle::{ConnectionState, Ending, lock};
 use super::learner_port::UnfinishedPlace;
 use crate::member::quorum_connection::{QuorumConnection, QuorumError, QuorumEvent};
+use crate::net::peer_stream::PeerReader;
+use std::future::poll_fn;
 use std::time::Duration;
 use tokio::io::AsyncReadExt;
-use tokio::net::tcp::OwnedReadHalf;
 use tokio::task::spawn_blocking;
 use tokio::time::{timeout, timeout_at};
 
@@ -18,7 +19,7 @@ const TREE_READ_BYTES: usize = 1 << 20;
 /// # Errors
 /// The reason why it is closed, as text.
 pub(super) async fn receive(
-    mut stream: OwnedReadHalf,
+    mut stream: impl PeerReader,
     connection: QuorumConnection,
     place: Option<UnfinishedPlace>,
     ending: &Ending,
@@ -32,7 +33,7 @@ pub(super) async fn receive(
 }
 
 async fn receive_all(
-    stream: &mut OwnedReadHalf,
+    stream: &mut impl PeerReader,
     mut connection: QuorumConnection,
     mut place: Option<UnfinishedPlace>,
     ending: &Ending,
@@ -99,7 +100,7 @@ fn open(connection: &mut QuorumConnection, state: &ConnectionState) -> bool {
 
 /// Reads the next bytes of a tree, and has a thread of their own process them: there may be gigabytes.
 async fn receive_tree(
-    stream: &mut OwnedReadHalf,
+    stream: &mut impl PeerReader,
     mut connection: QuorumConnection,
     state: &ConnectionState,
 ) -> Result<(QuorumConnection, Result<(), QuorumError>, Vec<QuorumEvent>), String> {
@@ -110,7 +111,7 @@ async fn receive_tree(
             let error = connection.end().err();
             return Err(error.map_or_else(String::new, |error| error.to_string()));
         }
-        let more = timeout(Duration::ZERO, stream.readable()).await;
+        let more = timeout(Duration::ZERO, poll_fn(|cx| stream.poll_more(cx))).await;
         if TREE_READ_BYTES <= bytes.len() || more.is_err() {
             break;
         }

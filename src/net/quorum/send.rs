@@ -2,8 +2,8 @@
 
 use super::handle::{ConnectionState, lock};
 use crate::member::quorum_outbox::{Next, PIECE_CAPACITY};
+use crate::net::peer_stream::PeerWriter;
 use tokio::io::AsyncWriteExt;
-use tokio::net::tcp::OwnedWriteHalf;
 
 /// Bytes written in one go.
 const WRITE_BYTES: usize = 256 * 1024;
@@ -13,7 +13,7 @@ const WRITE_BYTES: usize = 256 * 1024;
 /// # Errors
 /// The reason why it is closed, as text.
 pub(super) async fn send(
-    mut stream: OwnedWriteHalf,
+    mut stream: impl PeerWriter,
     state: &ConnectionState,
 ) -> Result<(), String> {
     // Empty until something is sent: hundreds of strangers may be connected without a hello, and they are sent nothing.

@@ -1,16 +1,31 @@
 //! TLS of client ports and between servers.
 
+mod engine;
 mod fetch;
+mod handshake;
 mod peer_check;
 #[cfg(test)]
 mod peer_check_tests;
+mod refusal;
+mod reload;
 mod revocation;
 #[cfg(test)]
 mod revocation_tests;
+mod sniff;
 pub mod stores;
+mod stream;
+mod suites;
+#[cfg(test)]
+pub mod test_certificates;
 mod verifier;
 #[cfg(test)]
 mod verifier_tests;
 
+pub use engine::{Engine, EngineError, Side, Stores};
+pub use handshake::{HandshakeError, Handshakes};
 pub use peer_check::{Peer, PeerCheck};
+pub use refusal::Refusal;
+pub use reload::Watch;
+pub use sniff::{SNIFF_BYTES, Sniffed, sniff};
+pub use stream::TlsStream;
 pub use verifier::{Refused, Verifier, of_clients, of_servers, refused};

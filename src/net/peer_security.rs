@@ -1,0 +1,146 @@
+//! How connections between servers begin: plain, with TLS, or as the first bytes of the dialing server say.
+
+use super::peer_stream::PeerStream;
+use super::tls::{
+    Engine, HandshakeError, Handshakes, Refusal, SNIFF_BYTES, Sniffed, TlsStream, sniff,
+};
+use rustls_pki_types::ServerName;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpStream;
+use tokio::time::{Instant, sleep, timeout_at};
+
+/// From accept to a finished handshake, as for the hello that follows.
+const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
+/// How often a connection is looked at that has sent some, and too few, of the bytes that tell TLS from other protocols.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// How this server's connections to other servers are secured. The default is not at all.
+#[derive(Clone, Default)]
+pub struct PeerSecurity(Option<Arc<PeerTls>>);
+
+/// TLS between servers.
+pub struct PeerTls {
+    pub engine: Arc<Engine>,
+    pub handshakes: Handshakes,
+    /// `sslQuorum`: this server dials with TLS.
+    pub dials: bool,
+    /// `portUnification`: plain connections are accepted beside TLS.
+    pub is_unified: bool,
+}
+
+impl PeerSecurity {
+    pub fn new(tls: Option<PeerTls>) -> Self {
+        Self(tls.map(Arc::new))
+    }
+
+    /// Secures a connection that another server made.
+    ///
+    /// # Errors
+    /// Why it is closed; a line was written.
+    pub async fn accepted(&self, socket: TcpStream) -> io::Result<PeerStream> {
+        let Some(tls) = &self.0 else { return Ok(socket.into()) };
+        let (peer, port) = (socket.peer_addr()?, socket.local_addr()?.port());
+        let began = Instant::now();
+        let detection = Duration::from_millis(tls.engine.settings().detection_timeout_ms.into());
+        let sniffed = timeout_at(began + detection.min(HANDSHAKE_MAX), look(&socket)).await;
+        // A silent connection counts as plain, as in Java: the dialing server may wait for this one.
+        match sniffed.unwrap_or(Ok(Sniffed::Plain))? {
+            Sniffed::Tls => {}
+            Sniffed::Open => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Sniffed::Plain if tls.is_unified => {
+                tracing::info!(target: crate::model::STRANGERS, %peer, port, "plain connection of a server accepted");
+                return Ok(socket.into());
+            }
+            Sniffed::Plain => {
+                tracing::warn!(
+                    target: crate::model::STRANGERS, %peer, port,
+                    "connection closed: it does not begin with TLS, and sslQuorum asks for it; if the \
+                     peer is a member, give it sslQuorum=true, or this server portUnification=true"
+                );
+                return Err(io::Error::other(
+                    "it does not begin with TLS, and sslQuorum asks for it",
+                ));
+            }
+        }
+        let engine = tls.engine.clone();
+        let shaking = tls.handshakes.perform(socket, move || engine.accepted(), Vec::new());
+        let stream = match timeout_at(began + HANDSHAKE_MAX, shaking).await {
+            Ok(Ok(stream)) => stream,
+            Ok(Err(error)) => return Err(tls.refused(Refusal::of(&error), &error, peer, port)),
+            Err(_) => return Err(tls.late(peer, port)),
+        };
+        tell(&stream, peer, "TLS connection of a server accepted");
+        Ok(PeerStream::Tls(stream))
+    }
+
+    /// Secures a connection that this server made.
+    ///
+    /// * `host`: of the server that was dialed, as the configuration names it.
+    ///
+    /// # Errors
+    /// Why it is closed; a line was written.
+    pub async fn dialed(&self, socket: TcpStream, host: &str) -> io::Result<PeerStream> {
+        let Some(tls) = self.0.as_ref().filter(|tls| tls.dials) else { return Ok(socket.into()) };
+        let peer = socket.peer_addr()?;
+        // What can be no host name in a certificate is compared by its address.
+        let name = ServerName::try_from(host.to_owned())
+            .unwrap_or_else(|_| ServerName::IpAddress(peer.ip().to_canonical().into()));
+        let engine = tls.engine.clone();
+        let shaking = tls.handshakes.perform(socket, move || engine.dialed(name), Vec::new());
+        let stream = match timeout_at(Instant::now() + HANDSHAKE_MAX, shaking).await {
+            Ok(Ok(stream)) => stream,
+            Ok(Err(error)) => {
+                return Err(tls.refused(Refusal::of(&error), &error, peer, peer.port()));
+            }
+            Err(_) => return Err(tls.late(peer, peer.port())),
+        };
+        tell(&stream, peer, "TLS connection to a server made");
+        Ok(PeerStream::Tls(stream))
+    }
+}
+
+impl PeerTls {
+    fn refused(
+        &self,
+        refusal: Refusal,
+        error: &HandshakeError,
+        peer: SocketAddr,
+        port: u16,
+    ) -> io::Error {
+        // A probe of the port, or a server that has ended: no certificate and no setting is to blame.
+        match error {
+            HandshakeError::Io(error) if error.get_ref().is_none() => {
+                tracing::debug!(%peer, %error, "handshake between servers");
+            }
+            _ => refusal.log(peer, port, self.engine.settings().prefix),
+        }
+        io::Error::other(format!("TLS: {}", refusal.reason))
+    }
+
+    fn late(&self, peer: SocketAddr, port: u16) -> io::Error {
+        let refusal = Refusal::late(HANDSHAKE_MAX);
+        refusal.log(peer, port, self.engine.settings().prefix);
+        io::Error::new(io::ErrorKind::TimedOut, refusal.reason)
+    }
+}
+
+/// One line for each connection, with what was agreed on.
+fn tell(stream: &TlsStream, peer: SocketAddr, what: &str) {
+    let (protocol, cipher_suite) = stream.agreed();
+    tracing::info!(target: crate::model::STRANGERS, %peer, protocol, cipher_suite, "{what}");
+}
+
+/// Looks at the first bytes and leaves them unread.
+async fn look(socket: &TcpStream) -> io::Result<Sniffed> {
+    let mut first = [0; SNIFF_BYTES];
+    loop {
+        let len = socket.peek(&mut first).await?;
+        match sniff(&first[..len]) {
+            Sniffed::Open if len > 0 => sleep(LOOK_EVERY).await, // `peek` would return at once.
+            sniffed => return Ok(sniffed),
+        }
+    }
+}

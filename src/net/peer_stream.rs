@@ -1,0 +1,119 @@
+//! A connection between servers, plain or with TLS, in two halves: one task reads while it waits for the peer to take what it sends.
+
+use super::tls::TlsStream;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+
+/// A connection to another server, before its own protocol begins.
+pub enum PeerStream {
+    Plain(TcpStream),
+    Tls(TlsStream),
+}
+
+impl PeerStream {
+    pub fn socket(&self) -> &TcpStream {
+        match self {
+            Self::Plain(socket) => socket,
+            Self::Tls(stream) => stream.tcp(),
+        }
+    }
+}
+
+impl From<TcpStream> for PeerStream {
+    fn from(socket: TcpStream) -> Self {
+        Self::Plain(socket)
+    }
+}
+
+/// The receiving half.
+pub(super) trait PeerReader: AsyncRead + Unpin + Send + 'static {
+    fn peer_addr(&self) -> io::Result<SocketAddr>;
+
+    /// Whether a read may find more at once.
+    fn poll_more(&self, cx: &mut Context<'_>) -> Poll<()>;
+}
+
+/// The sending half.
+pub(super) trait PeerWriter: AsyncWrite + Unpin + Send + 'static {
+    fn with_socket<T>(&self, look: impl FnOnce(&TcpStream) -> T) -> T;
+}
+
+impl PeerReader for OwnedReadHalf {
+    fn peer_addr(&self) -> io::Result<SocketAddr> {
+        self.as_ref().peer_addr()
+    }
+
+    fn poll_more(&self, cx: &mut Context<'_>) -> Poll<()> {
+        self.as_ref().poll_read_ready(cx).map(drop)
+    }
+}
+
+impl PeerWriter for OwnedWriteHalf {
+    fn with_socket<T>(&self, look: impl FnOnce(&TcpStream) -> T) -> T {
+        look(self.as_ref())
+    }
+}
+
+/// One half of a connection with TLS. The task that reads and the one that writes take turns, for the time of one call.
+pub(super) struct TlsHalf(Arc<Mutex<TlsStream>>);
+
+impl TlsHalf {
+    pub fn pair(stream: TlsStream) -> (Self, Self) {
+        let both = Arc::new(Mutex::new(stream));
+        (Self(both.clone()), Self(both))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, TlsStream> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl PeerReader for TlsHalf {
+    fn peer_addr(&self) -> io::Result<SocketAddr> {
+        self.lock().tcp().peer_addr()
+    }
+
+    fn poll_more(&self, cx: &mut Context<'_>) -> Poll<()> {
+        self.lock().poll_more(cx)
+    }
+}
+
+impl PeerWriter for TlsHalf {
+    fn with_socket<T>(&self, look: impl FnOnce(&TcpStream) -> T) -> T {
+        look(self.lock().tcp())
+    }
+}
+
+impl AsyncRead for TlsHalf {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut *self.lock()).poll_read(cx, into)
+    }
+}
+
+impl AsyncWrite for TlsHalf {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut *self.lock()).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut *self.lock()).poll_flush(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut *self.lock()).poll_shutdown(cx)
+    }
+}

@@ -1,0 +1,242 @@
+//! Settings and stores as rustls takes them, replaced as a whole when the stores change.
+
+use super::stores::{self, Keys, StoreError};
+use super::suites;
+use super::verifier;
+use crate::config::tls::{ClientAuth, TlsSettings, TlsVersion};
+use rustls::client::{ResolvesClientCert, Resumption};
+use rustls::crypto::{CryptoProvider, aws_lc_rs};
+use rustls::server::{ClientHello, NoServerSessionStorage, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+use rustls::{
+    ClientConfig, ClientConnection, Connection, ServerConfig, ServerConnection, SignatureScheme,
+    SupportedProtocolVersion,
+};
+use rustls_pki_types::{CertificateDer, ServerName};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Why the settings and stores can't be used.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("{prefix}keyStore.location is not set, and TLS needs a key and a certificate; set it")]
+    NoKeyStore { prefix: &'static str },
+    #[error(
+        "{prefix}trustStore.location is not set, so no certificate of a peer could be judged; set it{or}"
+    )]
+    NoTrustStore { prefix: &'static str, or: &'static str },
+    #[error("TLS settings {prefix}*")]
+    Rustls { prefix: &'static str, source: rustls::Error },
+    #[error("trust store of {prefix}*: {reason}")]
+    Verifier { prefix: &'static str, reason: String },
+}
+
+/// Whose connections an engine is for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Side {
+    /// Client ports: accepts alone.
+    Clients,
+    /// Between servers: accepts and dials.
+    Servers,
+}
+
+/// What is read from the stores.
+pub struct Stores {
+    pub keys: Keys,
+    pub trusted: Vec<CertificateDer<'static>>,
+}
+
+/// The key, the certificates and the settings in force, for new connections.
+struct Configs {
+    server: Arc<ServerConfig>,
+    /// `None` for client ports.
+    client: Option<Arc<ClientConfig>>,
+}
+
+/// Makes the TLS of new connections.
+pub struct Engine {
+    settings: TlsSettings,
+    side: Side,
+    configs: Mutex<Arc<Configs>>,
+}
+
+impl Engine {
+    /// Reads the stores.
+    ///
+    /// # Errors
+    /// If a store can't be used, or one that is needed is not named.
+    pub fn new(settings: TlsSettings, side: Side) -> Result<(Self, Stores), EngineError> {
+        let stores = read_stores(&settings, side)?;
+        let configs = configs(&settings, side, &stores)?;
+        Ok((Self { settings, side, configs: Mutex::new(Arc::new(configs)) }, stores))
+    }
+
+    /// Reads the stores again; connections that begin from now on have what is in them. Open connections stay as they are.
+    ///
+    /// # Errors
+    /// If a store can't be used: then the engine stays as it was.
+    pub fn reload(&self) -> Result<Stores, EngineError> {
+        let stores = read_stores(&self.settings, self.side)?;
+        let configs = configs(&self.settings, self.side, &stores)?;
+        *self.configs.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(configs);
+        Ok(stores)
+    }
+
+    pub const fn settings(&self) -> &TlsSettings {
+        &self.settings
+    }
+
+    /// The TLS of a connection that was accepted.
+    pub fn accepted(&self) -> Result<Connection, rustls::Error> {
+        let config = self.current().server.clone();
+        Ok(Connection::Server(ServerConnection::new(config)?))
+    }
+
+    /// The TLS of a connection to another server.
+    ///
+    /// * `name`: the host of the server, which its certificate has to name if host names are compared.
+    pub fn dialed(&self, name: ServerName<'static>) -> Result<Connection, rustls::Error> {
+        let config = self.current().client.clone();
+        let config =
+            config.ok_or_else(|| rustls::Error::General("clients are not dialed".into()))?;
+        Ok(Connection::Client(ClientConnection::new(config, name)?))
+    }
+
+    fn current(&self) -> Arc<Configs> {
+        self.configs.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+fn read_stores(settings: &TlsSettings, side: Side) -> Result<Stores, EngineError> {
+    let prefix = settings.prefix;
+    let key_store = settings.key_store.as_ref().ok_or(EngineError::NoKeyStore { prefix })?;
+    let keys = stores::load_keys(key_store)?;
+    let trusted = match (&settings.trust_store, side, settings.client_auth) {
+        (Some(store), _, _) => stores::load_trust(store)?,
+        (None, Side::Clients, ClientAuth::None) => Vec::new(),
+        (None, Side::Clients, _) => {
+            return Err(EngineError::NoTrustStore { prefix, or: ", or set ssl.clientAuth=none" });
+        }
+        (None, Side::Servers, _) => return Err(EngineError::NoTrustStore { prefix, or: "" }),
+    };
+    Ok(Stores { keys, trusted })
+}
+
+fn configs(settings: &TlsSettings, side: Side, stores: &Stores) -> Result<Configs, EngineError> {
+    let prefix = settings.prefix;
+    let failed = |source| EngineError::Rustls { prefix, source };
+    let provider = suites::limited(aws_lc_rs::default_provider(), &settings.cipher_suites);
+    let provider = Arc::new(provider);
+    let versions = versions(&settings.versions);
+    let key = CertifiedKey::new(stores.keys.chain.clone(), stores.keys.signer.clone());
+    let key = Arc::new(OwnKey(Arc::new(key)));
+    let server = server_config(settings, &provider, &versions, key.clone(), stores)?;
+    let client = match side {
+        Side::Clients => None,
+        Side::Servers => {
+            let verifier = verifier::of_servers(settings, provider.clone(), &stores.trusted)
+                .map_err(|reason| EngineError::Verifier { prefix, reason })?;
+            let mut config = ClientConfig::builder_with_provider(provider)
+                .with_protocol_versions(&versions)
+                .map_err(failed)?
+                .dangerous()
+                .with_custom_certificate_verifier(verifier)
+                .with_client_cert_resolver(key);
+            config.resumption = Resumption::disabled();
+            Some(Arc::new(config))
+        }
+    };
+    Ok(Configs { server: Arc::new(server), client })
+}
+
+fn server_config(
+    settings: &TlsSettings,
+    provider: &Arc<CryptoProvider>,
+    versions: &[&'static SupportedProtocolVersion],
+    key: Arc<OwnKey>,
+    stores: &Stores,
+) -> Result<ServerConfig, EngineError> {
+    let prefix = settings.prefix;
+    let builder = ServerConfig::builder_with_provider(provider.clone())
+        .with_protocol_versions(versions)
+        .map_err(|source| EngineError::Rustls { prefix, source })?;
+    let builder = match settings.client_auth {
+        ClientAuth::None => builder.with_no_client_auth(),
+        ClientAuth::Want | ClientAuth::Need => {
+            let verifier = verifier::of_clients(settings, provider.clone(), &stores.trusted)
+                .map_err(|reason| EngineError::Verifier { prefix, reason })?;
+            builder.with_client_cert_verifier(verifier)
+        }
+    };
+    let mut config = builder.with_cert_resolver(key);
+    config.ignore_client_order = true; // The server's order counts, as in Java.
+    // A resumed session would outlive a change of the stores.
+    config.session_storage = Arc::new(NoServerSessionStorage {});
+    config.send_tls13_tickets = 0;
+    Ok(config)
+}
+
+fn versions(versions: &[TlsVersion]) -> Vec<&'static SupportedProtocolVersion> {
+    let of = |version: &TlsVersion| match version {
+        TlsVersion::V12 => &rustls::version::TLS12,
+        TlsVersion::V13 => &rustls::version::TLS13,
+    };
+    versions.iter().map(of).collect()
+}
+
+/// The one key that this server has. rustls' own resolvers refuse certificates of version 1.
+#[derive(Debug)]
+struct OwnKey(Arc<CertifiedKey>);
+
+impl ResolvesServerCert for OwnKey {
+    fn resolve(&self, _hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(self.0.clone())
+    }
+}
+
+impl ResolvesClientCert for OwnKey {
+    fn resolve(&self, _roots: &[&[u8]], _schemes: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
+        Some(self.0.clone())
+    }
+
+    fn has_certs(&self) -> bool {
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::net::tls::test_certificates::{Authority, settings};
+
+    fn refused(settings: TlsSettings, side: Side) -> Option<String> {
+        Engine::new(settings, side).err().map(|error| error.to_string())
+    }
+
+    // rows: C-193 C-194 C-201
+    #[test]
+    fn stores_that_cannot_be_used_or_are_missing_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let authority = Authority::new(folder.path(), "ca");
+        let whole = settings(&authority.issue("server"), &authority.trust);
+        for side in [Side::Clients, Side::Servers] {
+            assert_eq!(refused(whole.clone(), side), None);
+            let without_key = TlsSettings { key_store: None, ..whole.clone() };
+            assert!(
+                refused(without_key, side).unwrap().starts_with("ssl.keyStore.location is not set")
+            );
+        }
+        let without_trust =
+            |client_auth| TlsSettings { client_auth, trust_store: None, ..whole.clone() };
+        for auth in [ClientAuth::Need, ClientAuth::Want] {
+            let why = refused(without_trust(auth), Side::Clients).unwrap();
+            assert!(why.starts_with("ssl.trustStore.location is not set"), "{why}");
+        }
+        assert_eq!(refused(without_trust(ClientAuth::None), Side::Clients), None);
+        assert!(refused(without_trust(ClientAuth::None), Side::Servers).is_some());
+        let mut wrong = whole;
+        wrong.key_store.as_mut().unwrap().path = folder.path().join("nothing.pem");
+        assert!(refused(wrong, Side::Clients).unwrap().contains("nothing.pem"));
+    }
+}

@@ -1,0 +1,152 @@
+//! Handshakes, on threads of their own: they are computed at lower priority than requests, and a bounded number at a time.
+
+use super::stream::{SocketReader, SocketWriter, TlsStream};
+use rustls::Connection;
+use std::io;
+use std::sync::Arc;
+use tokio::net::TcpStream;
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::Semaphore;
+use tokio_util::task::AbortOnDropHandle;
+
+/// Handshakes under way; others wait, unread and in their order.
+const UNDER_WAY_MAX: usize = 1024;
+/// Bytes that a peer may send before the handshake is done.
+const BYTES_MAX: usize = 64 * 1024;
+/// How much nicer the threads of client handshakes are than others.
+const NICENESS: i32 = 5;
+
+/// Why a handshake has failed.
+#[derive(Debug, thiserror::Error)]
+pub enum HandshakeError {
+    #[error("the peer closed the connection during the handshake")]
+    Closed,
+    #[error("the peer sent more than {BYTES_MAX} bytes before the handshake was done")]
+    TooLong,
+    #[error(transparent)]
+    Tls(#[from] rustls::Error),
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// Threads that perform handshakes. They end when this is dropped.
+pub struct Handshakes {
+    /// `None` only while it is dropped.
+    runtime: Option<Runtime>,
+    places: Arc<Semaphore>,
+}
+
+impl Handshakes {
+    /// Threads for the handshakes of clients, of which there may be thousands at once: a quarter of the processors, and nice to
+    /// the threads that serve.
+    ///
+    /// # Errors
+    /// If the system starts no thread.
+    pub fn of_clients() -> io::Result<Self> {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        Self::start("client-tls", (processors / 4).max(1), true)
+    }
+
+    /// A thread for handshakes between servers, so that they never wait for those of clients.
+    ///
+    /// # Errors
+    /// If the system starts no thread.
+    pub fn of_servers() -> io::Result<Self> {
+        Self::start("server-tls", 1, false)
+    }
+
+    fn start(name: &str, threads: usize, is_nice: bool) -> io::Result<Self> {
+        let mut builder = Builder::new_multi_thread();
+        builder.worker_threads(threads).thread_name(name).enable_io();
+        if is_nice {
+            builder.on_thread_start(|| {
+                // Of this thread alone, on Linux. Without it handshakes are only less nice.
+                _ = rustix::process::setpriority_process(None, NICENESS);
+            });
+        }
+        let runtime = Some(builder.build()?);
+        Ok(Self { runtime, places: Arc::new(Semaphore::new(UNDER_WAY_MAX)) })
+    }
+
+    /// Performs a handshake; the stream is of the caller's runtime again. Ends the handshake when dropped.
+    ///
+    /// * `tls`: makes the connection once it is its turn. `first`: bytes that were read already.
+    ///
+    /// # Errors
+    /// [`HandshakeError`]; the socket is closed then.
+    pub async fn perform(
+        &self,
+        socket: TcpStream,
+        tls: impl FnOnce() -> Result<Connection, rustls::Error> + Send + 'static,
+        first: Vec<u8>,
+    ) -> Result<TlsStream, HandshakeError> {
+        let _place = self.places.acquire().await; // It is never closed.
+        let socket = socket.into_std()?;
+        let runtime = self.runtime.as_ref().expect("it is taken when this is dropped");
+        let task = runtime.spawn(async move {
+            let socket = TcpStream::from_std(socket)?;
+            let mut tls = Box::new(tls()?);
+            shake(&socket, &mut tls, &first).await?;
+            Ok::<_, HandshakeError>((socket.into_std()?, tls))
+        });
+        let done = AbortOnDropHandle::new(task).await.map_err(io::Error::other)?;
+        let (socket, tls) = done?;
+        Ok(TlsStream::new(TcpStream::from_std(socket)?, tls))
+    }
+}
+
+impl Drop for Handshakes {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background(); // A runtime may not be waited for on a thread of another one.
+        }
+    }
+}
+
+/// Performs the handshake of one connection.
+async fn shake(
+    socket: &TcpStream,
+    tls: &mut Connection,
+    mut first: &[u8],
+) -> Result<(), HandshakeError> {
+    let mut received = first.len();
+    while !first.is_empty() {
+        tls.read_tls(&mut first)?;
+        process(socket, tls)?;
+    }
+    loop {
+        while tls.wants_write() {
+            match tls.write_tls(&mut SocketWriter(socket)) {
+                Ok(0) => return Err(io::Error::from(io::ErrorKind::WriteZero).into()),
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    socket.writable().await?
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        if !tls.is_handshaking() {
+            return Ok(());
+        }
+        match tls.read_tls(&mut SocketReader(socket)) {
+            Ok(0) => return Err(HandshakeError::Closed),
+            Ok(read) => received += read,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                socket.readable().await?;
+                continue;
+            }
+            Err(error) => return Err(error.into()),
+        }
+        process(socket, tls)?;
+        if received > BYTES_MAX && tls.is_handshaking() {
+            return Err(HandshakeError::TooLong);
+        }
+    }
+}
+
+/// Computes what the last bytes ask for. If they are refused the peer is told why, as far as the socket has room.
+fn process(socket: &TcpStream, tls: &mut Connection) -> Result<(), HandshakeError> {
+    let Err(error) = tls.process_new_packets() else { return Ok(()) };
+    while tls.wants_write() && tls.write_tls(&mut SocketWriter(socket)).is_ok_and(|len| len > 0) {}
+    Err(error.into())
+}

@@ -1,0 +1,124 @@
+//! Why a handshake was refused, in the words of the settings.
+
+use super::handshake::HandshakeError;
+use super::verifier::{Refused, refused};
+use rustls::{AlertDescription, Error, InvalidMessage, PeerIncompatible};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// A refused handshake, for the log.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Refusal {
+    pub reason: String,
+    /// The setting to look at, without its prefix.
+    pub setting: Option<&'static str>,
+    /// Of the peer's certificate, if that was refused.
+    pub subject: Option<String>,
+}
+
+impl Refusal {
+    pub fn of(error: &HandshakeError) -> Self {
+        match error {
+            HandshakeError::Tls(error) => Self::of_tls(error),
+            HandshakeError::Closed | HandshakeError::TooLong => Self::new(error.to_string(), None),
+            // What rustls' reader finds comes in this form too.
+            HandshakeError::Io(error) => {
+                let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
+                inner.map_or_else(|| Self::new(error.to_string(), None), Self::of_tls)
+            }
+        }
+    }
+
+    /// A handshake that was not done in time.
+    pub fn late(limit: Duration) -> Self {
+        Self::new(format!("no handshake within {} s", limit.as_secs_f32()), None)
+    }
+
+    pub const fn new(reason: String, setting: Option<&'static str>) -> Self {
+        Self { reason, setting, subject: None }
+    }
+
+    /// What the verifier says of a peer's certificate.
+    pub fn of_certificate(refused: &Refused) -> Self {
+        let subject = Some(refused.subject.clone()).filter(|subject| !subject.is_empty());
+        Self { subject, ..Self::new(refused.to_string(), Some("trustStore.location")) }
+    }
+
+    fn of_tls(error: &Error) -> Self {
+        if let Some(refused) = refused(error) {
+            return Self::of_certificate(refused);
+        }
+        let (reason, setting) = match error {
+            Error::PeerIncompatible(why) => incompatible(why),
+            Error::NoCertificatesPresented => {
+                ("the peer showed no certificate".to_owned(), Some("clientAuth"))
+            }
+            Error::InvalidCertificate(why) => {
+                (format!("the peer's certificate is refused: {why}"), Some("trustStore.location"))
+            }
+            Error::AlertReceived(alert) => of_alert(*alert),
+            Error::InvalidMessage(InvalidMessage::InvalidContentType) => {
+                ("the peer does not speak TLS".to_owned(), None)
+            }
+            error => (error.to_string(), None),
+        };
+        Self::new(reason, setting)
+    }
+
+    /// Writes the one line that there is about a handshake.
+    ///
+    /// * `port`: of this server. `prefix`: what the keys of the settings begin with.
+    pub fn log(&self, peer: SocketAddr, port: u16, prefix: &str) {
+        let setting = self.setting.map(|name| format!("{prefix}{name}"));
+        tracing::warn!(
+            target: crate::model::STRANGERS, %peer, port, subject = self.subject, setting,
+            "TLS handshake refused: {}; if the peer is yours, compare its certificate and settings with this server's",
+            self.reason
+        );
+    }
+}
+
+fn incompatible(why: &PeerIncompatible) -> (String, Option<&'static str>) {
+    match why {
+        PeerIncompatible::NoCipherSuitesInCommon | PeerIncompatible::NoKxGroupsInCommon => {
+            ("no cipher suite in common".to_owned(), Some("ciphersuites"))
+        }
+        PeerIncompatible::NoSignatureSchemesInCommon
+        | PeerIncompatible::NoCertificateRequestSignatureSchemesInCommon => {
+            let reason = "the peer can't check a signature of this server's key, or this server one of the peer's";
+            (reason.to_owned(), Some("keyStore.location"))
+        }
+        PeerIncompatible::Tls12NotOffered
+        | PeerIncompatible::Tls12NotOfferedOrEnabled
+        | PeerIncompatible::SupportedVersionsExtensionRequired
+        | PeerIncompatible::ServerDoesNotSupportTls12Or13
+        | PeerIncompatible::ServerTlsVersionIsDisabledByOurConfig => {
+            ("no version of TLS in common".to_owned(), Some("enabledProtocols"))
+        }
+        why => (format!("the peer's TLS is not compatible: {why:?}"), None),
+    }
+}
+
+fn of_alert(alert: AlertDescription) -> (String, Option<&'static str>) {
+    let name = alert.as_str().unwrap_or("unknown");
+    match alert {
+        AlertDescription::UnknownCA
+        | AlertDescription::BadCertificate
+        | AlertDescription::CertificateUnknown
+        | AlertDescription::CertificateExpired
+        | AlertDescription::CertificateRevoked
+        | AlertDescription::UnsupportedCertificate
+        | AlertDescription::CertificateRequired => {
+            let reason = format!("the peer refused this server's certificate (alert {name})");
+            (reason, Some("keyStore.location"))
+        }
+        AlertDescription::ProtocolVersion => (
+            format!("the peer refused the version of TLS (alert {name})"),
+            Some("enabledProtocols"),
+        ),
+        AlertDescription::HandshakeFailure => {
+            (format!("the peer refused the handshake (alert {name})"), Some("ciphersuites"))
+        }
+        _ => (format!("the peer ended the handshake (alert {name})"), None),
+    }
+}

@@ -1,0 +1,240 @@
+//! Looks once a second at the stores and password files of an engine, and takes what has changed.
+
+use super::engine::{Engine, Stores};
+use crate::config::tls::{StorePassword, StoreSettings};
+use crate::model::chain;
+use sha2::{Digest as _, Sha256};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tokio::task::spawn_blocking;
+use zeroize::Zeroizing;
+
+const EVERY: Duration = Duration::from_secs(1);
+const DAY_S: i64 = 24 * 3600;
+
+/// Which bytes the files have, not what they are.
+type Content = [u8; 32];
+
+/// The stores of an engine, as they were last seen.
+pub struct Watch {
+    engine: Arc<Engine>,
+    files: Vec<PathBuf>,
+    /// Stores are taken when they change, and not at start alone.
+    takes: bool,
+    /// What was tried last, taken or not.
+    seen: Content,
+    /// The content that can't be used, once there is one. A file may be half written: only a fault that is still there a second
+    /// later is told.
+    faulty: Option<Content>,
+    end: Option<CertificateEnd>,
+}
+
+/// The certificate of this server's chain that ends first.
+#[derive(Clone, Debug, Eq, PartialEq)]
+struct CertificateEnd {
+    subject: String,
+    /// Seconds since 1970, and as text.
+    at_s: i64,
+    at: String,
+    /// The last warning's.
+    warned: Option<i64>,
+}
+
+impl Watch {
+    /// * `stores`: what the engine was made of. `takes`: changed stores are taken.
+    pub fn new(engine: Arc<Engine>, stores: &Stores, takes: bool) -> Self {
+        let settings = engine.settings();
+        let stores_named = [&settings.key_store, &settings.trust_store].into_iter().flatten();
+        let files: Vec<PathBuf> = stores_named.flat_map(files_of).collect();
+        let seen = content(&files);
+        Self { engine, files, takes, seen, faulty: None, end: end_of(stores) }
+    }
+
+    /// Watches for ever.
+    pub async fn run(mut self) {
+        let mut timer = tokio::time::interval(EVERY);
+        timer.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            timer.tick().await;
+            let looked = spawn_blocking(move || {
+                self.look(now_s());
+                self
+            });
+            match looked.await {
+                Ok(watch) => self = watch,
+                Err(_) => return, // The server ends.
+            }
+        }
+    }
+
+    /// One look at the files and at the certificate's end.
+    fn look(&mut self, now_s: i64) {
+        if self.takes {
+            let content = content(&self.files);
+            if content != self.seen {
+                self.take(content);
+            }
+        }
+        let path = self.files.first().map(|path| path.display().to_string()).unwrap_or_default();
+        let Some(end) = &mut self.end else { return };
+        let stage = stage((end.at_s - now_s).div_euclid(DAY_S));
+        if stage.is_some() && stage != end.warned {
+            tracing::warn!(
+                path,
+                subject = end.subject,
+                ends = end.at,
+                "the certificate of this server's key store, or one of its chain, ends soon or has ended: renew it"
+            );
+        }
+        end.warned = stage;
+    }
+
+    fn take(&mut self, content: Content) {
+        match self.engine.reload() {
+            Ok(stores) => {
+                let end = end_of(&stores);
+                tracing::info!(
+                    alias = stores.keys.alias,
+                    subject = end.as_ref().map(|end| end.subject.as_str()),
+                    ends = end.as_ref().map(|end| end.at.as_str()),
+                    "stores of {}* taken; new connections have them",
+                    self.engine.settings().prefix
+                );
+                (self.seen, self.faulty, self.end) = (content, None, end);
+            }
+            Err(_) if self.faulty != Some(content) => self.faulty = Some(content),
+            Err(error) => {
+                tracing::error!(
+                    error = chain(&error),
+                    "changed stores of {}* can't be used, and the old ones stay in force: correct them",
+                    self.engine.settings().prefix
+                );
+                (self.seen, self.faulty) = (content, None);
+            }
+        }
+    }
+}
+
+/// For how many days' rest a warning is given: once within 30 days, within 7 days, and on each day from the last one on.
+const fn stage(days: i64) -> Option<i64> {
+    match days {
+        31.. => None,
+        8..=30 => Some(30),
+        2..=7 => Some(7),
+        days => Some(days),
+    }
+}
+
+fn files_of(store: &StoreSettings) -> Vec<PathBuf> {
+    let password = match &store.password {
+        StorePassword::File(path) => Some(path.clone()),
+        StorePassword::None | StorePassword::Given(_) => None,
+    };
+    std::iter::once(store.path.clone()).chain(password).collect()
+}
+
+/// A digest of all files. A file that can't be read differs from all that can.
+fn content(files: &[PathBuf]) -> Content {
+    let mut digest = Sha256::new();
+    for path in files {
+        let bytes = read(path);
+        digest.update([u8::from(bytes.is_some())]);
+        let bytes = bytes.unwrap_or_default();
+        digest.update((bytes.len() as u64).to_be_bytes());
+        digest.update(bytes.as_slice());
+    }
+    digest.finalize().into()
+}
+
+fn read(path: &Path) -> Option<Zeroizing<Vec<u8>>> {
+    std::fs::read(path).ok().map(Zeroizing::new)
+}
+
+fn end_of(stores: &Stores) -> Option<CertificateEnd> {
+    let ends = stores.keys.chain.iter().filter_map(|der| {
+        let (_, certificate) = x509_parser::parse_x509_certificate(der).ok()?;
+        let end = certificate.validity().not_after;
+        let subject = certificate.subject().to_string();
+        Some(CertificateEnd { subject, at_s: end.timestamp(), at: end.to_string(), warned: None })
+    });
+    ends.min_by_key(|end| end.at_s)
+}
+
+fn now_s() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::net::tls::Side;
+    use crate::net::tls::test_certificates::{Authority, settings};
+
+    #[test]
+    fn warnings_come_within_30_7_and_1_days_and_daily_after_that() {
+        let mut last = None;
+        let mut warned = Vec::new();
+        for days in (-3..40).rev() {
+            let now = stage(days);
+            if now.is_some() && now != last {
+                warned.push(days);
+            }
+            last = now;
+        }
+        assert_eq!(warned, [30, 7, 1, 0, -1, -2, -3]);
+    }
+
+    /// The serial numbers of what new connections are shown would do; the subject of the watched chain is as good.
+    // rows: C-40 C-119
+    #[test]
+    fn changed_stores_are_taken_once_key_and_certificate_fit() {
+        let folder = tempfile::tempdir().unwrap();
+        let authority = Authority::new(folder.path(), "ca");
+        let (old, new) = (authority.issue("old"), authority.issue("new"));
+        let other = authority.issue("other");
+        // As Kubernetes does: a symbolic link to a folder of files, which is replaced.
+        let link = folder.path().join("store.pem");
+        std::os::unix::fs::symlink(&old, &link).unwrap();
+        let (engine, stores) =
+            Engine::new(settings(&link, &authority.trust), Side::Servers).unwrap();
+        let engine = Arc::new(engine);
+        let mut watch = Watch::new(engine.clone(), &stores, true);
+        let subject = |watch: &Watch| watch.end.as_ref().unwrap().subject.clone();
+        watch.look(0);
+        assert_eq!(subject(&watch), "CN=old");
+        let swap = folder.path().join("swap");
+        std::os::unix::fs::symlink(&new, &swap).unwrap();
+        std::fs::rename(&swap, &link).unwrap();
+        watch.look(0);
+        assert_eq!(subject(&watch), "CN=new");
+        // In place, half written: a certificate without its key.
+        let whole = std::fs::read_to_string(&other).unwrap();
+        let (half, _) = whole.split_once("-----BEGIN PRIVATE KEY").unwrap();
+        std::fs::write(&new, half).unwrap();
+        watch.look(0);
+        assert!(watch.faulty.is_some(), "it is told if it stays so");
+        watch.look(0);
+        assert!(watch.faulty.is_none(), "it was told");
+        assert_eq!(subject(&watch), "CN=new");
+        std::fs::write(&new, &whole).unwrap();
+        watch.look(0);
+        assert_eq!(subject(&watch), "CN=other");
+        // A key of another certificate.
+        let (_, key) = std::fs::read_to_string(&old)
+            .map(|text| {
+                let (certificate, key) = text.split_once("-----BEGIN PRIVATE KEY").unwrap();
+                (certificate.to_owned(), key.to_owned())
+            })
+            .unwrap();
+        let (certificate, _) = whole.split_once("-----BEGIN PRIVATE KEY").unwrap();
+        std::fs::write(&new, format!("{certificate}-----BEGIN PRIVATE KEY{key}")).unwrap();
+        watch.look(0);
+        watch.look(0);
+        assert_eq!(subject(&watch), "CN=other");
+        let mut still = Watch::new(engine, &stores, false);
+        std::fs::write(&new, std::fs::read(&old).unwrap()).unwrap();
+        still.look(0);
+        assert_eq!(subject(&still), "CN=old", "what it was made with: nothing was taken");
+    }
+}

@@ -201,6 +201,9 @@ pub fn ocsp_status(
     let signature =
         der::take_tagged(&mut basic, BIT_STRING).and_then(certificate::bits).ok_or(Malformed)?;
     let certificates = der::take_optional(&mut basic, 0xa0).ok_or(Malformed)?;
+    if !(basic.is_empty() && typed.is_empty() && fields.is_empty()) {
+        return Err(Malformed);
+    }
     let is_issuers = is_signed(pair.issuer, algorithm, signed.whole, signature, check);
     let is_responders = || {
         responders(certificates, pair.issuer, now, check).is_some_and(|responder| {

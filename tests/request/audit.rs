@@ -63,7 +63,8 @@ fn type_of_a_created_znode_is_what_the_flags_ask_for() {
     let a = world.client();
     let with_flags = |xid, path: &str, flags| {
         let (path, data) = (Some(path.into()), Some(&[][..]));
-        let acl = jute::Vector::Owned(vec![Acl::open().to_record()]);
+        let open = Acl::open();
+        let acl = jute::Vector::Owned(vec![open.to_record()]);
         request(xid, op::CREATE, &jute::proto::CreateRequest { path, data, acl, flags })
     };
     world.say(a, [with_flags(1, "/e", 1), with_flags(2, "/s-", 2), with_flags(3, "/t-", 3)]);

@@ -77,7 +77,7 @@ impl Exchange<'_> {
         user.push(b':');
         user.extend(latin_1_or_utf_8(&String::from_utf8_lossy(password.reveal())).iter());
         let user = Zeroizing::new(<[u8; 16]>::from(Md5::digest(&*user)));
-        let mut session = Md5::new_with_prefix(&*user);
+        let mut session = Md5::new_with_prefix(*user);
         session.update(b":");
         session.update(self.nonce);
         session.update(b":");

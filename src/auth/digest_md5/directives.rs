@@ -43,7 +43,7 @@ struct Pair<'t> {
 /// The pair at the front of `token`, which begins with neither space nor comma.
 fn pair(token: &[u8]) -> Result<Pair<'_>, Refusal> {
     let ends_key = |&byte: &u8| is_space(byte) || matches!(byte, b',' | b'=');
-    let Some(key_len) = token.iter().position(|byte| ends_key(byte)) else {
+    let Some(key_len) = token.iter().position(ends_key) else {
         // The JDK takes a last key without a value for one with an empty value.
         return Ok(Pair { key: token, value: Vec::new(), rest: &[] });
     };
@@ -60,7 +60,7 @@ fn pair(token: &[u8]) -> Result<Pair<'_>, Refusal> {
         [b'"', quoted @ ..] => quoted_value(quoted)?,
         _ => {
             let ends_value = |&byte: &u8| is_space(byte) || byte == b',';
-            let len = rest.iter().position(|byte| ends_value(byte)).unwrap_or(rest.len());
+            let len = rest.iter().position(ends_value).unwrap_or(rest.len());
             (rest[..len].to_vec(), &rest[len..])
         }
     };

@@ -35,7 +35,19 @@ pub struct Revocation {
     crl: bool,
     ocsp: bool,
     requests: Semaphore,
-    lists: Mutex<HashMap<String, (Instant, Arc<Vec<u8>>)>>,
+    lists: Mutex<HashMap<String, KeptList>>,
+}
+
+/// A revocation list as it came.
+struct KeptList {
+    since: Instant,
+    bytes: Arc<Vec<u8>>,
+}
+
+impl KeptList {
+    fn is_fresh(&self) -> bool {
+        self.since.elapsed() < LIST_AGE_MAX
+    }
 }
 
 /// What went wrong with one URL.
@@ -152,18 +164,17 @@ impl Revocation {
 
     fn kept(&self, url: &str) -> Option<Arc<Vec<u8>>> {
         let lists = self.lists.lock().unwrap_or_else(PoisonError::into_inner);
-        let (since, list) = lists.get(url)?;
-        (since.elapsed() < LIST_AGE_MAX).then(|| list.clone())
+        lists.get(url).filter(|list| list.is_fresh()).map(|list| list.bytes.clone())
     }
 
     pub(super) fn keep(&self, url: &str, list: Arc<Vec<u8>>) {
         let mut lists = self.lists.lock().unwrap_or_else(PoisonError::into_inner);
-        lists.retain(|_, (since, _)| since.elapsed() < LIST_AGE_MAX);
-        let kept: usize = lists.values().map(|(_, list)| list.len()).sum();
+        lists.retain(|_, list| list.is_fresh());
+        let kept: usize = lists.values().map(|list| list.bytes.len()).sum();
         if kept + list.len() > KEPT_BYTES_MAX {
             lists.clear();
         }
-        lists.insert(url.to_owned(), (Instant::now(), list));
+        lists.insert(url.to_owned(), KeptList { since: Instant::now(), bytes: list });
     }
 }
 

@@ -1,6 +1,7 @@
 //! What checked settings may ask for and the running server does not do yet. This is the one list of it: the part of the server
 //! that does it removes the line.
 
+use super::sasl::Login;
 use super::{Config, Problem, SettingPlace, Warning};
 
 /// A feature that settings ask for.
@@ -26,13 +27,21 @@ const MISSING: [Missing; 3] = [
         guards: true,
     },
     Missing {
-        is_asked: |config| config.client_sasl.is_some(),
-        what: "SASL of clients",
+        is_asked: |config| {
+            let clients = config.client_sasl.as_ref();
+            config.sasl_rules.requires_kerberos_config
+                || clients.is_some_and(|sasl| is_kerberos(&sasl.login))
+        },
+        what: "Kerberos for clients",
         guards: true,
     },
     Missing {
-        is_asked: |config| config.quorum_sasl.is_some(),
-        what: "SASL between servers",
+        is_asked: |config| {
+            config.quorum_sasl.as_ref().is_some_and(|sasl| {
+                is_kerberos(&sasl.server) || sasl.learner_requires && is_kerberos(&sasl.learner)
+            })
+        },
+        what: "Kerberos between servers",
         guards: true,
     },
 ];
@@ -59,4 +68,8 @@ pub(super) fn judge(
     }
     config.warnings.clone_from(&warnings);
     (Some(config).filter(|_| problems.is_empty()), problems, warnings)
+}
+
+fn is_kerberos(login: &Login) -> bool {
+    matches!(login, Login::Kerberos(_))
 }

@@ -197,7 +197,7 @@ fn check(launch: &Launch, options: &config_check::Options, env: &Environment) ->
     let mut check = config::check(launch, env);
     config_check::look_up(&mut check, |host| net::resolve(host, 0));
     config_check::look_at_files(&mut check, mode_of);
-    let text = config_check::render(&check, options.json);
+    let text = config_check::render(&mut check, options.json);
     // The reader may have closed the pipe, as `head` does.
     let _unread = std::io::stdout().write_all(text.as_bytes());
     if check.problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(BAD_INVOCATION) }

@@ -38,7 +38,8 @@ pub const ROOMS: &[(&str, &[&str])] = &[
     ("net", &["model", "jute", "auth", "config", "metrics", "request", "zab", "member"]),
     ("admin", &["model", "config", "metrics", "auth"]),
     ("client", &["model", "jute"]),
-    ("tools", &["client", "config", "store", "tree", "model", "jute", "metrics"]),
+    // `auth` and `net` for certificates: config check shows stores as the server reads them, and bench speaks TLS.
+    ("tools", &["client", "config", "store", "tree", "model", "jute", "metrics", "auth", "net"]),
     (
         "sim",
         &[

@@ -5,6 +5,7 @@ use super::ensemble::Ensemble;
 use super::keys::{self, Class, KEYS, Key, Scope};
 use super::problem::OneLine;
 use super::system_properties::{SystemProperties, trim};
+use super::tls::{ClientTls, QuorumTls};
 use super::unused::Between;
 use super::{
     Environment, Launch, Problem, SettingPlace, Settings, Warning, parse_properties, risks,
@@ -31,6 +32,9 @@ pub struct Check {
     pub ensemble: Option<Ensemble>,
     /// The host where the server would listen for clients, and where it is set; `None`: every address, or there are problems.
     pub client_host: Option<(String, SettingPlace)>,
+    /// TLS, if it is configured without problems.
+    pub client_tls: Option<ClientTls>,
+    pub quorum_tls: Option<QuorumTls>,
 }
 
 /// One setting.
@@ -85,6 +89,9 @@ pub fn check(launch: &Launch, env: &Environment) -> Check {
         let key = key.trim_start_matches("-Dzookeeper.");
         tls.and_then(|(clients, between)| unused::reason(key, clients, between))
     };
+    let (client_tls, quorum_tls) = config
+        .as_ref()
+        .map_or((None, None), |config| (config.client_tls.clone(), config.quorum_tls.clone()));
     let (ensemble, client_host) =
         config.map_or((None, None), |config| (config.ensemble, config.client_host));
     let client_host = client_host.map(|host| {
@@ -110,7 +117,18 @@ pub fn check(launch: &Launch, env: &Environment) -> Check {
         settings.extend(defaults);
     }
     let source = launch.settings.to_string();
-    Check { source, settings, problems, warnings, risks, secret_files, ensemble, client_host }
+    Check {
+        source,
+        settings,
+        problems,
+        warnings,
+        risks,
+        secret_files,
+        ensemble,
+        client_host,
+        client_tls,
+        quorum_tls,
+    }
 }
 
 /// The setting that gives the host for clients: the key for it, or the line of this server.

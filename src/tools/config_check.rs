@@ -1,5 +1,6 @@
 //! `oxkeeper config check`: the effective value of each setting, and every problem of a configuration.
 
+use super::config_check_stores::{self as stores, Stores};
 use crate::config::{self, Check, Problem, SettingPlace, Understood};
 use crate::model::Role;
 use std::fmt::Write;
@@ -43,13 +44,14 @@ pub fn look_at_files(check: &mut Check, mode_of: impl Fn(&Path) -> Option<u32>) 
     check.risks.extend(exposed.collect::<Vec<_>>());
 }
 
-/// Renders the result.
-pub fn render(check: &Check, json: bool) -> String {
-    if json { as_json(check) } else { as_table(check) }
+/// Reads the stores, and renders the result.
+pub fn render(check: &mut Check, json: bool) -> String {
+    let stores = stores::look_at(check);
+    if json { as_json(check, &stores) } else { as_table(check, &stores) }
 }
 
 /// A table of the settings, then problems and warnings, then the verdict.
-fn as_table(check: &Check) -> String {
+fn as_table(check: &Check, stores: &[Stores]) -> String {
     let rows = check.settings.iter().map(|setting| {
         let from = place(setting, &check.source);
         [
@@ -100,6 +102,7 @@ fn as_table(check: &Check) -> String {
         ensemble.view.to_string().lines().for_each(|line| _ = writeln!(text, "  {line}"));
         text.push('\n');
     }
+    stores::put_text(&mut text, stores);
     let verdict = if check.problems.is_empty() {
         "no problems, the server would start with it"
     } else {
@@ -118,7 +121,7 @@ fn place(setting: &Understood, source: &str) -> String {
     }
 }
 
-fn as_json(check: &Check) -> String {
+fn as_json(check: &Check, stores: &[Stores]) -> String {
     let settings: Vec<_> = check
         .settings
         .iter()
@@ -141,6 +144,7 @@ fn as_json(check: &Check) -> String {
             serde_json::json!({"myId": ensemble.my_id.0, "view": ensemble.view.to_string()})
         }),
         "risks": check.risks,
+        "stores": stores::as_json(stores),
         "warnings": check.warnings.iter().map(|w| told(&w.place, &w.text)).collect::<Vec<_>>(),
     });
     format!("{whole:#}\n")
@@ -185,6 +189,8 @@ mod tests {
             risks: check.risks,
             secret_files: check.secret_files,
             ensemble: check.ensemble,
+            client_tls: check.client_tls,
+            quorum_tls: check.quorum_tls,
             client_host: check.client_host.map(|(host, its)| (host, place(its))),
         }
     }
@@ -222,7 +228,7 @@ SERVER_JVMFLAGS        -Xmx1g -Dzookeeper.x.pass=(not shown)  environment       
 
 zoo.cfg: the server refuses to start with it
 ";
-        let table = render(&check, false);
+        let table = render(&mut check.clone(), false);
         assert_eq!(table, expected);
     }
 
@@ -238,7 +244,7 @@ zoo.cfg: the server refuses to start with it
             dir.path().display()
         );
         let check = checked(&text, &["-Dzookeeper.cnxTimeout=700"]);
-        let table = render(&check, false);
+        let table = render(&mut check.clone(), false);
         let expected = "\
 2 warnings:
   zoo.cfg:12: observerMaster.sizeLimit=9: no effect; observers of a follower are synchronised like any learner: from the commitLogCount last transactions, from the log, or by SNAP
@@ -262,7 +268,8 @@ zoo.cfg: no problems, the server would start with it
         assert_eq!(state("server.2"), "ensemble");
         assert_eq!(state("observer.reconnectDelayMs"), "works");
         assert_eq!(state("observerMaster.sizeLimit"), "no effect");
-        let json: serde_json::Value = serde_json::from_str(&render(&check, true)).unwrap();
+        let json: serde_json::Value =
+            serde_json::from_str(&render(&mut check.clone(), true)).unwrap();
         assert_eq!(json["ensemble"]["myId"], 2);
     }
 
@@ -272,10 +279,10 @@ zoo.cfg: no problems, the server would start with it
         check.secret_files.push(("keyTab".to_owned(), "/k".into()));
         check.risks.push("all doors are open; shut them".to_owned());
         look_at_files(&mut check, |_| Some(0o644));
-        let table = render(&check, false);
+        let table = render(&mut check, false);
         let told = "2 risks:\n  all doors are open; shut them\n  keyTab=/k holds secrets, and everybody can read it";
         assert!(table.contains(told), "{table}");
-        let json: serde_json::Value = serde_json::from_str(&render(&check, true)).unwrap();
+        let json: serde_json::Value = serde_json::from_str(&render(&mut check, true)).unwrap();
         assert_eq!(json["risks"][0], "all doors are open; shut them");
     }
 
@@ -284,7 +291,7 @@ zoo.cfg: no problems, the server would start with it
     fn settings_of_an_ensemble_work_despite_a_problem_elsewhere() {
         let servers = "server.1=a:1:2\nserver.2=b:1:2\nserver.3=c:1:2\n";
         let text = format!("dataDir=/d\nclientPort=x\ninitLimit=5\nsyncLimit=2\n{servers}");
-        let shown = render(&checked(&text, &[]), false);
+        let shown = render(&mut checked(&text, &[]), false);
         let line = shown.lines().find(|line| line.contains("initLimit")).unwrap();
         assert!(line.contains("works"), "{shown}");
     }
@@ -303,7 +310,7 @@ zoo.cfg: no problems, the server would start with it
         look_up(&mut named, known);
         assert_eq!(named.problems, vec![]);
         look_up(&mut named, nobody);
-        let table = render(&named, false);
+        let table = render(&mut named.clone(), false);
         let problem = "zoo.cfg:1: cannot resolve here: nobody knows it; name a host or address";
         assert!(table.contains(problem), "{table}");
         assert!(table.ends_with("zoo.cfg: the server refuses to start with it\n"), "{table}");
@@ -323,7 +330,7 @@ zoo.cfg: no problems, the server would start with it
     #[test]
     fn file_without_problems_is_shown_with_its_defaults() {
         let check = checked("dataDir=/data\nclientPort=2181\n", &[]);
-        let table = render(&check, false);
+        let table = render(&mut check.clone(), false);
         assert!(
             table.ends_with("zoo.cfg: no problems, the server would start with it\n"),
             "{table}"
@@ -331,7 +338,8 @@ zoo.cfg: no problems, the server would start with it
         let tick = table.lines().find(|line| line.starts_with("tickTime ")).unwrap();
         assert!(tick.contains(" 3000 ") && tick.contains(" default "), "{tick}");
         assert!(!table.contains("s3"), "{table}");
-        let json: serde_json::Value = serde_json::from_str(&render(&check, true)).unwrap();
+        let json: serde_json::Value =
+            serde_json::from_str(&render(&mut check.clone(), true)).unwrap();
         assert_eq!(json["settings"][0]["from"], "zoo.cfg:1");
         assert_eq!(json["problems"], serde_json::json!([]));
     }

@@ -4,3 +4,4 @@
 
 pub mod bench;
 pub mod config_check;
+mod config_check_stores;

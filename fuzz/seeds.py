@@ -186,6 +186,10 @@ def seeds():
     for line in (GOLDEN / "names" / "expected.txt").read_text().splitlines()[::20]:
         kind, text, _ = line.split(" ")
         yield "certificates", bytes.fromhex(text) if kind == "der" else urllib.parse.unquote_to_bytes(text)
+    for store in sorted((GOLDEN / "tls").glob("*.[jp]*")):
+        yield "stores", store.read_bytes()
+        if store.suffix == ".jks":
+            yield "stores", b"\1" + store.read_bytes()[:-20]
     for word in b"conf cons crst dirs dump envi gtmk hash isro mntr ruok srst srvr stat stmk wchc wchp wchs".split():
         yield "words", word
     for start in peers():

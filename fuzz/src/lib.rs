@@ -22,7 +22,12 @@ const MEMORY_MAX: usize = 8 << 20;
 
 /// Runs something, and aborts if that has more than [`MEMORY_MAX`] allocated at one time.
 pub fn within_memory<T>(run: impl FnOnce() -> T) -> T {
-    let limit = ALLOCATOR.allocated() + MEMORY_MAX;
+    within_memory_of(MEMORY_MAX, run)
+}
+
+/// The same with another limit.
+pub fn within_memory_of<T>(max: usize, run: impl FnOnce() -> T) -> T {
+    let limit = ALLOCATOR.allocated() + max;
     ALLOCATOR.set_limit(limit).expect("a limit above what is allocated");
     let result = run();
     ALLOCATOR.set_limit(usize::MAX).expect("no limit");

@@ -66,6 +66,13 @@ pub(super) fn read(data: &[u8], password: &str) -> Result<Vec<Entry>, Fault> {
     Ok(entries)
 }
 
+/// The body of a JKS with the checksum that its password gives, for tests and the fuzzer.
+#[cfg(any(test, feature = "sim"))]
+pub fn seal_jks(body: &[u8], password: &str) -> Vec<u8> {
+    let sum = Sha1::new().chain_update(&*utf16(password)).chain_update(WHITENER).chain_update(body);
+    [body, sum.finalize().as_slice()].concat()
+}
+
 fn certificate(bytes: &mut Bytes<'_>, version: u32) -> Result<CertificateDer<'static>, Fault> {
     if version == 2 && bytes.short_block()? != b"X.509" {
         return Err(Fault::Damaged("a certificate of another kind than X.509"));

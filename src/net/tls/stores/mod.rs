@@ -22,5 +22,7 @@ mod tests;
 
 pub use entry::Keys;
 pub use error::{Fault, StoreError};
+#[cfg(any(test, feature = "sim"))]
+pub use jks::seal_jks;
 pub use kind::Kind;
 pub use load::{Shown, count_entries, load_keys, load_pem_keys, load_trust, show, warnings};

@@ -247,7 +247,7 @@ fn kind_that_is_not_what_the_settings_say_is_named() {
 #[test]
 fn damaged_stores_are_errors() {
     let password = StorePassword::Given(Arc::new(Secret::new(b"secret1".to_vec())));
-    for name in ["v1.jks", "trust.jks", "v1.pem"] {
+    for name in ["v1.jks", "trust.jks", "v1.pem", "no-password.p12"] {
         let data = std::fs::read(golden(name)).unwrap();
         let kind = kind_of(&data).unwrap();
         for at in 0..data.len() {
@@ -255,6 +255,11 @@ fn damaged_stores_are_errors() {
             changed[at] ^= 0x55;
             drop(decoded(&changed, kind, &password));
             drop(decoded(&data[..at], kind, &password));
+            // A JKS with a checksum that fits, so that its entries are reached.
+            if kind == Kind::Jks && at < data.len() - 20 {
+                drop(count_entries(&seal_jks(&changed[..data.len() - 20], "secret1"), "secret1"));
+                drop(count_entries(&seal_jks(&data[..at], "secret1"), "secret1"));
+            }
         }
     }
 }

@@ -313,7 +313,7 @@ fn refused_start_names_the_line_and_the_remedy() {
     refused(&bad.start(&["x", "d"], &[]), 2, &["command line: clientPort=x is not a number"]);
     let flags = [("SERVER_JVMFLAGS", "-Dzookeeper.sessionRequireClientSASLAuth=true")];
     let asks =
-        "-D flag in SERVER_JVMFLAGS: -Dzookeeper.sessionRequireClientSASLAuth=true asks for SASL";
+        "-D flag in SERVER_JVMFLAGS: sessionRequireClientSASLAuth=true needs scheme sasl; add";
     refused(&bad.start(&["0", "d"], &flags), 2, &[asks]);
 
     let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");

@@ -8,7 +8,7 @@ use super::system_properties::{SystemProperties, trim};
 use super::tls::{ClientTls, QuorumTls};
 use super::unused::Between;
 use super::{
-    Environment, Launch, Problem, SettingPlace, Settings, Warning, parse_properties, risks,
+    Config, Environment, Launch, Problem, SettingPlace, Settings, Warning, parse_properties, risks,
     secrets, unsupported, unused,
 };
 use crate::model::Member;
@@ -77,14 +77,7 @@ pub fn check(launch: &Launch, env: &Environment) -> Check {
     let is_fine = config.is_some();
     let risks = config.as_ref().map(risks::risks).unwrap_or_default();
     let secret_files = config.as_ref().map(risks::secret_files).unwrap_or_default();
-    let tls = config.as_ref().map(|config| {
-        let between = match (&config.ensemble, &config.quorum_tls) {
-            (None, _) => Between::Alone,
-            (Some(_), None) => Between::Plain,
-            (Some(_), Some(_)) => Between::Tls,
-        };
-        (config.client_tls.is_some(), between)
-    });
+    let tls = config.as_ref().map(where_tls_is);
     let idle = |key: &str| {
         let key = key.trim_start_matches("-Dzookeeper.");
         tls.and_then(|(clients, between)| unused::reason(key, clients, between))
@@ -129,6 +122,16 @@ pub fn check(launch: &Launch, env: &Environment) -> Check {
         client_tls,
         quorum_tls,
     }
+}
+
+/// Whether clients use TLS, and what servers use among themselves.
+fn where_tls_is(config: &Config) -> (bool, Between) {
+    let between = match (&config.ensemble, &config.quorum_tls) {
+        (None, _) => Between::Alone,
+        (Some(_), None) => Between::Plain,
+        (Some(_), Some(_)) => Between::Tls,
+    };
+    (config.client_tls.is_some(), between)
 }
 
 /// The setting that gives the host for clients: the key for it, or the line of this server.

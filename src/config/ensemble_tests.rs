@@ -66,7 +66,7 @@ const STRICTER: [(&str, &str); 4] = [
     ("4!", "myid 4 is not one of the servers"),
     ("-7!", "myid -7 is not one of the servers"),
     ("server.01=", "server.1 repeats number 1"),
-    ("sslQuorum=true", "asks for TLS"),
+    ("sslQuorum=true", "TLS needs"),
 ];
 
 // rows: C-06 C-08 C-10 D-09 Q-101

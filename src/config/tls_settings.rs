@@ -37,7 +37,7 @@ impl Side {
         }
     }
 
-    /// Of `clientHostnameVerification` and `allowReverseDnsLookup`.
+    /// The default of `clientHostnameVerification` and `allowReverseDnsLookup`.
     fn default(self) -> bool {
         self == Self::Servers
     }

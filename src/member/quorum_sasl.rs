@@ -193,7 +193,7 @@ struct Dialing {
     is_asking: bool,
     /// The exchange is complete here; the other end has to say that it is complete there too.
     is_complete: bool,
-    /// Of the last packet.
+    /// The status of the last packet.
     status: AuthStatus,
 }
 

@@ -565,8 +565,3 @@ impl Connection {
         self.commands.push(ClientCommand::Gone { conn: self.conn.clone() });
     }
 }
-
-/// Bytes that identities take beside a request that is forwarded.
-pub(super) fn bytes_of(who: &[Identity]) -> usize {
-    who.iter().map(|identity| 8 + identity.text_len()).sum()
-}

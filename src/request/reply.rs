@@ -24,6 +24,19 @@ pub(super) fn put_uncounted(
     put(out, FrameKind::Uncounted, header, body);
 }
 
+/// The same for a sasl request, whose answer has a body even if it is an error.
+pub(super) fn put_with_body(
+    out: &mut Outgoing,
+    header: ReplyHeader,
+    body: impl FnOnce(&mut Vec<u8>),
+) {
+    let built = out.frame(FrameKind::Uncounted, header, |out| {
+        body(&mut out.bytes);
+        Ok(())
+    });
+    debug_assert!(built.is_ok(), "a token fits a frame");
+}
+
 fn put(out: &mut Outgoing, kind: FrameKind, header: ReplyHeader, body: impl FnOnce(&mut Vec<u8>)) {
     let built = out.frame(kind, header, |out| {
         if header.err == 0 {

@@ -182,5 +182,5 @@ impl Connection {
 
 /// A sasl answer has a body even if it is an error.
 fn put_token(unsent: &mut super::Outgoing, answer: ReplyHeader, token: Option<&[u8]>) {
-    reply::put_uncounted(unsent, answer, |to| SetSaslResponse { token }.encode(to));
+    reply::put_with_body(unsent, answer, |to| SetSaslResponse { token }.encode(to));
 }

@@ -70,7 +70,7 @@ mod tests {
     use crate::config::{Environment, Source, parse};
     use crate::model::DigestAlgorithm;
 
-    // rows: C-74 C-75 C-77 C-78 C-79 C-210 C-211 C-212 C-213 C-217
+    // rows: C-75 C-77 C-78 C-210 C-211 C-212 C-213 C-217
     #[test]
     fn authentication_schemes_are_those_of_the_configuration() {
         let of = |lines: &str| {

@@ -36,7 +36,7 @@ impl World {
         Some(end)
     }
 
-    /// Who a client is to its server. `None`: the server has closed the connection meanwhile.
+    /// The identities that a client has at its server. `None`: the server has closed the connection meanwhile.
     ///
     /// * `end`: the client's.
     pub fn identities_at(&mut self, end: EndId) -> Option<Vec<Identity>> {

@@ -105,7 +105,10 @@ fn base(key: &Key) -> &'static str {
 }
 
 fn with(key: &Key, value: &str) -> Result<Config, ConfigError> {
-    let name = key.name.replace('*', "1");
+    let name = match key.name {
+        "superUser*" => "superUser.1".to_owned(),
+        name => name.replace('*', "1"),
+    };
     let (line, flag) = match key.scope {
         Scope::Flag => (String::new(), format!("-D{name}={value}")),
         _ => (format!("{name}={value}"), String::new()),
@@ -236,6 +239,7 @@ fn defaults_are_what_the_table_says() {
         "built in",
         "by extension",
         "false, quorum true",
+        "Server", // Written out, the section has to be there.
     ];
     for key in KEYS.iter().filter(|key| key.class == Class::Works) {
         if key.scope != Scope::Variable && !words.contains(&key.default) {

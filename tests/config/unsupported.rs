@@ -33,7 +33,6 @@ fn guards_are_refused_and_their_absence_is_not() {
         "sessionRequireClientSASLAuth=False",
         "client.portUnification=false",
         "ssl.authProvider=x509",
-        "ssl.sslProvider=OPENSSL",
         "authProvider.1=org.apache.zookeeper.server.auth.DigestAuthenticationProvider",
         "authProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider",
     ] {

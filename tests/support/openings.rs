@@ -16,16 +16,19 @@ pub fn words_of(openings: &dyn Openings, kind: ConnectionKind) -> Words {
     let mut ends =
         [openings.dialed(kind, &[("there".to_owned(), 1)]), openings.accepted(kind, "here")];
     let (mut words, mut unread) = ([Vec::new(), Vec::new()], [BytesMut::new(), BytesMut::new()]);
+    let mut is_open = [false; 2];
     for _ in 0..10 {
-        let mut opened = 0;
         for (at, end) in ends.iter_mut().enumerate() {
+            if is_open[at] {
+                continue; // What else comes belongs to the connection's own protocol.
+            }
             let mut said = Vec::new();
             let step = end.step(&mut unread[at], &mut said).expect("two ends of one opening");
-            opened += usize::from(step == Opened::Done);
+            is_open[at] = step == Opened::Done;
             unread[1 - at].extend_from_slice(&said);
             words[at].extend(said);
         }
-        if opened == ends.len() {
+        if is_open == [true; 2] {
             let [dialer, acceptor] = words;
             return Words { dialer, acceptor };
         }

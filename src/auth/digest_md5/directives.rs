@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_quoted_is_read_again() {
+    fn quoted_value_is_read_as_it_was_written() {
         let value: Vec<u8> = (0..=255).collect();
         let mut token = b"a=".to_vec();
         put_quoted(&value, &mut token);

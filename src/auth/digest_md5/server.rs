@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// Longest response; the JDK's limit.
 const RESPONSE_BYTES_MAX: usize = 4096;
 
-/// Who may authenticate, and with which password.
+/// The users that may authenticate, with their passwords.
 pub struct Accounts {
     service: Service,
     passwords: BTreeMap<String, Arc<Secret>>,
@@ -32,7 +32,7 @@ impl Accounts {
         Self { service: Service::CLIENTS, passwords, own_names_alone: false }
     }
 
-    /// Of servers that dial this one.
+    /// The users of servers that dial this one.
     pub fn of_servers(users: &[(String, Arc<Secret>)]) -> Self {
         let passwords = users.iter().cloned().collect();
         Self { service: Service::QUORUM, passwords, own_names_alone: true }

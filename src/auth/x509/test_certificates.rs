@@ -6,7 +6,7 @@ use super::certificate::{oid, time_text};
 /// 2026-11-26T12:00:00Z, the time of these tests.
 pub const NOW: i64 = 1_795_694_400;
 
-/// Contents of algorithm identifiers: an EC key on P-256, ECDSA with SHA-256 and with SHA-1, an RSA key.
+/// Contents of algorithm identifiers: an EC key on secp256r1, ECDSA with SHA-256 and with SHA-1, an RSA key.
 pub const EC_KEY: &[u8] =
     &[6, 7, 0x2a, 0x86, 0x48, 0xce, 0x3d, 2, 1, 6, 8, 0x2a, 0x86, 0x48, 0xce, 0x3d, 3, 1, 7];
 pub const ECDSA_SHA256: &[u8] = &[6, 8, 0x2a, 0x86, 0x48, 0xce, 0x3d, 4, 3, 2];

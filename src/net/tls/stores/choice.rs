@@ -90,7 +90,7 @@ fn signer(key: &KeyBytes) -> Result<Arc<dyn SigningKey>, Fault> {
     };
     any_supported_type(&der).map_err(|_| {
         Fault::UnusableKey(
-            "no RSA key from 2048 bits on, no EC key on P-256, P-384 or P-521, and no Ed25519 key",
+            "no RSA key from 2048 bits on, no EC key on secp256r1, secp384r1 or secp521r1, and no Ed25519 key",
         )
     })
 }

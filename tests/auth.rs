@@ -258,7 +258,7 @@ fn certificate_gives_its_subject_and_super_before_it() {
     assert_eq!(Schemes::default().of_certificate("CN=a"), []);
 }
 
-// rows: U-18a U-19
+// rows: U-18 U-19
 #[test]
 fn sasl_names_become_ids_by_the_rules() {
     let id =

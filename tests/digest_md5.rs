@@ -237,7 +237,7 @@ fn tokens_longer_than_the_jdks_limits_are_refused() {
     assert!(client.step(&[b','; 2049]).unwrap_err().to_string().contains("2049 bytes"));
 }
 
-// rows: U-18a
+// rows: U-18
 #[test]
 fn client_that_asks_for_another_name_gets_its_own() {
     let asks_for = |service: Service, accounts: Accounts| {

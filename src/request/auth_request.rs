@@ -1,10 +1,11 @@
 //! Authentication requests: processed when they are read, without waiting for earlier requests (P-28, P-60, U-18).
 
+use super::connection::bytes_of;
+use super::sasl::decode;
 use super::{Connection, Need, reply};
 use crate::auth::{self, Proof};
 use crate::model::{Code, Identity, SessionId};
 use jute::proto::{AuthPacket, ReplyHeader, RequestHeader};
-use jute::{Decode, Reader};
 use std::sync::Arc;
 
 /// Limit on the identities of one connection. Java has none; but each is copied and compared with every new one.
@@ -102,14 +103,4 @@ impl Connection {
         }
         true
     }
-}
-
-pub(super) fn decode<'b, T: Decode<'b>>(body: &'b [u8]) -> Result<T, Need> {
-    let fail = |error| Need::Close(format!("undecodable authentication: {error}"));
-    Reader::new(body).read().map_err(fail)
-}
-
-/// Bytes that identities take beside a request that is forwarded.
-pub(super) fn bytes_of(who: &[Identity]) -> usize {
-    who.iter().map(|identity| 8 + identity.text_len()).sum()
 }

@@ -1,7 +1,7 @@
 //! The first bytes of a connection: a four-letter word, the connect request, or another protocol.
 
-use super::connection::Phase;
 use super::foreign::Foreign;
+use super::phase::Phase;
 use super::{ClientCommand, Connection, Need, OpenSession, ReopenSession, password, reply};
 use crate::model::SessionId;
 use crate::model::sync::Ordering;

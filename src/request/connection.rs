@@ -2,8 +2,9 @@
 
 use super::lookahead::Ahead;
 use super::outbox::{End, Found};
+use super::phase::Phase;
 use super::read::{self, Hold, Reading};
-use super::sasl::Exchange;
+use super::sasl_exchange::Exchange;
 use super::sliced_request::SlicedRequest;
 use super::throttle::Load;
 use super::write_request;
@@ -44,19 +45,6 @@ pub enum Need {
     Word([u8; 4]),
     /// To be closed once everything is sent, for the reason given (empty: a regular end).
     Close(String),
-}
-
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Phase {
-    /// Neither a connect request nor a four-letter word has come yet.
-    Fresh,
-    /// The connect request is with `replica`.
-    Opening,
-    Open(SessionId),
-    /// A step of the client's SASL exchange is under way on another thread.
-    Authenticating(SessionId),
-    /// Nothing more is read: closeSession has come, or the connection is being closed.
-    Ending,
 }
 
 /// One whole request at the front of the input.
@@ -564,4 +552,9 @@ impl Connection {
         self.shared.conns.remove(self.conn.id);
         self.commands.push(ClientCommand::Gone { conn: self.conn.clone() });
     }
+}
+
+/// Bytes that identities take beside a request that is forwarded.
+pub(super) fn bytes_of(who: &[Identity]) -> usize {
+    who.iter().map(|identity| 8 + identity.text_len()).sum()
 }

@@ -3,77 +3,13 @@
 //! A step of a mechanism that may block is not run here: [`Connection::take_step`] hands it out, and the connection takes no
 //! further request until it was run.
 
-use super::auth_request::decode;
-use super::connection::Phase;
+use super::phase::Phase;
+use super::sasl_exchange::{Exchange, GivenUp, SaslStep, StepPlace};
 use super::{Connection, Need, reply};
-use crate::auth::sasl::{Mechanism, Refusal, Step};
-use crate::model::sync::{Arc, Mutex};
+use crate::auth::sasl::{Refusal, Step};
 use crate::model::{Code, SessionId};
-use jute::Encode;
 use jute::proto::{GetSaslRequest, ReplyHeader, SetSaslResponse};
-
-/// How far the exchange is.
-pub(super) enum Exchange {
-    /// The mechanism is here, or has ended and refuses what else comes.
-    Begun(Box<dyn Mechanism>),
-    /// A step that may block is wanted, and is under way once it was taken.
-    Stepping { xid: i32, step: Option<SaslStep>, place: StepPlace },
-}
-
-/// A step that may block, for a thread that may.
-pub struct SaslStep {
-    mechanism: Box<dyn Mechanism>,
-    token: Vec<u8>,
-    place: StepPlace,
-}
-
-impl SaslStep {
-    /// Runs the step. The connection finds the outcome when it is woken.
-    pub fn run(mut self) {
-        let outcome = self.mechanism.step(&self.token);
-        self.place.put(Some(self.mechanism), outcome);
-    }
-
-    /// Where the outcome goes, to end the step from outside.
-    pub fn place(&self) -> StepPlace {
-        self.place.clone()
-    }
-}
-
-/// The place of a step's outcome.
-#[derive(Clone, Default)]
-pub struct StepPlace(Arc<Mutex<Option<Outcome>>>);
-
-/// The mechanism, unless it was given up, and its answer.
-type Outcome = (Option<Box<dyn Mechanism>>, Result<Step, Refusal>);
-
-impl StepPlace {
-    /// Refuses the client because its step takes too long. Nothing if the step has ended.
-    pub fn give_up(&self, reason: &'static str) {
-        self.put(None, Err(Refusal::new(reason)));
-    }
-
-    fn put(&self, mechanism: Option<Box<dyn Mechanism>>, outcome: Result<Step, Refusal>) {
-        self.0.lock().get_or_insert((mechanism, outcome));
-    }
-
-    fn is_filled(&self) -> bool {
-        self.0.lock().is_some()
-    }
-
-    fn take(&self) -> Option<Outcome> {
-        self.0.lock().take()
-    }
-}
-
-/// A mechanism whose step was given up.
-struct GivenUp;
-
-impl Mechanism for GivenUp {
-    fn step(&mut self, _token: &[u8]) -> Result<Step, Refusal> {
-        Err(Refusal::new("the exchange was given up"))
-    }
-}
+use jute::{Decode, Encode, Reader};
 
 impl Connection {
     /// Answers a sasl request, or begins a step that may block. Without a mechanism Java answers OK without a token, which
@@ -183,4 +119,10 @@ impl Connection {
 /// A sasl answer has a body even if it is an error.
 fn put_token(unsent: &mut super::Outgoing, answer: ReplyHeader, token: Option<&[u8]>) {
     reply::put_with_body(unsent, answer, |to| SetSaslResponse { token }.encode(to));
+}
+
+/// The record of an authentication request.
+pub(super) fn decode<'b, T: Decode<'b>>(body: &'b [u8]) -> Result<T, Need> {
+    let fail = |error| Need::Close(format!("undecodable authentication: {error}"));
+    Reader::new(body).read().map_err(fail)
 }

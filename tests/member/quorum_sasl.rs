@@ -259,7 +259,7 @@ fn fakes(
 }
 
 /// In Java a peer that goes on for ever is let in after its sixth token.
-// rows: Q-113b
+// rows: Q-113
 #[test]
 fn sixth_token_without_an_end_closes_the_connection_even_if_sasl_is_not_required() {
     let endless = |_: &[u8]| Ok(Answer { token: Some(b"on".to_vec()), complete: None });

@@ -114,7 +114,7 @@ pub(super) fn check_required(
     }
     let keys = ["zookeeper.sessionRequireClientSASLAuth", "zookeeper.enforce.auth.schemes"];
     let place = keys.iter().find_map(|key| system.get(key)).map(|property| property.place.clone());
-    let place = place.unwrap_or_else(|| SettingPlace::Argument);
+    let place = place.unwrap_or(SettingPlace::Argument);
     let text = format!(
         "clients must authenticate by SASL, and none can: no JAAS file has a section for them; set -D{}",
         logins::FLAG

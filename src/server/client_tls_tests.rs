@@ -73,8 +73,7 @@ impl Port {
         let place = ListenAddress { host: Some("127.0.0.1".to_owned()), port: 0 };
         let listener = Listener::bind_at(&place, &config, Some(Arc::new(tls))).unwrap();
         let address = listener.address;
-        let mut limits = Limits::default();
-        limits.words = vec![*b"ruok"];
+        let limits = Limits { words: vec![*b"ruok"], ..Limits::default() };
         let shared = Arc::new(Shared::new(State::new(Tree::new(Options::default()), 1), limits));
         let metrics = Arc::new(Registry::default());
         let (sender, commands) = unbounded_channel();

@@ -146,7 +146,9 @@ mod tests {
         const MAIL: u8 = 0x81;
         let loopback = &Ipv6Addr::LOCALHOST.octets()[..];
         let mapped = &Ipv4Addr::new(10, 0, 0, 1).to_ipv6_mapped().octets()[..];
-        let table: &[(&str, &[(u8, &[u8])], &str, bool)] = &[
+        /// Kind and bytes of a subject alternative name.
+        type Name<'n> = (u8, &'n [u8]);
+        let table: &[(&str, &[Name<'_>], &str, bool)] = &[
             ("zk1", &[], "zk1", true),
             ("zk1", &[], "ZK1", true),
             ("zk1", &[], "zk2", false),

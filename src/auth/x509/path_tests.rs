@@ -133,7 +133,7 @@ fn a_leaf_is_used_for_its_purposes_alone() {
 fn a_leaf_of_another_netscape_type_is_refused() {
     let server = leaf().with(oid::NETSCAPE_TYPE, false, &usage(&[1]));
     let root = [Draft::authority("root", "root")];
-    assert_eq!(judged(&root, &[server.clone()], Purpose::Server), Ok(vec![0]));
+    assert_eq!(judged(&root, std::slice::from_ref(&server), Purpose::Server), Ok(vec![0]));
     let refusal = Refusal::OtherPurpose { subject: subject(), purpose: Purpose::Client };
     assert_eq!(judged(&root, &[server], Purpose::Client), Err(refusal));
 }
@@ -179,7 +179,7 @@ fn path_lengths_are_kept() {
 fn a_wrong_signature_is_refused() {
     let forged = Draft { key: b"another".to_vec(), ..Draft::authority("root", "root") };
     let refusal = Refusal::BadSignature { subject: subject() };
-    assert_eq!(judged(&[forged.clone()], &[leaf()], Purpose::Client), Err(refusal));
+    assert_eq!(judged(std::slice::from_ref(&forged), &[leaf()], Purpose::Client), Err(refusal));
     let both = [forged, Draft::authority("root", "root")];
     assert_eq!(judged(&both, &[leaf()], Purpose::Client), Ok(vec![0]), "an old and a new key");
 }
@@ -227,7 +227,7 @@ fn name_constraints_refuse() {
 fn a_trusted_certificate_of_version_3_issues_as_a_ca_alone() {
     let refusal = Refusal::AnchorIsNoCa { issuer: "CN=root".to_owned() };
     let no_ca = Draft::new("root", "root");
-    assert_eq!(judged(&[no_ca.clone()], &[leaf()], Purpose::Client), Err(refusal));
+    assert_eq!(judged(std::slice::from_ref(&no_ca), &[leaf()], Purpose::Client), Err(refusal));
     let old = Draft { version: 1, ..no_ca };
     assert_eq!(judged(&[old], &[leaf()], Purpose::Client), Ok(vec![0]));
     let silent = Draft::authority("root", "root").with(oid::KEY_USAGE, true, &usage(&[6]));

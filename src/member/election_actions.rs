@@ -75,7 +75,7 @@ pub enum Input {
         listener: ListenerId,
         error: String,
     },
-    /// Time has passed: due at [`ElectionConnections::next_deadline_ms`].
+    /// Time has passed: due at [`super::election_connections::ElectionConnections::next_deadline_ms`].
     Tick,
 }
 

@@ -12,7 +12,7 @@ pub struct Refusal {
     pub reason: String,
     /// The setting to look at, without its prefix.
     pub setting: Option<&'static str>,
-    /// Of the peer's certificate, if that was refused.
+    /// Subject of the peer's certificate, if the certificate was refused.
     pub subject: Option<String>,
 }
 

@@ -105,6 +105,7 @@ fn serve(
     format: logging::Format,
     seed: u64,
 ) -> ExitCode {
+    abort_on_panic();
     let settings = launch.settings.to_string();
     tracing::info!(version = oxkeeper::admin::long_version(), %settings, "starting");
     for warning in &config.warnings {
@@ -138,6 +139,15 @@ fn serve(
             ExitCode::from(error.exit_code())
         }
     }
+}
+
+/// A broken invariant ends the process in every profile: a half-applied transaction must not be served.
+fn abort_on_panic() {
+    let print = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        print(panic);
+        std::process::abort();
+    }));
 }
 
 /// The mode of a file, as `stat` gives it.

@@ -15,9 +15,9 @@ mod sabotage {
 
 use sabotage::bugs::{self, Bug};
 use sabotage::page;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use support::written::expect_file;
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
@@ -118,19 +118,43 @@ fn list(root: &Path, under: &str, paths: &mut BTreeSet<String>) {
     }
 }
 
-/// Runs tests of the copy with a bug put back, or with none; gives whether they pass.
-fn passes(copy: &Path, bug: Option<&str>, arguments: &[&str]) -> bool {
+/// The test programs of the copy by target: `lib`, or the name of a file in `tests`. They are compiled together, with the features of all
+/// other tests, so that the crates beside the copy are compiled already.
+fn compiled(copy: &Path, targets: &BTreeSet<&str>) -> BTreeMap<String, PathBuf> {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
     let mut cargo = Command::new(env!("CARGO"));
-    // One set of features, so that the copy is compiled once.
-    cargo.args(["test", "--offline", "--features", "sim"]).args(arguments);
-    cargo.current_dir(copy).env("CARGO_TARGET_DIR", target);
-    match bug {
-        Some(bug) => cargo.env("OXKEEPER_BUG", bug),
-        None => cargo.env_remove("OXKEEPER_BUG"),
-    };
+    cargo.args(["test", "--offline", "--features", "sim", "--no-run", "--message-format", "json"]);
+    for name in targets {
+        match *name {
+            "lib" => cargo.arg("--lib"),
+            name => cargo.args(["--test", name]),
+        };
+    }
+    cargo.current_dir(copy).env("CARGO_TARGET_DIR", target).stderr(Stdio::inherit());
     println!("{cargo:?}");
-    cargo.status().unwrap().success()
+    let output = cargo.output().unwrap();
+    assert!(output.status.success(), "the copy does not compile");
+    let messages = output.stdout.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+    let messages = messages.map(|line| serde_json::from_slice::<serde_json::Value>(line).unwrap());
+    let programs = messages.filter_map(|message| {
+        let program = PathBuf::from(message["executable"].as_str()?);
+        let target = &message["target"];
+        let name = if target["kind"][0] == "test" { target["name"].as_str()? } else { "lib" };
+        message["profile"]["test"].as_bool()?.then(|| (name.to_owned(), program))
+    });
+    programs.collect()
+}
+
+/// Runs a test program of the copy with a bug put back, or with none; gives whether it passes.
+fn passes(copy: &Path, program: &Path, bug: Option<&str>, arguments: &[&str]) -> bool {
+    let mut command = Command::new(program);
+    command.args(arguments).current_dir(copy);
+    match bug {
+        Some(bug) => command.env("OXKEEPER_BUG", bug),
+        None => command.env_remove("OXKEEPER_BUG"),
+    };
+    println!("{command:?}");
+    command.status().unwrap().success()
 }
 
 #[test]
@@ -138,18 +162,22 @@ fn passes(copy: &Path, bug: Option<&str>, arguments: &[&str]) -> bool {
 fn every_bug_put_back_is_found() {
     let all = bugs::read_all(Path::new(ROOT));
     let copy = copy(&all);
-    let hunts = ["--no-fail-fast", "--test", "hunt", "--test", "worlds", "--", "--nocapture"];
+    let mut targets = BTreeSet::from(["hunt", "worlds"]);
+    targets.extend(all.iter().filter_map(|bug| Some(bug.test.as_ref()?.0.as_str())));
+    let programs = compiled(&copy, &targets);
     let mut complaints = Vec::new();
-    if !passes(&copy, None, &hunts) {
-        complaints.push("not all bugs were found: see above".to_owned());
+    for hunt in ["hunt", "worlds"] {
+        if !passes(&copy, &programs[hunt], None, &["--nocapture"]) {
+            complaints.push(format!("{hunt}: not all bugs were found: see above"));
+        }
     }
     for Bug { name, test, .. } in &all {
         let Some((target, test)) = test else { continue };
-        let which = if target == "lib" { vec!["--lib"] } else { vec!["--test", target.as_str()] };
-        let arguments = [&which[..], &["--", "--exact", test.as_str()]].concat();
-        if !passes(&copy, None, &arguments) {
+        let arguments = ["--exact", test.as_str()];
+        let program = &programs[target.as_str()];
+        if !passes(&copy, program, None, &arguments) {
             complaints.push(format!("{name}: {target} {test} fails without it"));
-        } else if passes(&copy, Some(name), &arguments) {
+        } else if passes(&copy, program, Some(name), &arguments) {
             complaints.push(format!("{name}: {target} {test} does not notice it"));
         }
     }

@@ -45,13 +45,17 @@ class Client(Session):
                 self.at += 1
                 time.sleep(0.03)
 
+    def dial(self, host, port, seconds):
+        """A socket; clients over TLS override it."""
+        return wire.socket.create_connection((host, port), timeout=seconds)
+
     def connect_once(self, seconds):
         # Xids continue across connections, as in Java's client: a server matches commits to requests by session and xid.
         self.sent = self.received = getattr(self, "sent", 0)
         host, port = self.address.rsplit(":", 1)
         if old := getattr(self, "socket", None):
             old.close()
-        self.socket = wire.socket.create_connection((host, int(port)), timeout=seconds)
+        self.socket = self.dial(host, int(port), seconds)
         self.socket.setsockopt(wire.socket.IPPROTO_TCP, wire.socket.TCP_NODELAY, 1)
         head = struct.pack(">iqiq", 0, self.zxid, self.timeout_ms, self.id)
         self.write(head + buffer(self.password) + b"\0")

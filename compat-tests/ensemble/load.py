@@ -106,8 +106,6 @@ class Queue(Worker):
 class Lock(Worker):
     """The lock recipe with sequential ephemerals: two sessions never hold the lock, as no session expires."""
 
-    held = threading.Lock()
-
     def turn(self):
         client, mark = self.client, b"%d" % self.number
         (error, path), unsure = self.again(lambda: client.make("/load/lock/n-", mark, ops.EPHEMERAL_SEQUENTIAL))
@@ -124,10 +122,10 @@ class Lock(Worker):
                 self.again(lambda: client.delete(f"/load/lock/{mine}"))
                 return
             time.sleep(0.01)
-        assert Lock.held.acquire(blocking=False), "two sessions hold the lock"
+        assert self.load.held.acquire(blocking=False), "two sessions hold the lock"
         (_, _, stat), _ = self.again(lambda: client.get(f"/load/lock/{mine}"))
         assert stat[7] == client.id, f"{mine} is owned by {stat[7]:#x}"
-        Lock.held.release()
+        self.load.held.release()
         error, unsure = self.again(lambda: client.delete(f"/load/lock/{mine}"))
         assert error == 0 or (unsure and error == ops.NO_NODE), f"release: {error}"
         self.acked += 1
@@ -168,6 +166,7 @@ class Load:
     def __init__(self, ensemble, pause=PAUSE_SECONDS):
         self.ensemble, self.addresses, self.pause = ensemble, ensemble.addresses, pause
         self.over, self.failures, self.workers, self.threads = threading.Event(), [], [], []
+        self.held = threading.Lock()  # The lock of the workers of kind Lock.
 
     def __enter__(self):
         first = Client(self.addresses)

@@ -1,7 +1,7 @@
 //! Openings for the simulator and for tests: both ends send some words in turn, and each must be the expected one; and DIGEST-MD5.
 
 use super::opening::{ConnectionKind, Opened, Opening, Openings};
-use super::quorum_sasl::{DigestAcceptors, DigestInitiators, SaslOpenings};
+use super::quorum_sasl::{DigestAcceptors, DigestInitiators, Nonces, SaslOpenings};
 use crate::auth::digest_md5::{Accounts, NONCE_BYTES};
 use crate::model::Secret;
 use crate::model::sync::{AtomicU64, Ordering};
@@ -69,11 +69,22 @@ impl Openings for SimOpenings {
 /// * `is_required`: `quorum.auth.serverRequireSasl`.
 pub fn digest_openings(is_required: bool) -> SaslOpenings {
     let counter = AtomicU64::new(0);
-    let nonces = Arc::new(move || {
-        let mut nonce = [0; NONCE_BYTES];
-        nonce[..8].copy_from_slice(&counter.fetch_add(1, Ordering::Relaxed).to_be_bytes());
-        nonce
-    });
+    digest_openings_with(
+        is_required,
+        Arc::new(move || {
+            let mut nonce = [0; NONCE_BYTES];
+            nonce[..8].copy_from_slice(&counter.fetch_add(1, Ordering::Relaxed).to_be_bytes());
+            nonce
+        }),
+    )
+}
+
+/// The same with the same nonce in every exchange: the tokens of one exchange then fit every other one, and tests may replay them.
+pub fn replayable_digest_openings(is_required: bool) -> SaslOpenings {
+    digest_openings_with(is_required, Arc::new(|| [7; NONCE_BYTES]))
+}
+
+fn digest_openings_with(is_required: bool, nonces: Nonces) -> SaslOpenings {
     let password = Arc::new(Secret::new(b"a password".to_vec()));
     let accounts = Arc::new(Accounts::of_servers(&[("member".to_owned(), password.clone())]));
     let acceptors = Arc::new(DigestAcceptors { accounts, nonces: nonces.clone() });

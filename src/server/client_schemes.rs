@@ -1,12 +1,13 @@
 //! How clients can authenticate, from the configuration.
 
 use super::error::ServerError;
-use crate::auth::digest_md5::{Accounts, NONCE_BYTES, Offer};
+use crate::auth::digest_md5::{Accounts, Offer};
 use crate::auth::sasl::Mechanisms;
 use crate::auth::{SaslRules, Schemes};
 use crate::config::Config;
 use crate::config::sasl::{ClientSasl, Login};
 use crate::model::Identity;
+use crate::net::nonce;
 use std::sync::Arc;
 
 /// The authentication schemes.
@@ -54,14 +55,6 @@ pub fn mechanisms(config: &Config) -> Result<Option<Arc<dyn Mechanisms>>, Server
             Err(ServerError::Failed { reason, exit: 2 })
         }
     }
-}
-
-/// Chance that nobody can foretell: a nonce that comes again would let an eavesdropper's copy of its answer in.
-fn nonce() -> [u8; NONCE_BYTES] {
-    let mut nonce = [0; NONCE_BYTES];
-    let filled = rustix::rand::getrandom(&mut nonce, rustix::rand::GetRandomFlags::empty());
-    assert_eq!(filled, Ok(NONCE_BYTES), "the kernel gives as many random bytes as are asked for");
-    nonce
 }
 
 #[cfg(test)]

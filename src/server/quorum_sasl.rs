@@ -1,14 +1,14 @@
 //! Puts SASL between servers together from the settings.
 
 use super::error::ServerError;
-use crate::auth::digest_md5::{Accounts, NONCE_BYTES};
+use crate::auth::digest_md5::Accounts;
 use crate::config::Config;
 use crate::config::sasl::{DigestLogin, Login};
 use crate::member::opening::{NoOpening, Openings};
 use crate::member::quorum_sasl::{
     Acceptors, DigestAcceptors, DigestInitiators, Initiators, Nonces, SaslOpenings,
 };
-use rustls::crypto::aws_lc_rs;
+use crate::net::nonce;
 use std::sync::Arc;
 
 /// The openings of the connections to other members.
@@ -49,12 +49,4 @@ fn digest_initiators(login: &DigestLogin, nonces: Nonces) -> Result<DigestInitia
 
 fn failed(reason: &str) -> ServerError {
     ServerError::Failed { reason: reason.to_owned(), exit: 2 }
-}
-
-/// Bytes that nobody can foresee.
-pub fn nonce() -> [u8; NONCE_BYTES] {
-    let mut nonce = [0; NONCE_BYTES];
-    let random = aws_lc_rs::default_provider().secure_random;
-    random.fill(&mut nonce).expect("the system gives random bytes");
-    nonce
 }

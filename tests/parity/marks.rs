@@ -22,6 +22,7 @@ const SUITES: &[(&str, &str)] = &[
     ("compat-tests/settings/", "stage settings "),
     ("compat-tests/audit/", "stage audit "),
     ("compat-tests/sasl/", "stage sasl "),
+    ("compat-tests/secured/", "stage secured "),
     ("compat-tests/kill/", "stage kill "),
     ("tests/shuttle", "stage shuttle "),
 ];

@@ -1,4 +1,5 @@
-//! Passes the build date to the program: `srvr`, `stat` and `envi` show it, and clients' parsers expect a date there.
+//! Passes build date and commit to the program: `srvr`, `stat` and `envi` show the date, and clients' parsers expect one there;
+//! `oxkeeper version` shows both.
 //!
 //! Builds are reproducible: the date is that of the commit, or the value of `OXKEEPER_BUILT_ON`. Only release builds ask
 //! git; other builds would have to be built again after each commit.
@@ -23,6 +24,9 @@ fn main() {
     let date = git(&["log", "-1", "--format=%cd", "--date=format-local:%Y-%m-%d %H:%M UTC"]);
     if let (true, Some(date)) = (is_ours, date) {
         println!("cargo:rustc-env=OXKEEPER_BUILT_ON={date}");
+        if let Some(commit) = git(&["rev-parse", "--short=12", "HEAD"]) {
+            println!("cargo:rustc-env=OXKEEPER_COMMIT={commit}");
+        }
         for file in ["HEAD", "logs/HEAD"] {
             if let Some(path) = git(&["rev-parse", "--git-path", file]) {
                 println!("cargo:rerun-if-changed={path}");

@@ -2,11 +2,12 @@
 #![allow(clippy::disallowed_methods, reason = "the process's own environment and exit")]
 #![allow(clippy::disallowed_types, reason = "the seed comes from here")]
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use oxkeeper::config::{self, Config, Environment, Launch, Settings};
 use oxkeeper::net;
 use oxkeeper::server::{self, Ready, ServerError, logging};
 use oxkeeper::tools::{bench, config_check};
+use std::ffi::OsString;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::ExitCode;
@@ -37,6 +38,8 @@ enum Tool {
     /// Check a configuration without starting a server.
     #[command(subcommand)]
     Config(ConfigTool),
+    /// Print the version, and what it was built on.
+    Version,
 }
 
 #[derive(clap::Subcommand)]
@@ -49,7 +52,13 @@ enum ConfigTool {
 const BAD_INVOCATION: u8 = 2;
 
 fn main() -> ExitCode {
-    let Arguments { arguments, logging, tool } = Arguments::parse();
+    let Arguments { arguments, logging, tool } =
+        Arguments::parse_from(command_first(std::env::args_os().collect()));
+    if let Some(Tool::Version) = tool {
+        // The reader may have closed the pipe.
+        let _unread = writeln!(std::io::stdout(), "oxkeeper {}", oxkeeper::admin::long_version());
+        return ExitCode::SUCCESS;
+    }
     let env: Environment = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
         .collect();
@@ -82,6 +91,24 @@ fn main() -> ExitCode {
     }
 }
 
+/// Moves options of the log that stand before a command after it, where clap takes them: any other argument ends its search for commands.
+fn command_first(mut arguments: Vec<OsString>) -> Vec<OsString> {
+    let text = |at: usize| arguments.get(at).map(|argument| argument.to_string_lossy());
+    let mut options_end = 1;
+    while let Some(option) = text(options_end).filter(|text| text.starts_with("--log-")) {
+        options_end += if option.contains('=') { 1 } else { 2 };
+    }
+    let all = Arguments::command();
+    let (mut command, mut end) = (&all, options_end);
+    while let Some(inner) = text(end).and_then(|name| command.find_subcommand(name.as_ref())) {
+        (command, end) = (inner, end + 1);
+    }
+    if end > options_end {
+        arguments[1..end].rotate_left(options_end - 1);
+    }
+    arguments
+}
+
 /// Parses the arguments; without a file or a port, `conf/zoo.cfg` is used if it exists.
 fn launch(arguments: &[String], env: &Environment) -> Result<Launch, config::ConfigError> {
     let mut launch = config::parse_args(arguments, env)?;
@@ -93,7 +120,7 @@ fn launch(arguments: &[String], env: &Environment) -> Result<Launch, config::Con
 
 fn refused(error: &config::ConfigError) -> ExitCode {
     for line in error.to_string().lines() {
-        tracing::error!("{line}");
+        logging::fatal(line);
     }
     ExitCode::from(BAD_INVOCATION)
 }
@@ -126,7 +153,7 @@ fn serve(
     let runtime = match runtime {
         Ok(runtime) => runtime,
         Err(error) => {
-            tracing::error!(%error, "cannot start worker threads: raise ulimit -u");
+            logging::fatal(&format!("cannot start worker threads: {error}; raise ulimit -u"));
             return ExitCode::FAILURE;
         }
     };
@@ -135,7 +162,7 @@ fn serve(
     match served {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            tracing::error!("{}", told(&error, launch, env));
+            logging::fatal(&told(&error, launch, env));
             ExitCode::from(error.exit_code())
         }
     }
@@ -196,7 +223,7 @@ fn benched(ended: Result<bench::Ended, bench::BenchError>) -> ExitCode {
         Ok(bench::Ended::Well) => ExitCode::SUCCESS,
         Ok(bench::Ended::WithFailures) => ExitCode::FAILURE,
         Err(error) => {
-            tracing::error!("{}", oxkeeper::model::chain(&error));
+            logging::fatal(&oxkeeper::model::chain(&error));
             ExitCode::FAILURE
         }
     }

@@ -52,11 +52,13 @@ pub fn version() -> String {
     format!("{COMPATIBLE_WITH}-oxkeeper.{own}, built on {BUILT_ON}")
 }
 
-/// What `oxkeeper --version` prints: oxkeeper's own version first.
+/// What `oxkeeper version` prints: oxkeeper's own version first; with the commit in a release build out of the repository.
 pub fn long_version() -> &'static str {
     static TEXT: LazyLock<String> = LazyLock::new(|| {
         let own = env!("CARGO_PKG_VERSION");
-        format!("{own} (as ZooKeeper {COMPATIBLE_WITH}; built on {BUILT_ON})")
+        let commit = option_env!("OXKEEPER_COMMIT")
+            .map_or_else(String::new, |commit| format!("commit {commit}, "));
+        format!("{own} (as ZooKeeper {COMPATIBLE_WITH}; {commit}built on {BUILT_ON})")
     });
     &TEXT
 }

@@ -49,7 +49,7 @@ impl std::fmt::Display for Settings {
 /// from `ZOOCFGDIR` and `ZOOCFG` is taken if either is set.
 ///
 /// # Errors
-/// One [`Problem`] when there are more than four arguments.
+/// One [`Problem`] when there are more than four arguments, or where a word stands that is no port.
 ///
 /// Source: `QuorumPeerMain.initializeAndRun`, `ServerConfig.parse`, `bin/zkServer.sh` and
 /// `bin/zkEnv.sh`, ZooKeeper 3.9.5.
@@ -68,6 +68,7 @@ pub fn parse_args(args: &[String], env: &Environment) -> Result<Launch, ConfigEr
             }
         },
         1 => Settings::File(PathBuf::from(rest.remove(0))),
+        2..=4 if is_word(&rest[0]) => return Err(no_command(&rest[0]).into()),
         2..=4 => Settings::Positional(rest),
         count => {
             let text =
@@ -211,7 +212,27 @@ fn read_my_id(read: &ReadFile<'_>, data_dir: &str) -> Result<Option<String>, Pro
     }
 }
 
+/// Whether an argument looks like a command or an option: not like a port, and not like a path.
+fn is_word(argument: &str) -> bool {
+    argument.starts_with(|first: char| first == '-' || first.is_ascii_alphabetic())
+        && !argument.contains(['/', '.'])
+}
+
+fn no_command(word: &str) -> Problem {
+    let text = if word.starts_with('-') {
+        format!("{word}: unknown option; oxkeeper --help lists them")
+    } else {
+        format!(
+            "{word} is no command, and no file of this name can be read; oxkeeper --help lists the commands"
+        )
+    };
+    Problem { place: SettingPlace::Argument, text }
+}
+
 fn unreadable(name: &str, error: &io::Error) -> Problem {
+    if error.kind() == io::ErrorKind::NotFound && is_word(name) {
+        return no_command(name);
+    }
     let text = format!("cannot read file: {error}; name a file that this user may read");
     Problem { place: SettingPlace::File(name.to_owned()), text }
 }

@@ -61,6 +61,15 @@ pub fn start(options: &Options, env: &Environment, flags: &[String]) -> Format {
     format
 }
 
+/// Logs why the process ends, or prints it on standard error if the levels that were asked for hide errors.
+pub fn fatal(reason: &str) {
+    if tracing::enabled!(tracing::Level::ERROR) {
+        tracing::error!("{reason}");
+    } else {
+        let _lost = writeln!(io::stderr(), "ERROR {reason}");
+    }
+}
+
 /// Standard error, errors ignored: a full disk or a closed pipe must not end the server.
 struct Unfailing(std::io::Stderr);
 

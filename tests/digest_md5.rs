@@ -239,7 +239,7 @@ fn tokens_longer_than_the_jdks_limits_are_refused() {
 
 // rows: U-18
 #[test]
-fn client_that_asks_for_another_name_gets_its_own() {
+fn authzid_of_another_user_is_ignored_for_clients_and_refused_between_servers() {
     let asks_for = |service: Service, accounts: Accounts| {
         let mut server = server(accounts);
         let challenge = challenge(&mut server);
@@ -275,7 +275,7 @@ fn with_authzid(service: Service, token: &[u8], authzid: &str) -> Vec<u8> {
 
 // rows: U-21 C-215
 #[test]
-fn super_password_replaces_that_of_a_user_super_alone() {
+fn super_password_replaces_only_the_password_of_user_super() {
     let (own, set) = ("own", secret("set"));
     let accepts = |user: &str, password: &str, listed: &[(&str, &str)]| {
         let mut server = server(Accounts::of_clients(&users(listed), Some(&set)));

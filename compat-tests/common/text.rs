@@ -79,7 +79,7 @@ impl<'a> Lexer<'a> {
 
     pub fn value<T: FromStr>(&mut self) -> Parsed<T> {
         let word = self.word()?;
-        word.parse().map_err(|_| format!("`{word}` is not a value for this place"))
+        word.parse().map_err(|_| format!("`{word}` is not a value of this field"))
     }
 
     /// `name=value`.

@@ -1,6 +1,6 @@
 //! DIGEST-MD5 (RFC 2831), both halves of the exchange, with the checks of the JDK's.
 //!
-//! Pure: nonces are arguments. A nonce must never be given twice, or an answer to it could be used twice.
+//! Pure: nonces are arguments. A nonce must never be given twice, or the response to it could be replayed.
 
 mod client;
 mod directives;
@@ -44,7 +44,7 @@ fn nonce_text(nonce: [u8; NONCE_BYTES]) -> String {
     STANDARD.encode(nonce)
 }
 
-/// The number of uses of a nonce, which is always the first.
+/// The directive `nc`: the nonce is used for the first time, as every nonce here.
 const NONCE_COUNT: &str = "00000001";
 
 /// What a response is computed from, beside the password.
@@ -54,17 +54,17 @@ struct Exchange<'e> {
     nonce: &'e [u8],
     cnonce: &'e [u8],
     uri: &'e str,
-    /// The client's wish to be taken for another user, if it has any.
+    /// `authzid`, if the client sent one: the name that it wants to act as.
     authzid: Option<&'e [u8]>,
 }
 
 impl Exchange<'_> {
-    /// What the client shows: it knows the password.
+    /// The directive `response`: proves that the client knows the password.
     fn response(&self, password: &Secret) -> Secret {
         self.value("AUTHENTICATE", password)
     }
 
-    /// What the server shows after it: it knows the password too.
+    /// The directive `rspauth`: proves that the server knows the password too.
     fn answer(&self, password: &Secret) -> Secret {
         self.value("", password)
     }

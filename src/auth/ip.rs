@@ -40,7 +40,7 @@ mod tests {
         assert!(matches("10.1.2.3", "10.1.2.3"));
         assert!(matches("2001:db8:0:0:0:0:0:1", "2001:db8::/33"));
         assert!(!matches("2001:db8:8000:0:0:0:0:1", "2001:db8::/33"));
-        // The last byte that counts does so in part.
+        // Prefixes that end inside a byte.
         assert!(matches("10.1.2.3", "10.1.2.0/22") && matches("10.1.3.3", "10.1.0.0/22"));
         assert!(!matches("10.1.4.3", "10.1.0.0/22") && matches("10.1.4.3", "10.1.0.0/21"));
         assert!(matches("10.1.2.127", "10.1.2.0/25") && !matches("10.1.2.128", "10.1.2.0/25"));

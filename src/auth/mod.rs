@@ -26,7 +26,8 @@ const LIST_BYTES_MAX: usize = 16 << 20;
 /// The schemes with which clients can authenticate, as configured.
 #[derive(Clone, Debug)]
 pub struct Schemes {
-    /// `DigestAuthenticationProvider.enabled`. Without it no client can authenticate with it, and no new list may name it.
+    /// `DigestAuthenticationProvider.enabled`. If it is off, no client can authenticate by scheme
+    /// digest, and no new ACL may name it.
     pub digest: bool,
     /// `DigestAuthenticationProvider.digestAlg`.
     pub algorithm: DigestAlgorithm,
@@ -42,7 +43,7 @@ pub struct Schemes {
     pub sasl: bool,
     /// What is made of names that clients prove by SASL, with that provider or without it.
     pub sasl_rules: SaslRules,
-    /// `X509AuthenticationProvider` is there: lists may name subjects of certificates.
+    /// `X509AuthenticationProvider` is among the providers: ACLs may name subjects of certificates.
     pub x509: bool,
     /// `X509AuthenticationProvider.superUser`: the subject whose owner is `super`.
     pub x509_super_user: Option<String>,
@@ -66,8 +67,8 @@ impl Schemes {
         self.required.iter().any(|scheme| scheme == "sasl")
     }
 
-    /// Whether an identity of `scheme` authenticates its client, so that `auth` in a list stands for it. A client's address
-    /// does not (U-07).
+    /// Whether an identity of `scheme` authenticates its client, so that an ACL entry `auth` is
+    /// replaced by it. A client's address does not (U-07).
     fn authenticates(&self, scheme: &str) -> bool {
         match scheme {
             "digest" => self.digest,
@@ -78,12 +79,13 @@ impl Schemes {
         }
     }
 
-    /// Whether the scheme of an identity has a provider; that of a client's SASL exchange need not have one.
+    /// Whether a provider for the scheme of an identity is configured. (A client can have a sasl id
+    /// without `SASLAuthenticationProvider`.)
     pub fn knows(&self, scheme: &str) -> bool {
         self.sasl || scheme != "sasl"
     }
 
-    /// The identities that a client has by its certificate's subject; none if the scheme is not there.
+    /// The identities that a client gets for the subject of its certificate; none if scheme x509 is not configured.
     ///
     /// Source: `X509AuthenticationProvider.handleAuthentication`, ZooKeeper 3.9.5.
     pub fn of_certificate(&self, subject: &str) -> Vec<Identity> {

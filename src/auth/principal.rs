@@ -1,4 +1,4 @@
-//! Names of Kerberos principals, which ids of scheme `sasl` are too, whichever mechanism proved them.
+//! Names of Kerberos principals. Ids of scheme `sasl` have the same form, whatever the mechanism was.
 
 /// `service[/host][@REALM]`, in its parts.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -10,7 +10,7 @@ pub struct Principal<'n> {
 }
 
 impl<'n> Principal<'n> {
-    /// `None`: the name has an `@`, and is none of a principal with one or two components. Without an `@` every name is one
+    /// `None`: the name has an `@` and is not `service[/host]@REALM`. Without an `@` every name is one
     /// component, slashes and all.
     ///
     /// Source: `KerberosName`, ZooKeeper 3.9.5.
@@ -34,7 +34,7 @@ mod tests {
 
     // rows: U-09 U-19
     #[test]
-    fn names_are_taken_apart_as_java_does() {
+    fn names_are_split_as_java_splits_them() {
         for (name, service, host, realm) in [
             ("bob", "bob", None, None),
             ("", "", None, None),

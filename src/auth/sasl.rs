@@ -11,8 +11,8 @@ pub enum Step {
     Done {
         /// What the client is still sent, such as a proof that the server knows the password too.
         token: Option<Vec<u8>>,
-        /// The name that was proved, before the rules of names: a user of DIGEST-MD5, a principal of Kerberos. What the client
-        /// asked to be taken for is never in it.
+        /// The name that was proved, before the rules of names: a user of DIGEST-MD5, a principal
+        /// of Kerberos. The client's authzid never is.
         authorization: String,
     },
 }

@@ -1,4 +1,4 @@
-//! Which ids clients get by the names that they proved by SASL, and what such ids may do (U-09, U-18, U-19).
+//! Which ids a client gets for the name that it proved by SASL, and what these ids permit (U-09, U-18, U-19).
 
 use super::principal::Principal;
 use super::sasl::Refusal;
@@ -9,7 +9,7 @@ use crate::model::{AccessList, Identity};
 pub struct SaslRules {
     /// `superUser` and `superUser.*`: ids that are `super` too.
     pub super_users: Vec<String>,
-    /// `letAnySaslUserDoX`: the id whose entries any client with an id of scheme sasl meets.
+    /// `letAnySaslUserDoX`: the id whose ACL entries match every client with a sasl id.
     pub any_user_is: Option<Identity>,
     /// `allowSaslFailedClients`: a client that fails is served without an id.
     pub allows_failed_clients: bool,
@@ -50,8 +50,8 @@ impl SaslRules {
         Some(id)
     }
 
-    /// Whether an access list gives this client of scheme sasl a permission of `wanted`. A client whose own id is `super`
-    /// meets every entry of the scheme; an entry `super` is like any other.
+    /// Whether an access list gives this client of scheme sasl a permission of `wanted`. Every sasl
+    /// entry matches a client whose id is `super`; an ACL entry `sasl:super` is like any other.
     ///
     /// Source: `SASLAuthenticationProvider.matches`, ZooKeeper 3.9.5.
     pub(super) fn permit(&self, acl: &AccessList, wanted: i32, who: &Identity) -> bool {

@@ -124,7 +124,7 @@ pub fn check(launch: &Launch, env: &Environment) -> Check {
     }
 }
 
-/// Whether clients use TLS, and what servers use among themselves.
+/// Whether client ports use TLS, and whether connections between servers do.
 fn where_tls_is(config: &Config) -> (bool, Between) {
     let between = match (&config.ensemble, &config.quorum_tls) {
         (None, _) => Between::Alone,
@@ -146,7 +146,7 @@ fn place_of_host(settings: &[Understood], host: &str) -> Option<SettingPlace> {
     by.place.clone()
 }
 
-/// Corrects the state of a setting that has an effect in a member alone, where this is one.
+/// On a member, marks a setting that only members use as `works`.
 fn used_by_member(setting: &mut Understood) {
     let known = match setting.key.strip_prefix("-D") {
         Some(flag) => keys::in_flag(flag),

@@ -36,7 +36,7 @@ pub struct Module {
 }
 
 impl Module {
-    /// The value of an option, if it is UTF-8, as all of a parsed text are.
+    /// The value of an option; values of a parsed file are always UTF-8.
     pub fn option(&self, name: &str) -> Option<&str> {
         let (_, value) = self.options.iter().find(|(option, _)| option == name)?;
         std::str::from_utf8(value.reveal()).ok()
@@ -62,7 +62,8 @@ pub type Property<'a> = dyn Fn(&str) -> Option<String> + 'a;
 /// Reads all sections.
 ///
 /// # Errors
-/// The first place where the text departs from the grammar, a property that is not set, and a section that stands there twice.
+/// The first place where the text departs from the grammar, a property that is not set, or a
+/// section name that occurs twice.
 pub fn parse(text: &[u8], property: &Property<'_>) -> Result<Vec<Section>, JaasError> {
     let text = Zeroizing::new(String::from_utf8_lossy(text).into_owned());
     let mut parser = Parser { tokens: Tokens::new(&text), property };
@@ -77,7 +78,7 @@ pub fn parse(text: &[u8], property: &Property<'_>) -> Result<Vec<Section>, JaasE
             }
         };
         if sections.iter().any(|section| section.name == name) {
-            let what = format!("section {name:?} stands there twice; remove one of them");
+            let what = format!("section {name:?} occurs twice; remove one of them");
             return Err(JaasError { line, what });
         }
         let modules = parser.modules()?;
@@ -155,7 +156,7 @@ fn expected(what: &str, found: &Token, line: u32) -> JaasError {
         Token::End => "the end of the file".to_owned(),
         Token::Text(_) => "a word".to_owned(),
         Token::Sign(sign) if "{};=,".contains(*sign) => format!("`{sign}`"),
-        Token::Sign(_) => "a character that only quotation marks allow".to_owned(),
+        Token::Sign(_) => "a character that needs quotation marks".to_owned(),
     };
     JaasError { line, what: format!("expected {what}, found {found}") }
 }
@@ -172,7 +173,8 @@ enum Token {
 struct Tokens<'a> {
     chars: Peekable<Chars<'a>>,
     line: u32,
-    /// The longest that a token can be, so that no buffer with a password in it is moved.
+    /// Limit on a token's length, from the text's: buffers with passwords are replaced by others
+    /// (`push`), and zeroed, never reallocated.
     len_max: usize,
 }
 
@@ -388,15 +390,15 @@ mod tests {
             ("S { C required a b;", "1: expected `=`, found a word"),
             (
                 "S { C required a=b@c; };",
-                "1: expected an option or `;`, found a character that only quotation marks allow",
+                "1: expected an option or `;`, found a character that needs quotation marks",
             ),
             (
                 "S { C required a=5; };",
-                "1: expected a value of a, found a character that only quotation marks allow",
+                "1: expected a value of a, found a character that needs quotation marks",
             ),
             (
                 "S { C required a='s3'; };",
-                "1: expected a value of a, found a character that only quotation marks allow",
+                "1: expected a value of a, found a character that needs quotation marks",
             ),
             // A path without quotation marks is a comment, and the next word is the value.
             (
@@ -405,7 +407,7 @@ mod tests {
             ),
             ("S { C required a=s3 }", "1: expected an option or `;`, found `}`"),
             ("S { C required; }", "1: expected `;`, found the end of the file"),
-            ("S { };\nS { };", "2: section \"S\" stands there twice; remove one of them"),
+            ("S { };\nS { };", "2: section \"S\" occurs twice; remove one of them"),
             ("S { C required a=\"${p}\"; };", "1: property p is not set; add -Dp="),
         ] {
             assert_eq!(shown(text), Err(expected.to_owned()), "{text}");

@@ -1,5 +1,5 @@
-//! Settings that are served although they leave something open, as in ZooKeeper: a line for each at the start, with the setting
-//! that shuts it.
+//! Settings that this server accepts although they leave a security gap, as ZooKeeper does: one
+//! line for each at start, with the setting that closes the gap.
 
 use super::Config;
 use super::sasl::{KerberosLogin, KeyTab, Login};
@@ -56,7 +56,7 @@ fn names(tls: &QuorumTls) -> Option<&'static str> {
         )
     } else if tls.settings.allows_reverse_dns {
         Some(
-            "a server that dials may pass by the name that its own name server gives for its address; \
+            "a server that dials is accepted by the name that a reverse lookup gives for its address, and the owner of the address chooses that name; \
              set ssl.quorum.allowReverseDnsLookup=false",
         )
     } else {
@@ -74,9 +74,9 @@ fn client_auth(tls: &TlsSettings) -> Option<String> {
         ClientAuth::Want => {
             Some(format!("{those} without a certificate are served; set {prefix}clientAuth=need"))
         }
-        ClientAuth::None => Some(format!(
-            "{those} are not asked for certificates; set {prefix}clientAuth=need if they should have some"
-        )),
+        ClientAuth::None => {
+            Some(format!("{those} need no certificate; set {prefix}clientAuth=need to require one"))
+        }
     }
 }
 
@@ -84,7 +84,7 @@ fn clients(config: &Config, risks: &mut Vec<String>) {
     let rules = &config.sasl_rules;
     if let Some(user) = &rules.let_any_user_do {
         risks.push(format!(
-            "every client with any id of SASL may do what an ACL allows to sasl:{user}; remove letAnySaslUserDoX"
+            "every client with a sasl id has the permissions of sasl:{user}; remove letAnySaslUserDoX"
         ));
     }
     let Some(sasl) = &config.client_sasl else { return };
@@ -136,14 +136,14 @@ fn servers(config: &Config, risks: &mut Vec<String>) {
     }
 }
 
-/// SASL protects the opening of a connection alone.
+/// The risk of SASL without TLS: it authenticates, and protects nothing that is sent afterwards.
 fn plain_sasl(those: &str, login: &Login, remedy: &str) -> String {
     let weak = match login {
-        Login::Digest(_) => ", and its passwords can be guessed from what was overheard",
+        Login::Digest(_) => ", and whoever reads the exchange can guess its passwords offline",
         Login::Kerberos(_) => "",
     };
     format!(
-        "SASL of {those} without TLS protects the opening of a connection alone: what follows can be read and changed{weak}; \
+        "SASL of {those} without TLS only authenticates: what is sent afterwards can be read and changed{weak}; \
          use {remedy}"
     )
 }
@@ -185,7 +185,7 @@ pub fn secret_files(config: &Config) -> Vec<(String, PathBuf)> {
 /// * `mode`: as `stat` gives it.
 pub fn exposed(setting: &str, path: &Path, mode: u32) -> Option<String> {
     let path = path.display();
-    // A group of the server's own is how packages and Kubernetes hand files over, so it may read.
+    // Packages and Kubernetes give files to the server by its group, so the group may read.
     let can = match mode {
         _ if mode & 0o002 != 0 => "everybody can write",
         _ if mode & 0o004 != 0 => "everybody can read",

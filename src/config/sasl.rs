@@ -1,4 +1,5 @@
-//! SASL of clients and between servers, as checked settings: the sections of the JAAS file, and what else decides who is let in.
+//! Checked settings of SASL, for clients and between servers: the sections of the JAAS file, and
+//! the rules for identities.
 
 use crate::model::Secret;
 use std::path::PathBuf;
@@ -58,12 +59,12 @@ pub struct ClientSasl {
     pub super_password: Option<Arc<Secret>>,
 }
 
-/// What decides about identities that a client proved, whether by SASL, Kerberos or a certificate.
+/// Rules for the ids of clients that authenticated by SASL (DIGEST-MD5 or Kerberos).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SaslRules {
     /// `superUser` and `superUser.*`: ids that are `super` too.
     pub super_users: Vec<String>,
-    /// `letAnySaslUserDoX`: an ACL entry of scheme sasl with this id is met by every client that has a sasl id.
+    /// `letAnySaslUserDoX`: an ACL entry `sasl:` with this id matches every client that has a sasl id.
     pub let_any_user_do: Option<String>,
     /// `allowSaslFailedClients`.
     pub allows_failed_clients: bool,

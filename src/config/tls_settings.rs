@@ -153,7 +153,8 @@ impl Taker<'_> {
         Some(versions)
     }
 
-    /// What `protocol` alone means. On client ports that is just this version, whatever ZooKeeper's manual says.
+    /// The versions if only `protocol` is set. On client ports it is just that version, although
+    /// ZooKeeper's manual says otherwise.
     fn protocol(&mut self) -> Option<Vec<TlsVersion>> {
         let both = vec![TlsVersion::V12, TlsVersion::V13];
         let between_servers = self.side == Side::Servers;

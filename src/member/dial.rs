@@ -18,8 +18,8 @@ pub struct DialTimeouts {
     pub silence: Duration,
     /// To a server that refuses: it may not listen yet, or may be gone.
     pub refusals: Duration,
-    /// To a server's other addresses, once one of them has refused for so long, since a server listens at all of its
-    /// addresses or at none; `None`: as to a server that does not answer.
+    /// How long the other addresses are tried after one address was given up because it refused: a
+    /// server listens at all of its addresses or at none. `None`: as long as `silence`.
     pub others: Option<Duration>,
 }
 
@@ -96,7 +96,7 @@ const fn ms(duration: Duration) -> u64 {
 }
 
 impl Dial {
-    /// Tries each address again for as long as `patience` lasts.
+    /// Tries each address again until the timeouts of `patience` have passed.
     ///
     /// * `addresses`: as errors name them.
     pub fn new(addresses: Vec<String>, patience: DialTimeouts, now_ms: u64) -> Self {

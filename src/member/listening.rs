@@ -17,9 +17,9 @@ impl fmt::Display for ListenAddress {
     }
 }
 
-/// Left to log, snapshots, and what is read of them for learners: a handful at a time.
+/// File descriptors kept free for log and snapshots, and for reading them for learners.
 const DESCRIPTORS_OF_FILES: u64 = 16;
-/// Left to connections with other servers of an ensemble of five, and attempts at them.
+/// File descriptors kept free for connections to the other servers of an ensemble of five, and for dials.
 const DESCRIPTORS_OF_SERVERS: u64 = 16;
 
 /// What connects to a port.
@@ -104,7 +104,7 @@ impl Listening {
         Self { port, stage: ListenStage::Closed { until_ms: 0 }, failures: 0 }
     }
 
-    /// The next step. To be called after each report, and at the time that it has returned.
+    /// The next step. To be called after each report, and at the `until_ms` of the last [`ListenStep::Wait`].
     pub fn next(&mut self, now_ms: u64) -> ListenStep {
         match self.stage {
             ListenStage::Closed { until_ms } if until_ms <= now_ms => {

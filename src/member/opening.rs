@@ -1,6 +1,6 @@
-//! The stage of a connection between servers in which another protocol speaks: a SASL exchange. On a learner connection it
-//! comes first, on an election connection after the hello. TLS is no opening: it lasts until the connection's end, and
-//! wraps the socket (`net`).
+//! The opening of a connection between servers: a SASL exchange before the connection's own
+//! protocol. On a learner connection it comes first, on an election connection after the hello
+//! . TLS is no opening: it lasts until the connection's end, and wraps the socket (`net`).
 
 use bytes::BytesMut;
 use std::fmt;

@@ -351,9 +351,9 @@ impl<S: Transport, P> Client<S, P> {
         metrics.bytes_received_count.add(counts.received_bytes);
         stats.add_received(counts.received);
         if counts.ensemble != EnsembleCounts::default() {
-            metrics.ensemble_auth_success.add(counts.ensemble.found);
-            metrics.ensemble_auth_fail.add(counts.ensemble.astray);
-            metrics.ensemble_auth_skip.add(counts.ensemble.unasked);
+            metrics.ensemble_auth_success.add(counts.ensemble.succeeded);
+            metrics.ensemble_auth_fail.add(counts.ensemble.failed);
+            metrics.ensemble_auth_skip.add(counts.ensemble.skipped);
         }
         if counts.connects > 0 {
             metrics.connection_request_count.add(counts.connects);

@@ -1,5 +1,6 @@
-//! Sockets: bytes that are read go to a state machine of `request` or `member`, bytes that it puts out are written. Decides nothing
-//! but what ARCHITECTURE.md lists under "Rules that only the server's IO has".
+//! Sockets: received bytes are given to a state machine of `request` or `member`, and the bytes
+//! that the machine produces are sent. Decides nothing but what ARCHITECTURE.md lists under "Rules
+//! that only the server's IO has", and whether a TLS peer is accepted (`tls`).
 //!
 //! # Not here
 //! What the bytes mean (`request`), the answers of four-letter words (`admin`).

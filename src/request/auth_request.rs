@@ -34,8 +34,8 @@ impl Connection {
         }
     }
 
-    /// Refuses every other request, pings too, of a client that has not authenticated with a required scheme; the session
-    /// stays until it expires.
+    /// Refuses a request that is not an authentication request, pings included, of a client that
+    /// has not authenticated with a required scheme; the session stays until it expires.
     ///
     /// Source: `AuthenticationHelper.enforceAuthentication`.
     pub(super) fn bar(&mut self, header: RequestHeader, frame_len: usize) -> Need {
@@ -63,16 +63,16 @@ impl Connection {
         let added = match proof {
             Proof::Is(ids) => self.add(ids),
             Proof::EnsembleMatches => {
-                self.counts.ensemble.found += 1;
+                self.counts.ensemble.succeeded += 1;
                 true
             }
             Proof::NoEnsembleNamed => {
-                self.counts.ensemble.unasked += 1;
+                self.counts.ensemble.skipped += 1;
                 true
             }
             Proof::Fails => false,
             Proof::OtherEnsemble => {
-                self.counts.ensemble.astray += 1;
+                self.counts.ensemble.failed += 1;
                 return Err(Need::Close("the client names another ensemble".into()));
             }
         };

@@ -1,4 +1,4 @@
-//! What happens in the turns of a connection, in numbers.
+//! Counts of what a connection did in a turn.
 
 /// What happened in a turn, for the metrics.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -7,7 +7,7 @@ pub struct Counts {
     pub received: u64,
     /// Their bytes, lengths included.
     pub received_bytes: u64,
-    /// Requests answered here, without `replica`, authentication requests left out.
+    /// Requests that the connection answered without `replica`, not counting authentication requests.
     pub answered: u64,
     /// The last of them: operation, xid, and the zxid of its answer.
     pub last: (i32, i32, i64),
@@ -19,9 +19,9 @@ pub struct Counts {
     pub token_deficit: i64,
     /// Writes that had to wait because too many were outstanding.
     pub stalls: u64,
-    /// Writes that waited in this way for too long and were refused.
+    /// Stalled writes that were refused because they waited for too long.
     pub throttled: u64,
-    /// Writes that waited in this way for longer than their session's timeout.
+    /// Stalled writes that waited for longer than their session's timeout.
     pub outlived: u64,
     /// Connect requests with an existing session.
     pub revalidations: u64,
@@ -31,11 +31,11 @@ pub struct Counts {
 /// Clients that authenticated with the name of their ensemble.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct EnsembleCounts {
-    pub found: u64,
+    pub succeeded: u64,
     /// Clients that named another ensemble.
-    pub astray: u64,
+    pub failed: u64,
     /// Clients without an ensemble name, or of a server that does not require one.
-    pub unasked: u64,
+    pub skipped: u64,
 }
 
 impl Counts {

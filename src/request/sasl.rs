@@ -64,7 +64,7 @@ impl Connection {
         matches!(self.exchange.as_deref(), Some(Exchange::Stepping { place, .. }) if place.is_filled())
     }
 
-    /// Answers the request whose step was under way. `false`: it still is.
+    /// Answers the request whose step has ended. `false`: the step is still running.
     pub(super) fn finish_step(&mut self, session: SessionId) -> Result<bool, Need> {
         let Some(Exchange::Stepping { xid, place, .. }) = self.exchange.as_deref() else {
             unreachable!("a step is under way");

@@ -5,9 +5,9 @@ use crate::model::sync::{Arc, Mutex};
 
 /// How far the exchange is.
 pub(super) enum Exchange {
-    /// The mechanism is here, or has ended and refuses what else comes.
+    /// No step is running. A mechanism that has ended refuses every further token.
     Begun(Box<dyn Mechanism>),
-    /// A step that may block is wanted, and is under way once it was taken.
+    /// A step that may block: `step` is there until a thread has taken it, then the step is running.
     Stepping { xid: i32, step: Option<SaslStep>, place: StepPlace },
 }
 
@@ -25,7 +25,7 @@ impl SaslStep {
         self.place.put(Some(self.mechanism), outcome);
     }
 
-    /// Where the outcome goes, to end the step from outside.
+    /// Where the outcome goes, so that a timeout can end the step.
     pub fn place(&self) -> StepPlace {
         self.place.clone()
     }

@@ -87,12 +87,12 @@ impl Pipeline {
         }
     }
 
-    /// Records the time in which so many requests were prepared.
+    /// Records that preparing `requests` requests took `took_us`.
     pub fn prepared(&mut self, requests: u64, took_us: u64) {
         self.preparing.record(&self.metrics.prep_process_time, took_us, requests);
     }
 
-    /// Records the time in which so many requests of the server itself, or of its learners, were prepared. They wait in no queue.
+    /// As `prepared`, for requests of the server itself or of its learners, which wait in no queue.
     pub fn prepared_own(&mut self, requests: u64, took_us: u64) {
         if requests > 0 {
             self.metrics.prep_processor_queue_time_ms.record_many(0, requests);
@@ -101,7 +101,7 @@ impl Pipeline {
         }
     }
 
-    /// Records the time in which the ends of so many sessions were prepared.
+    /// Records that preparing the ends of `sessions` sessions took `took_us`.
     pub fn closed(&self, sessions: u64, took_us: u64) {
         if sessions > 0 {
             let each_ms = took_us as i64 / sessions as i64 / 1000;

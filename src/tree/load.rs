@@ -144,7 +144,7 @@ impl Parser {
         Ok(taken)
     }
 
-    /// * `end`: offset in the batch from which on the paths in `odd` will be.
+    /// * `end`: offset in the batch where the paths of `odd` will begin.
     fn item(
         &mut self,
         from: &mut Reader<'_>,
@@ -253,7 +253,8 @@ impl Builder {
             let acl = acl.map_err(|source| LoadError::Decode { what: "access list", source })?;
             self.acls.insert(*index, acl);
         }
-        // Looks at each place in the index first: many such loads wait for memory together, and the second look is quick.
+        // Looks up each index slot first: these cache misses overlap, and the second look-up finds
+        // the slot in the cache.
         let mut met = 0;
         for item in &batch.nodes {
             met += u32::from(self.tree.index.find(item.hash, |_| true).is_some());

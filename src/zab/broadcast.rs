@@ -31,7 +31,9 @@ impl Leader {
         out.push(Action::Append { zxid, payload });
     }
 
-    /// A server's log is durable through `zxid`, which was proposed: a learner that acknowledges more is disconnected before this.
+    /// Counts an ACK of a learner, or the leader's own flush: that server's log is durable through
+    /// `zxid`. An ACK of a zxid that was never proposed does not get here: its learner was
+    /// disconnected.
     pub(super) fn on_ack(
         &mut self,
         core: &mut Core,

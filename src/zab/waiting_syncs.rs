@@ -45,7 +45,7 @@ impl WaitingSyncs {
         true
     }
 
-    /// The next sync that is answered before a transaction after `through` is committed.
+    /// Takes the next sync that waits for a proposal at or before `through`.
     pub fn pop_through(&mut self, through: Zxid) -> Option<(Zxid, LearnerConnectionId)> {
         let (zxid, id) = self.queue.pop_front_if(|(zxid, _)| *zxid <= through)?;
         if let Some(count) = self.counts.get_mut(&id) {
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn each_connection_may_have_so_many_syncs_waiting_and_more_once_some_are_answered() {
+    fn sync_above_the_limit_of_its_connection_is_refused_until_one_is_answered() {
         let (mut syncs, all) = (WaitingSyncs::default(), |_| true);
         for counter in 0..WAITING_SYNCS_MAX {
             assert!(syncs.push(zxid(1 + counter as u32 / 1000), ONE, all));

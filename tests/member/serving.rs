@@ -7,7 +7,7 @@ use oxkeeper::request::{ClientCommand, Conn, OpenSession};
 use oxkeeper::zab::Packet;
 use support::builders::THREE;
 
-/// It waits for three seconds at most, if its leader does not answer.
+/// A member that stops waits for its leader's answers for three seconds at most.
 // rows: P-87
 #[test]
 fn stopping_member_waits_for_its_clients_requests() {

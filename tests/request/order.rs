@@ -18,7 +18,7 @@ fn a_read_waits_for_the_writes_before_it_and_sees_no_later_one() {
     assert_eq!(world.heard(a), ["1 @3 ok /a"]);
     world.hold_log(true);
     world.say(a, [set(2, "/a", "1"), get(3, "/a"), set(4, "/a", "2"), get(5, "/a")]);
-    assert!(world.heard(a).is_empty(), "neither the read is answered, nor what waits after it");
+    assert!(world.heard(a).is_empty(), "neither the read nor the requests after it are answered");
     world.say(b, [get(1, "/a")]);
     assert_eq!(world.heard(b), ["1 @3 ok \"0\" v0"], "reads of other clients do not wait");
     world.hold_log(false);
@@ -131,7 +131,7 @@ fn read_only_server_answers_linearizable_reads_without_a_sync() {
 
 // rows: P-27 P-50
 #[test]
-fn special_xids_come_back() {
+fn reply_has_the_reserved_xid_of_its_request() {
     let mut world = World::new();
     let a = world.client();
     world.say(a, [ping(), set_watches(0, &[], &[], &[]), look(0, op::EXISTS, "/", false)]);

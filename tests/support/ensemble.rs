@@ -217,7 +217,7 @@ impl<W: Witness> Ensemble<W> {
             }
         };
         if let Packet::LeaderInfo { epoch } = packet {
-            self.servers[learner].told = epoch;
+            self.servers[learner].leader_info_epoch = epoch;
         }
         self.step(learner, Input::Leader { packet });
         true

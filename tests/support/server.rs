@@ -1,4 +1,4 @@
-//! One server of an [`Ensemble`](super::ensemble::Ensemble), and what a member running Java sends otherwise than ours.
+//! One server of an [`Ensemble`](super::ensemble::Ensemble), and what a Java member sends differently from ours.
 
 use super::builders::WALL_MS;
 use super::disk::{Disk, Entry, Write, last_of};
@@ -29,8 +29,8 @@ pub struct Server {
     pub leads: Option<Epoch>,
     /// The last zxid that this server proposed as leader.
     pub proposed: Zxid,
-    /// The epoch of its leader's LEADERINFO.
-    pub told: Epoch,
+    /// The epoch in the last LEADERINFO that it received.
+    pub leader_info_epoch: Epoch,
     /// Its connection to its leader.
     pub connection: Option<Id>,
     /// ACKs that a Java learner sends later than ours.
@@ -45,8 +45,8 @@ pub struct Server {
     pub misses_loss: bool,
     /// The machine is lost, for good.
     pub is_gone: bool,
-    /// `Some`: its configuration files can't be written. The server ends when it has to write one, and then this many pending writes of
-    /// the log thread still happen; and the server does not start.
+    /// `Some`: its configuration files can't be written. When the server has to write one, it ends
+    /// after this many pending writes of the log thread. It does not start again either.
     pub refuses_config: Option<usize>,
 }
 
@@ -55,7 +55,8 @@ thread_local! {
     static WITHOUT_CONFIGS: Tree = Tree::new(Options::default());
 }
 
-/// Reads what a start finds of the configurations in a leader's tree, of which the last one counts, and in the log after it.
+/// Calls `read` with the configurations that a start finds: the last one in the leader's tree, and
+/// those in the log after it.
 fn read_configs<R>(
     from_tree: &[Entry],
     from_log: &[Entry],

@@ -251,7 +251,13 @@ impl Witness for Checker {
             }
             Seen::ToLeader(packet) => {
                 let known = &mut tree.iter().chain(&server.tail);
-                self.check(Event::ToLeader { at, packet, disk, told: server.told, known });
+                self.check(Event::ToLeader {
+                    at,
+                    packet,
+                    disk,
+                    told: server.leader_info_epoch,
+                    known,
+                });
             }
             Seen::Leads(epoch) => {
                 let (holders, quorum) = self.holders(servers, at, Some(epoch));

@@ -1,4 +1,4 @@
-//! The half of the exchange that dials.
+//! The client's half of an exchange; between servers that is the server that dials.
 
 use super::{Exchange, NONCE_BYTES, NONCE_COUNT, Service, directives, nonce_text};
 use crate::auth::sasl::Refusal;
@@ -8,7 +8,8 @@ use std::sync::Arc;
 /// Longest challenge; the JDK's limit.
 const CHALLENGE_BYTES_MAX: usize = 2048;
 
-/// One exchange. The server speaks first; a protocol without such a turn begins with an empty token.
+/// One exchange. The server sends the first token (the challenge). Where the client has to send one
+/// first, that one is empty.
 pub struct Client {
     service: Service,
     user: String,
@@ -81,7 +82,7 @@ impl Client {
             offers.any(|offer| offer == b"auth")
         };
         if !qop.is_none_or(offers) {
-            return Err(Refusal::new("the challenge offers no exchange without a layer (qop)"));
+            return Err(Refusal::new("the challenge does not offer qop=auth"));
         }
         let realm = realm.map(|realm| decode(&realm, is_utf_8)).unwrap_or_default();
         let uri = self.service.uri();
@@ -123,7 +124,7 @@ fn decode(bytes: &[u8], is_utf_8: bool) -> String {
     bytes.iter().copied().map(char::from).collect()
 }
 
-/// Latin-1 has a question mark for what it lacks, as in Java.
+/// Characters that Latin-1 lacks become question marks, as in Java.
 fn encode(text: &str, is_utf_8: bool) -> Vec<u8> {
     if is_utf_8 {
         return text.as_bytes().to_vec();

@@ -4,7 +4,7 @@ use crate::auth::sasl::Refusal;
 
 /// The values of the keys that were asked for, in their order; keys that are not known are left out.
 ///
-/// A list of realms would be the one value that may come twice; no server of ZooKeeper sends two.
+/// RFC 2831 allows only `realm` to occur twice. No ZooKeeper server sends two realms, so this is refused too.
 ///
 /// # Errors
 /// [`Refusal`] for text that has no such form, and for a known key that comes twice.

@@ -1,4 +1,4 @@
-//! The half of the exchange that accepts.
+//! The server's half of an exchange.
 
 use super::{Exchange, NONCE_BYTES, NONCE_COUNT, Service, directives, nonce_text};
 use crate::auth::sasl::{Mechanism, Refusal, Step};
@@ -13,12 +13,12 @@ const RESPONSE_BYTES_MAX: usize = 4096;
 pub struct Accounts {
     service: Service,
     passwords: BTreeMap<String, Arc<Secret>>,
-    /// Users may ask to be taken for nobody but themselves.
+    /// A user whose authzid is another name is refused.
     own_names_alone: bool,
 }
 
 impl Accounts {
-    /// Of clients. They may ask to be taken for any user, which changes nothing.
+    /// The accounts of clients. Their authzid is ignored.
     ///
     /// * `super_password`: replaces the password of user `super`, if there is such a user (U-21).
     pub fn of_clients(
@@ -184,7 +184,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// A name for the log, which the client chose.
+/// A user name for the log: quoted and cut at 64 characters, because the client chose it.
 fn shown(user: &str) -> String {
     let cut: String = user.chars().take(64).collect();
     format!("{cut:?}")

@@ -1,4 +1,4 @@
-//! A certificate, taken apart as far as trust and names ask. Everything borrows from its bytes.
+//! A parsed certificate: the parts that trust and names need. Everything borrows from its bytes.
 
 use super::der::{
     self, BIT_STRING, BOOLEAN, GENERALIZED_TIME, INTEGER, OBJECT_IDENTIFIER, OCTET_STRING,
@@ -126,8 +126,8 @@ impl<'a> Certificate<'a> {
         &self.extensions
     }
 
-    /// Whether it may have issued others, by basicConstraints, and how many may follow it at most besides the leaf. `None` if
-    /// the extension is encoded wrongly.
+    /// basicConstraints: whether it is a CA, and `pathLenConstraint` (how many intermediate
+    /// certificates may stand between it and the leaf). `None` if the extension is encoded wrongly.
     pub fn issues(&self) -> Option<(bool, Option<u32>)> {
         let Some(value) = self.extension(oid::BASIC_CONSTRAINTS) else {
             return Some((false, None));

@@ -1,4 +1,4 @@
-//! DER, one value at a time. Lengths are only believed as far as there are bytes.
+//! DER, one value at a time. A length is never trusted beyond the bytes that are there.
 
 /// A value: its tag, what it contains, and its whole encoding.
 #[derive(Clone, Copy, Debug)]
@@ -24,7 +24,7 @@ pub fn is_text(tag: u8) -> bool {
     matches!(tag, 0x0c | 0x13 | 0x14 | 0x16 | 0x1b | 0x1e)
 }
 
-/// Takes the first value from `bytes`; `None` if it is cut short, or if its encoding is none of DER. Tags above 30 do not occur in
+/// Takes the first value from `bytes`; `None` if it is cut short, or not encoded as DER. Tags above 30 do not occur in
 /// certificates, and Java knows none.
 pub fn take<'a>(bytes: &mut &'a [u8]) -> Option<Value<'a>> {
     let all = *bytes;
@@ -59,7 +59,7 @@ pub fn take_optional<'a>(bytes: &mut &'a [u8], tag: u8) -> Option<Option<&'a [u8
     }
 }
 
-/// The content of the one value with this tag that `bytes` are.
+/// The content, if `bytes` are exactly one value with this tag.
 pub fn only(mut bytes: &[u8], tag: u8) -> Option<&[u8]> {
     take_tagged(&mut bytes, tag).filter(|_| bytes.is_empty())
 }
@@ -81,8 +81,8 @@ pub fn encode(tag: u8, parts: &[&[u8]]) -> Vec<u8> {
     out
 }
 
-/// Whether `bytes` are one value in BER, as far as the JDK looks into one: lengths may be longer than needed, and a constructed value
-/// may be ended by a mark instead.
+/// Whether `bytes` are one value in BER, as far as the JDK looks into one: lengths may be longer
+/// than needed, and a constructed value may have no length and end with an end-of-contents mark.
 pub fn is_ber_value(bytes: &[u8]) -> bool {
     let is_constructed = bytes.first().is_some_and(|tag| tag & 0x20 != 0);
     let known_tag = bytes.first().is_some_and(|tag| tag & 0x1f != 0x1f);

@@ -188,8 +188,8 @@ mod tests {
         (0..text.len()).step_by(2).map(digit).collect()
     }
 
-    /// Java prints these too: its lengths may be longer than DER allows, and a whole name may lack its outer header. No
-    /// certificate with one gets through a handshake here.
+    /// Java prints these too: it accepts lengths that are longer than needed, and a name without
+    /// its outer SEQUENCE. No certificate with such a name passes a handshake here.
     const JAVA_ALONE: [&str; 3] =
         ["", "30810e310c300a06035504030c03616263", "3010310e300c06035504030c820003616263"];
 

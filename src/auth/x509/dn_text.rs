@@ -31,7 +31,7 @@ const KEYWORDS: [&str; 21] = [
 /// Longest object identifier that Java takes, in bytes.
 const OID_LEN_MAX: usize = 4096;
 
-/// The zeros of the scripts with decimal digits of their own: `Integer.parseInt` reads them all.
+/// The digit zero of each Unicode script that has its own decimal digits: `Integer.parseInt` accepts all of them.
 const ZEROS: [u32; 37] = [
     0x0030, 0x0660, 0x06f0, 0x07c0, 0x0966, 0x09e6, 0x0a66, 0x0ae6, 0x0b66, 0x0be6, 0x0c66, 0x0ce6,
     0x0d66, 0x0de6, 0x0e50, 0x0ed0, 0x0f20, 0x1040, 0x1090, 0x17e0, 0x1810, 0x1946, 0x19d0, 0x1a80,
@@ -50,7 +50,7 @@ fn parts(text: &[char]) -> Option<()> {
     let (mut from, mut searched, mut quotes) = (0, 0, 0);
     while let Some(end) = find(text, searched, &[',', ';']) {
         quotes += count_quotes(text, searched, end);
-        // Java counts anew after each division, and takes anything but one quote for none that is open.
+        // Java restarts its count of quotes after each split, and treats every count but 1 as "no open quote".
         if quotes != 1 && !is_escaped(text, searched, end) {
             part(&text[from..end])?;
             from = end + 1;
@@ -84,8 +84,8 @@ fn count_quotes(text: &[char], from: usize, to: usize) -> usize {
     (from..to).filter(|&at| text[at] == '"' && (at == from || text[at - 1] != '\\')).count()
 }
 
-/// Whether a backslash takes its meaning from the character at `at`. After two backslashes Java counts all since `from`, also those
-/// that are not in a row.
+/// Whether the character at `at` is escaped. After two backslashes Java counts all backslashes
+/// since `from`, adjacent or not.
 fn is_escaped(text: &[char], from: usize, at: usize) -> bool {
     match text[..at] {
         ['\\'] => true,

@@ -1,6 +1,6 @@
 //! Which hosts a certificate names, by the rules of ZooKeeper's `ZKHostnameVerifier`.
 //!
-//! If a certificate has an alternative name that is a DNS name or an address, these count alone; else its common name does. One
+//! If a certificate has a subjectAltName of type DNS or IP, only those names count; otherwise its common name does. One
 //! asterisk stands for any characters but dots. There is no list of public suffixes.
 
 use super::certificate::{Certificate, oid};
@@ -13,7 +13,7 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 pub struct HostNames {
     pub dns: Vec<String>,
     pub addresses: Vec<IpAddr>,
-    /// The common name in the last part of the subject that has one.
+    /// The common name in the last RDN of the subject that has one.
     pub common_name: Option<String>,
 }
 
@@ -31,7 +31,7 @@ impl std::fmt::Display for HostNames {
 }
 
 impl HostNames {
-    /// The names of a certificate. An extension that is encoded wrongly names nothing that follows the error.
+    /// The names of a certificate. Names after an encoding error in the extension are ignored.
     pub fn of(certificate: &Certificate<'_>) -> Self {
         let mut names = Self { common_name: common_name(certificate.subject), ..Self::default() };
         let list = certificate.extension(oid::ALTERNATIVE_NAMES);
@@ -91,7 +91,7 @@ fn address(host: &str) -> Option<IpAddr> {
     }
 }
 
-/// Compares without case; the first asterisk of `name` stands for what the rest leaves of `host`, dots excepted.
+/// Compares without case; the first asterisk in `name` matches any characters of `host` but dots.
 fn name_fits(name: &str, host: &str) -> bool {
     let (name, host) = (name.to_lowercase(), host.to_lowercase());
     match name.split_once('*') {
@@ -103,7 +103,7 @@ fn name_fits(name: &str, host: &str) -> bool {
     }
 }
 
-/// The common name in the last part of a name that has one. One that is no text names no host.
+/// The common name in the last RDN of `name` that has one; `None` if it is not text.
 fn common_name(name: &[u8]) -> Option<String> {
     const COMMON_NAME: &[u8] = &[0x55, 4, 3];
     let mut found = None;

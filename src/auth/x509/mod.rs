@@ -1,6 +1,7 @@
 //! X.509 certificates: how their subjects are printed, which hosts they name, and which of them are trusted.
 //!
-//! Pure: the clock and the check of a signature are arguments, and what a certificate points to (CRLs, OCSP) is asked by `net`.
+//! Pure: the clock and the check of a signature are arguments, and CRLs and answers of OCSP
+//! responders are fetched by `net`.
 
 mod certificate;
 mod der;

@@ -1,12 +1,14 @@
-//! Whether a chain of certificates leads to a trusted one, as JSSE's PKIX decides (issue of certificates of version 1 included).
+//! Whether a chain of certificates leads to a trusted one, as JSSE's PKIX decides (also for certificates of version 1).
 //!
-//! `net::tls` asks webpki first, which refuses what Java takes: certificates of version 1, leaves with CA:true, purposes
-//! in Java's reading. For these the decision is made here, and for all others the reason is found here.
+//! `net::tls` asks webpki first. webpki refuses three things that Java accepts: certificates of
+//! version 1, leaves with CA:true, and some values of extendedKeyUsage. For these this file
+//! decides. For every other chain that webpki refuses it finds the reason for the log.
 //!
 //! # Invariants
-//! 1. Nothing is trusted without a trust entry at its end, whose key has signed the certificate below, or that is the leaf itself.
+//! 1. A chain is trusted only if it ends at an entry of the trust store: the entry's key has signed
+//!    the last certificate, or the entry has the leaf's subject and key.
 //! 2. Every certificate between is of version 3, a CA with keyCertSign, within its pathLen and its dates.
-//! 3. What is not understood and critical refuses.
+//! 3. A certificate with an unknown critical extension is refused.
 //! 4. At most [`SIGNATURES_MAX`] signatures are checked for a chain, in whatever order it comes.
 
 use super::certificate::{Certificate, oid};
@@ -56,11 +58,11 @@ pub struct Signed<'a> {
 pub enum Checked {
     Good,
     Bad,
-    /// There is no such algorithm here, or the key is none for it.
+    /// This server lacks the algorithm, or the key does not fit it.
     Unsupported,
 }
 
-/// Checks signatures; the cryptography is not of this room.
+/// Checks signatures; `net` has the cryptography.
 pub trait Check {
     fn check(&self, signed: &Signed<'_>) -> Checked;
 }
@@ -89,8 +91,9 @@ impl Trust {
         Self { entries: certificates.into_iter().filter_map(entry).collect() }
     }
 
-    /// Whether this very certificate is trusted, or one with its subject and its key: then nothing else is looked at, not
-    /// even its dates.
+    /// Whether this very certificate is trusted, or one with its subject and its key: then nothing
+    /// else of the chain is checked, not even dates; the verifier checks the leaf's key length
+    /// before.
     ///
     /// Source: `PKIXValidator.engineValidate`.
     pub fn pins(&self, leaf: &Certificate<'_>) -> bool {
@@ -106,7 +109,7 @@ impl Trust {
         self.entries.iter().map(|entry| &*entry.subject)
     }
 
-    /// The entries that may issue certificates: version 3 needs to say so.
+    /// The entries that may issue certificates: one of version 3 needs CA:true, and any keyUsage needs keyCertSign.
     pub fn authorities(&self) -> impl Iterator<Item = &[u8]> {
         let is_ca = |entry: &&Entry| {
             Certificate::parse(&entry.der).is_some_and(|anchor| check_anchor(&anchor).is_ok())
@@ -135,7 +138,7 @@ pub struct Path<'a> {
     pub anchor: &'a [u8],
 }
 
-/// Parses a chain, after its number and length.
+/// Checks the number and the total length of the certificates, then parses them.
 ///
 /// # Errors
 /// [`Refusal`] if there are too many, too long or malformed ones.
@@ -156,7 +159,7 @@ pub fn parse_chain<'a>(
     chain.iter().enumerate().map(parse).collect()
 }
 
-/// Whether the leaf may be used for `purpose`; a pinned one is not asked.
+/// Whether the leaf may be used for `purpose`. Not called for a pinned leaf.
 ///
 /// Source: `EndEntityChecker`.
 ///
@@ -196,7 +199,7 @@ pub fn check_key(certificate: &Certificate<'_>) -> Result<(), Refusal> {
 /// Finds a path from the leaf to a trusted certificate.
 ///
 /// # Errors
-/// The [`Refusal`] of the path that came furthest.
+/// The first [`Refusal`] that is about more than a missing issuer; if there is none, that of the missing issuer.
 pub fn find<'a>(question: &Question<'a>) -> Result<Path<'a>, Refusal> {
     let leaf = question.chain.first().ok_or(Refusal::Malformed { at: 1 })?;
     let mut climb = Climb { question, path: vec![0], signatures: 0 };
@@ -264,7 +267,7 @@ impl<'a> Climb<'_, 'a> {
             return Err(Refusal::IssuerIsNoCa { issuer: issuer.subject_text() });
         }
         check_cert_sign(issuer)?;
-        // Certificates between, but those that a CA issued to itself for a new key.
+        // Intermediate certificates; self-issued ones (a CA's new key) do not count.
         let between = self.path[1..].iter().filter(|&&at| {
             let between = &self.question.chain[at];
             between.subject != between.issuer
@@ -328,8 +331,8 @@ fn further(first: Refusal, second: Refusal) -> Refusal {
     }
 }
 
-/// Whether a trusted certificate may issue others: one of version 3 has to be a CA's, the older ones can't say. Its dates are
-/// not looked at.
+/// Whether a trusted certificate may issue others: one of version 3 needs CA:true; older versions
+/// have no such extension. The dates of a trusted certificate are not checked.
 ///
 /// Source: `PKIXValidator.verifyTrustAnchor`.
 fn check_anchor(anchor: &Certificate<'_>) -> Result<(), Refusal> {
@@ -359,7 +362,7 @@ fn check_dates(certificate: &Certificate<'_>, now: i64) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Critical extensions that are not understood here refuse.
+/// Refuses a certificate with an unknown critical extension.
 fn check_extensions(certificate: &Certificate<'_>) -> Result<(), Refusal> {
     const KNOWN: [&[u8]; 5] = [
         oid::KEY_USAGE,

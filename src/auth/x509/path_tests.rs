@@ -107,7 +107,7 @@ fn the_dates_of_a_trusted_ca_are_not_looked_at() {
 }
 
 #[test]
-fn a_leaf_is_used_for_its_purposes_alone() {
+fn leaf_is_refused_for_a_purpose_that_it_does_not_have() {
     let with = |purpose: &[u8]| leaf().with(oid::EXTENDED_KEY_USAGE, false, &purposes(&[purpose]));
     let root = [Draft::authority("root", "root")];
     let table = [
@@ -162,7 +162,7 @@ fn an_issuer_in_the_chain_has_to_be_a_ca() {
 }
 
 #[test]
-fn path_lengths_are_kept() {
+fn chain_longer_than_path_len_is_refused() {
     let limited = |name: &str, issuer: &str, max| {
         Draft::new(name, issuer).with(oid::BASIC_CONSTRAINTS, true, &authority(Some(max)))
     };
@@ -200,7 +200,7 @@ fn weak_signatures_and_keys_are_refused() {
 }
 
 #[test]
-fn critical_extensions_that_are_not_understood_refuse() {
+fn certificate_with_an_unknown_critical_extension_is_refused() {
     let unknown = [0x2a, 3, 4];
     let refusal = |subject: &str| Refusal::UnknownExtension {
         subject: format!("CN={subject}"),
@@ -213,7 +213,7 @@ fn critical_extensions_that_are_not_understood_refuse() {
 }
 
 #[test]
-fn name_constraints_refuse() {
+fn chain_with_name_constraints_is_refused() {
     let constrained = |name: &str| {
         Draft::authority(name, "root").with(oid::NAME_CONSTRAINTS, true, &tlv(0x30, &[]))
     };
@@ -224,7 +224,7 @@ fn name_constraints_refuse() {
 }
 
 #[test]
-fn a_trusted_certificate_of_version_3_issues_as_a_ca_alone() {
+fn trusted_version_3_certificate_without_ca_true_issues_nothing() {
     let refusal = Refusal::AnchorIsNoCa { issuer: "CN=root".to_owned() };
     let no_ca = Draft::new("root", "root");
     assert_eq!(judged(std::slice::from_ref(&no_ca), &[leaf()], Purpose::Client), Err(refusal));

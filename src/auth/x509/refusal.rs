@@ -11,14 +11,14 @@ pub enum Purpose {
     Server,
 }
 
-/// Which certificate of a chain it is about, for messages: its subject.
+/// The subject of the certificate that a message is about.
 pub type Subject = String;
 
 /// Why a peer's certificate, or one above it, is refused.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum Refusal {
     #[error(
-        "it sent {count} certificates; {max} are taken at most: send the chain without what the other side already trusts"
+        "it sent {count} certificates; {max} are taken at most: send the chain without certificates that are in the trust store already"
     )]
     TooManyCertificates { count: usize, max: usize },
     #[error("its certificates are longer than {max} bytes together")]
@@ -26,7 +26,7 @@ pub enum Refusal {
     #[error("certificate {at} of its chain is not encoded as DER")]
     Malformed { at: usize },
     #[error(
-        "no certificate in the trust store is, or has issued, the certificate of {subject}, issued by {issuer}: add that issuer, or have the peer send the certificates between"
+        "the trust store has neither the certificate of {subject} nor its issuer, {issuer}: add the issuer, or have the peer send the intermediate certificates"
     )]
     UnknownIssuer { subject: Subject, issuer: String },
     #[error(
@@ -46,7 +46,7 @@ pub enum Refusal {
     )]
     WeakSignature { subject: Subject, algorithm: &'static str },
     #[error(
-        "the certificate of {subject} is signed with the algorithm {algorithm}, which this server has not: have it issued anew with RSA or ECDSA and SHA-256"
+        "the certificate of {subject} is signed with the algorithm {algorithm}, which this server does not support: have it issued anew with RSA or ECDSA and SHA-256"
     )]
     UnknownAlgorithm { subject: Subject, algorithm: String },
     #[error("the RSA key of {subject} has {bits} bits: 2048 are needed")]
@@ -79,13 +79,13 @@ pub enum Refusal {
     TooManyPaths,
     #[error("the certificate of {subject} was revoked by its CA: have a new one issued")]
     Revoked { subject: Subject },
-    #[error("it can't be found out whether the certificate of {subject} was revoked: {reason}")]
+    #[error("no usable answer on whether the certificate of {subject} is revoked: {reason}")]
     NoRevocationAnswer { subject: Subject, reason: String, setting: &'static str },
     #[error(
         "the certificate of {subject} is for {names}, and the peer is {hosts}: have it issued for that name or address"
     )]
     OtherHost { subject: Subject, names: String, hosts: String, setting: &'static str },
-    /// The strict check of version 3 certificates finds something that the check of this room does not.
+    /// webpki refuses the chain for a reason that `path` does not check.
     #[error("the certificate of {subject} is refused: {reason}")]
     Strict { subject: Subject, reason: String },
 }

@@ -28,7 +28,7 @@ pub enum Status {
     Revoked,
 }
 
-/// Why an answer counts for nothing.
+/// Why a CRL or an OCSP answer can't be used.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum AnswerError {
     #[error("it is not encoded as it should be")]
@@ -59,7 +59,7 @@ pub struct Pair<'a> {
 /// What a CRL says, given as DER.
 ///
 /// # Errors
-/// [`AnswerError`] if it is none of the issuer, out of date, or about other certificates.
+/// [`AnswerError`] if it is not the issuer's, out of date, or about other certificates.
 pub fn crl_status(
     crl: &[u8],
     pair: Pair<'_>,
@@ -107,7 +107,7 @@ pub fn crl_status(
     Ok(Status::Good)
 }
 
-/// A CRL for some certificates alone has to be for this one.
+/// A CRL that covers only some certificates (issuingDistributionPoint) has to cover this one.
 fn check_crl_extensions(
     list: Option<&[u8]>,
     certificate: &Certificate<'_>,
@@ -167,7 +167,7 @@ pub fn ocsp_request(pair: Pair<'_>) -> Vec<u8> {
             &der::encode(INTEGER, &[pair.certificate.serial]),
         ],
     );
-    // The request for one certificate, in the list of them, in what could be signed, in the whole.
+    // From the inside out: Request, requestList, TBSRequest, OCSPRequest.
     let one = der::encode(SEQUENCE, &[&id]);
     let list = der::encode(SEQUENCE, &[&one]);
     der::encode(SEQUENCE, &[&der::encode(SEQUENCE, &[&list])])

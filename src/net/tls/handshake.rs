@@ -1,4 +1,5 @@
-//! Handshakes, on threads of their own: they are computed at lower priority than requests, and a bounded number at a time.
+//! Handshakes, on threads of their own, and a bounded number at a time; those of clients at lower
+//! priority than requests.
 
 use super::stream::{SocketReader, SocketWriter, TlsStream};
 use rustls::Connection;
@@ -9,7 +10,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Semaphore;
 use tokio_util::task::AbortOnDropHandle;
 
-/// Handshakes under way; others wait, unread and in their order.
+/// Limit on handshakes at one time. Further connections wait in their order, and nothing is read from them.
 const UNDER_WAY_MAX: usize = 1024;
 /// Bytes that a peer may send before the handshake is done.
 const BYTES_MAX: usize = 64 * 1024;
@@ -68,7 +69,8 @@ impl Handshakes {
         Ok(Self { runtime, places: Arc::new(Semaphore::new(UNDER_WAY_MAX)) })
     }
 
-    /// Performs a handshake; the stream is of the caller's runtime again. Ends the handshake when dropped.
+    /// Performs a handshake; the stream that it returns belongs to the caller's runtime. Ends the
+    /// handshake when dropped.
     ///
     /// * `tls`: makes the connection once it is its turn. `first`: bytes that were read already.
     ///
@@ -144,7 +146,7 @@ async fn shake(
     }
 }
 
-/// Computes what the last bytes ask for. If they are refused the peer is told why, as far as the socket has room.
+/// Processes the bytes that were read. If they are refused, sends the alert, as far as the socket has room.
 fn process(socket: &TcpStream, tls: &mut Connection) -> Result<(), HandshakeError> {
     let Err(error) = tls.process_new_packets() else { return Ok(()) };
     while tls.wants_write() && tls.write_tls(&mut SocketWriter(socket)).is_ok_and(|len| len > 0) {}

@@ -1,4 +1,4 @@
-//! Looks once a second at the stores and password files of an engine, and takes what has changed.
+//! Reads the stores and password files of an engine once a second, and loads them again if they have changed.
 
 use super::engine::{Engine, Stores};
 use crate::config::tls::{StorePassword, StoreSettings};
@@ -13,19 +13,19 @@ use zeroize::Zeroizing;
 const EVERY: Duration = Duration::from_secs(1);
 const DAY_S: i64 = 24 * 3600;
 
-/// Which bytes the files have, not what they are.
+/// A digest of the files' bytes.
 type Content = [u8; 32];
 
 /// The stores of an engine, as they were last seen.
 pub struct Watch {
     engine: Arc<Engine>,
     files: Vec<PathBuf>,
-    /// Stores are taken when they change, and not at start alone.
+    /// Whether changed stores are loaded. If not, only the end of the certificates is watched.
     takes: bool,
     /// What was tried last, taken or not.
     seen: Content,
-    /// The content that can't be used, once there is one. A file may be half written: only a fault that is still there a second
-    /// later is told.
+    /// Content that could not be used at the last look. A file may be half written, so the fault is
+    /// logged only if the same content is still there a second later.
     faulty: Option<Content>,
     end: Option<CertificateEnd>,
 }
@@ -98,7 +98,7 @@ impl Watch {
                     alias = stores.keys.alias,
                     subject = end.as_ref().map(|end| end.subject.as_str()),
                     ends = end.as_ref().map(|end| end.at.as_str()),
-                    "stores of {}* taken; new connections have them",
+                    "stores of {}* loaded again: new connections use them",
                     self.engine.settings().prefix
                 );
                 (self.seen, self.faulty, self.end) = (content, None, end);
@@ -116,7 +116,8 @@ impl Watch {
     }
 }
 
-/// For how many days' rest a warning is given: once within 30 days, within 7 days, and on each day from the last one on.
+/// The stage of the warning for the days that are left: one from 30 days on, one from 7 days on,
+/// and one for each day from the last day on.
 const fn stage(days: i64) -> Option<i64> {
     match days {
         31.. => None,
@@ -185,7 +186,7 @@ mod tests {
         assert_eq!(warned, [30, 7, 1, 0, -1, -2, -3]);
     }
 
-    /// The serial numbers of what new connections are shown would do; the subject of the watched chain is as good.
+    /// The subject of the watched chain shows which certificate new connections get.
     // rows: C-40 C-119
     #[test]
     fn changed_stores_are_taken_once_key_and_certificate_fit() {

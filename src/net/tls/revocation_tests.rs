@@ -39,7 +39,7 @@ fn answered(answer: &[u8], now: i64) -> Result<Status, AnswerError> {
 }
 
 #[test]
-fn lists_of_openssl_are_understood() {
+fn crls_that_openssl_made_give_good_and_revoked() {
     assert_eq!(listed(GOOD_LIST, NOW), Ok(Status::Good));
     assert_eq!(listed(REVOKED_LIST, NOW), Ok(Status::Revoked));
     let pem = include_bytes!("test_answers/list-good.pem");
@@ -49,7 +49,7 @@ fn lists_of_openssl_are_understood() {
 }
 
 #[test]
-fn answers_of_openssl_are_understood() {
+fn ocsp_answers_of_openssl_are_read() {
     let good = include_bytes!("test_answers/ocsp-good.der");
     assert_eq!(answered(good, NOW), Ok(Status::Good));
     assert_eq!(answered(include_bytes!("test_answers/ocsp-good-by-ca.der"), NOW), Ok(Status::Good));
@@ -57,7 +57,7 @@ fn answers_of_openssl_are_understood() {
     assert_eq!(
         answered(good, i64::MAX / 2),
         Err(AnswerError::BadSignature),
-        "its responder is no more"
+        "the responder's certificate has expired"
     );
     let by_ca = include_bytes!("test_answers/ocsp-good-by-ca.der");
     assert_eq!(answered(by_ca, i64::MAX / 2), Err(AnswerError::OutOfDate));
@@ -104,7 +104,7 @@ async fn a_peer_without_an_answer_is_refused() {
     assert!(refusal.contains("http://127.0.0.1:1/ocsp: connect: "), "{refusal}");
     assert!(refusal.contains("http://127.0.0.1:1/list.crl: connect: "), "{refusal}");
     assert!(refusal.contains("ldap: is not supported"), "{refusal}");
-    // The list that is there counts, and the newest of two says more.
+    // One usable list is enough to accept, and one list that revokes is enough to refuse.
     revocation.keep("http://127.0.0.1:1/list.crl", Arc::new(GOOD_LIST.to_vec()));
     assert_eq!(revocation.check(&pairs, NOW, &verifier).await, Ok(()));
     revocation.keep("ldap://host/list", Arc::new(REVOKED_LIST.to_vec()));

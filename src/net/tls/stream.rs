@@ -1,4 +1,4 @@
-//! TLS on a socket, once the handshake is done: plaintext of one record or many in and out, whole records on the socket.
+//! TLS on a socket, once the handshake is done: plaintext of any length for the caller, whole records on the socket.
 
 use super::suites::jsse_name;
 use crate::net::transport::{Transport, end_output, pieces};
@@ -29,13 +29,14 @@ thread_local! {
 pub struct TlsStream {
     socket: TcpStream,
     tls: Box<Connection>,
-    /// The handshake may have brought plaintext too, or a reader had no room for all of it.
+    /// rustls may hold plaintext: the handshake brought some, or a reader had no room for all of it.
     may_hold_plaintext: bool,
     /// Records for whose plaintext a reader had no room.
     undecrypted: Vec<u8>,
-    /// Plaintext that is encrypted and not all on the socket: to the caller it is not written yet.
+    /// Length of plaintext that is encrypted and not wholly on the socket; the caller has not been
+    /// told that it is written.
     encrypted: usize,
-    /// The peer has closed, or an error was found; it is told after the plaintext before it.
+    /// The end that the peer sent, or an error. Returned to the reader after the plaintext that came before it.
     end: Option<io::Result<()>>,
 }
 

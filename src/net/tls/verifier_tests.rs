@@ -99,7 +99,7 @@ fn shake(
 }
 
 #[test]
-fn certificates_of_version_1_shake_hands_on_both_sides() {
+fn handshake_with_version_1_certificates_succeeds() {
     let root = issue(Draft::authority("root", "root"), None);
     let old = |name| issue(Draft { version: 1, ..Draft::new(name, "root") }, Some(&root.key));
     let (server, client) = (old("server"), old("client"));
@@ -121,7 +121,7 @@ fn a_refusal_comes_out_of_the_handshake_with_its_reason() {
 }
 
 #[test]
-fn a_key_of_another_certificate_does_not_shake_hands() {
+fn handshake_with_the_key_of_another_certificate_is_refused() {
     let root = issue(Draft::authority("root", "root"), None);
     let server = issue(Draft::new("server", "root"), Some(&root.key));
     for version in [1, 3] {

@@ -1,8 +1,9 @@
 //! Which of a store's keys is used, and whether it fits its certificate.
 //!
-//! A Java server answers each client with the first key, in the order of its store, whose certificate is valid now and whose
-//! algorithm the client names first. Here one key answers all clients: of those that are valid now the first EC key in Java's order,
-//! else the first one, as Java's and OpenSSL's clients name ECDSA before RSA.
+//! A Java server chooses a key for each client: the first valid one in the order of its store that
+//! has the signature algorithm which the client prefers. This server has one key for all clients:
+//! the first valid EC key in that order, or else the first valid key. That gives the same result
+//! for clients of Java and OpenSSL, which prefer ECDSA to RSA.
 
 use super::entry::{KeyBytes, KeyEntry, Keys};
 use super::error::{EntryFault, Fault};
@@ -50,7 +51,7 @@ pub(super) fn usable(entry: KeyEntry) -> Result<Usable, Fault> {
         let another = entry.chain.iter().filter_map(|der| parsed(der)).any(|c| fits(&*signer, &c));
         return Err(Fault::Mismatch(match another {
             true => "the certificate of the key has to come first, before those of its issuers",
-            false => "put the certificate in that was made for this key",
+            false => "put the certificate of this key into the store",
         }));
     }
     Ok((entry.chain, signer))
@@ -68,10 +69,10 @@ fn check_algorithm(leaf: &X509Certificate<'_>) -> Result<(), Fault> {
 
 /// DSA signs for no cipher suite of today's clients, so that no conversion helps.
 pub(super) fn dsa() -> Fault {
-    Fault::Convert {
+    Fault::NewKey {
         what: "a DSA key, which TLS 1.3 and this server do not have",
-        command: "keytool -genkeypair -keyalg EC -keystore NEW.p12 -storetype PKCS12 -alias ALIAS \
-                  makes a new one, for which your authority has to sign a certificate",
+        command: "keytool -genkeypair -keyalg EC -keystore NEW.p12 -storetype PKCS12 -alias ALIAS, \
+                  and have your authority sign a certificate for it",
     }
 }
 
@@ -90,7 +91,7 @@ fn signer(key: &KeyBytes) -> Result<Arc<dyn SigningKey>, Fault> {
     };
     any_supported_type(&der).map_err(|_| {
         Fault::UnusableKey(
-            "no RSA key from 2048 bits on, no EC key on secp256r1, secp384r1 or secp521r1, and no Ed25519 key",
+            "only RSA keys from 2048 bits on, EC keys on secp256r1, secp384r1 or secp521r1, and Ed25519 keys can be used",
         )
     })
 }

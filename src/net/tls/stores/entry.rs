@@ -27,7 +27,7 @@ pub(super) enum Entry {
 pub(super) struct KeyEntry {
     pub alias: String,
     pub chain: Vec<CertificateDer<'static>>,
-    /// A key that is not used may be of no use.
+    /// A fault counts only if this key is chosen: a store may hold keys that this server can't use.
     pub key: Result<KeyBytes, Fault>,
 }
 

@@ -65,6 +65,9 @@ pub enum Fault {
     /// Kinds and keys that this server does not read, with the way out.
     #[error("{what}; convert it: {command}")]
     Convert { what: &'static str, command: &'static str },
+    /// Keys that no conversion makes usable.
+    #[error("{what}; make a new key: {command}")]
+    NewKey { what: &'static str, command: &'static str },
     #[error("its keys are derived with more than a million rounds; make it anew with fewer")]
     TooManyRounds,
     #[error("no private key in it; a certificate alone cannot serve")]

@@ -12,7 +12,8 @@ pub(super) fn jks_order(aliases: &[String]) -> Vec<usize> {
             *known = index;
             continue;
         }
-        // Three quarters full: twice the size and one, old buckets from the end, newest entries first.
+        // When three quarters full, the table grows to twice its size plus one. Entries are moved
+        // bucket by bucket from the last, the newest of each bucket first.
         if count >= len * 3 / 4 {
             let grown = len * 2 + 1;
             let mut moved = vec![Vec::new(); grown];

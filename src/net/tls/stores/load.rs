@@ -65,7 +65,7 @@ fn entries(settings: &StoreSettings, role: &'static str) -> Result<(Kind, Vec<En
         .map_err(|fault| error(settings, role, Some(kind), fault.into()))
 }
 
-/// An entry, for its owner to see.
+/// An entry, as `config check` shows it.
 pub struct Shown {
     pub alias: String,
     /// The certificates of a key, its own first, or one trusted certificate.
@@ -124,7 +124,7 @@ pub fn load_pem_keys(certificates: &Path, key: &Path) -> Result<Keys, StoreError
 /// Reads bytes as a store of any kind. Its password is `password`.
 ///
 /// # Errors
-/// Why they are no store; how many entries it has otherwise.
+/// Why the bytes are no store.
 pub fn count_entries(data: &[u8], password: &str) -> Result<usize, Fault> {
     Ok(read_kind(data, kind_of(data)?, password)?.into_iter().map(usable_or_not).count())
 }

@@ -1,7 +1,8 @@
 //! PEM: a private key and its certificates in one file, or trusted certificates.
 //!
-//! As ZooKeeper's reader, the first private key and all certificates of a file count, in their order, and text around them is
-//! passed over. Beyond it, keys may be in PKCS #1 and SEC 1, and an encrypted key is one whatever the settings say.
+//! As in ZooKeeper's reader, the first private key and all certificates of a file are used, in
+//! their order; text around them is ignored. Other than there, keys may be in PKCS #1 and SEC 1
+//! too, and an encrypted key is recognised by its PEM label, whether a password is set or not.
 
 use super::entry::{self, Entry, KeyBytes, KeyEntry, TrustedEntry};
 use super::error::Fault;

@@ -1,7 +1,8 @@
 //! PKCS12: keytool's, old and new, and openssl's. The one file that knows crate p12-keystore.
 //!
-//! Which certificates are whose follows the JDK: a key has the certificate with its key id, and the chain goes on by issuer;
-//! a certificate is trusted only if it bears Java's mark, which openssl does not give.
+//! Certificates are assigned to keys as in the JDK: a key has the certificate with its key id, and
+//! the chain goes on by issuer; a certificate is trusted only if it bears Java's mark, which
+//! openssl does not give.
 
 use super::entry::{Entry, KeyBytes, KeyEntry, TrustedEntry};
 use super::error::Fault;

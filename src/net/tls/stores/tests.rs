@@ -66,7 +66,7 @@ const RSA_LEAF: &str = "O=Oxkeeper, CN=rsa.example";
 
 // rows: C-193 C-193c
 #[test]
-fn jks() {
+fn jks_with_ec_rsa_and_v1_certificates_is_read() {
     check_keys("ec.jks", &format!("zk: ECDSA, {EC_CHAIN}"));
     check_keys("rsa.jks", &format!("zk: RSA, {RSA_LEAF}"));
     // A certificate of X.509 v1, beside an authority.
@@ -74,7 +74,7 @@ fn jks() {
 }
 
 #[test]
-fn pkcs12() {
+fn pkcs12_of_keytool_and_openssl_is_read() {
     for name in ["openssl.p12", "keytool.p12", "keytool-legacy.p12"] {
         check_keys(name, &format!("zk: ECDSA, {EC_CHAIN}"));
     }
@@ -84,7 +84,7 @@ fn pkcs12() {
 }
 
 #[test]
-fn pem() {
+fn pem_with_old_and_new_forms_of_keys_is_read() {
     check_keys("ec-pkcs8.pem", "key: ECDSA, O=Oxkeeper, CN=ec.example");
     check_keys("rsa-pkcs8.pem", &format!("key: RSA, {RSA_LEAF}"));
     check_keys("ec-old.pem", "key: ECDSA, O=Oxkeeper, CN=ec.example");
@@ -97,7 +97,7 @@ fn pem() {
 
 // rows: C-194 C-194c
 #[test]
-fn trusted_certificates() {
+fn only_trusted_entries_of_a_store_are_trusted() {
     for name in ["trust.jks", "trust.p12", "v1.jks", "ca.pem"] {
         let trusted = trust(name).unwrap();
         let subjects: Vec<String> = trusted.iter().map(subject).collect();
@@ -112,7 +112,7 @@ fn trusted_certificates() {
 }
 
 #[test]
-fn wrong_passwords() {
+fn wrong_or_missing_password_is_named() {
     for (name, kind) in [
         ("ec.jks", "JKS"),
         ("keytool.p12", "PKCS12"),
@@ -139,11 +139,11 @@ fn key_with_another_password_is_refused_by_its_alias() {
 }
 
 #[test]
-fn keys_that_do_not_fit() {
+fn key_without_its_certificate_is_refused_with_a_remedy() {
     check_fault(
         keys("mismatch.pem"),
         "key store mismatch.pem (PEM), alias key: key and certificate do not belong together; \
-         put the certificate in that was made for this key",
+         put the certificate of this key into the store",
     );
     check_fault(
         keys("wrong-order.pem"),
@@ -166,10 +166,11 @@ fn kinds_and_keys_that_are_not_read_are_refused_with_their_conversion() {
         assert!(fault.contains("convert it: ") && fault.contains(command), "{fault}");
     };
     converts("jceks.jceks", "-srcstoretype JCEKS -destkeystore NEW.p12");
-    converts("dsa.p12", "keytool -genkeypair -keyalg EC");
     converts("old-encrypted.pem", "openssl pkcs8 -topk8");
     converts("pbes1-des.pem", "openssl pkcs8 -in FILE");
     converts("certificate.der", "openssl x509 -inform DER");
+    let fault = keys("dsa.p12").err().unwrap();
+    assert!(fault.contains("make a new key: keytool -genkeypair -keyalg EC"), "{fault}");
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("keys.bcfks");
     // Encrypted entries of a BCFKS: the algorithm comes first.
@@ -179,7 +180,7 @@ fn kinds_and_keys_that_are_not_read_are_refused_with_their_conversion() {
 }
 
 #[test]
-fn files_that_are_no_stores() {
+fn file_that_is_no_store_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let fault = |name: &str, data: &[u8]| {
         let path = dir.path().join(name);

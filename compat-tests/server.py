@@ -75,12 +75,15 @@ class Server:
         self.environment = {**os.environ, "SERVER_JVMFLAGS": " ".join(flags)}
         self.process = None
 
-    def start(self):
+    def launch(self):
         with self.log.open("a") as log:
             # A process group of its own: a signal then also reaches a server that CMD starts through a wrapper.
             self.process = subprocess.Popen([*self.command, self.folder / "zoo.cfg"], cwd=self.folder, stdout=log,
                                             stderr=log, stdin=subprocess.DEVNULL, env=self.environment,
                                             start_new_session=True)
+
+    def start(self):
+        self.launch()
         deadline = time.monotonic() + START_SECONDS
         while not self.serves():
             if self.process.poll() is not None:

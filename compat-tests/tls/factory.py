@@ -139,6 +139,10 @@ def make(folder):
     made.leaf("expired", "ca", dates=PAST)
     made.leaf("future", "ca", dates=FUTURE)
     made.leaf("elsewhere", "ca", names=ELSEWHERE)
+    made.leaf("by-name", "ca", names="DNS:localhost")
+    made.leaf("by-other-address", "ca", names="IP:127.0.0.2")
+    for name in ("stranger", "expired", "elsewhere"):
+        made.p12(name, "p12")
     made.leaf("server-only", "ca", usage="serverAuth")
     made.leaf("client-only", "ca", usage="clientAuth")
     made.leaf("authority", "ca", extra=["basicConstraints=critical,CA:TRUE"])

@@ -12,20 +12,7 @@ struct Missing {
     guards: bool,
 }
 
-const MISSING: [Missing; 3] = [
-    Missing {
-        is_asked: |config| {
-            let clients = config.client_tls.as_ref().map(|tls| &tls.settings);
-            let servers = config.quorum_tls.as_ref();
-            clients.is_some_and(|tls| tls.crl || tls.ocsp || tls.verifies_client_host)
-                || servers.is_some_and(|tls| {
-                    let names = tls.settings.verifies_host || tls.settings.verifies_client_host;
-                    tls.settings.crl || tls.settings.ocsp || (!tls.fips_mode && names)
-                })
-        },
-        what: "revocation, or host names in certificates, to be checked",
-        guards: true,
-    },
+const MISSING: [Missing; 2] = [
     Missing {
         is_asked: |config| {
             let clients = config.client_sasl.as_ref();

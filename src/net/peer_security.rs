@@ -2,17 +2,18 @@
 
 use super::peer_stream::PeerStream;
 use super::tls::{
-    Engine, HandshakeError, Handshakes, Refusal, SNIFF_BYTES, Sniffed, TlsStream, sniff,
+    Engine, HandshakeError, Handshakes, Peer, Refusal, SNIFF_BYTES, Sniffed, TlsStream, sniff,
 };
+use crate::model::View;
 use rustls_pki_types::ServerName;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep, timeout_at};
 
-/// From accept to a finished handshake, as for the hello that follows.
+/// From accept to a finished handshake. A learner's hello has the same time, from the accept too.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
 /// How often a connection is looked at that has sent some, and too few, of the bytes that tell TLS from other protocols.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -29,11 +30,20 @@ pub struct PeerTls {
     pub dials: bool,
     /// `portUnification`: plain connections are accepted beside TLS.
     pub is_unified: bool,
+    /// The hosts of the members in the configuration in force: one that dials may have its own in its certificate.
+    pub hosts: Mutex<Arc<[String]>>,
 }
 
 impl PeerSecurity {
     pub fn new(tls: Option<PeerTls>) -> Self {
         Self(tls.map(Arc::new))
+    }
+
+    /// Takes the hosts of a configuration's members.
+    pub fn set_hosts(&self, view: &View) {
+        if let Some(tls) = &self.0 {
+            *tls.hosts.lock().unwrap_or_else(PoisonError::into_inner) = hosts(view);
+        }
     }
 
     /// Secures a connection that another server made.
@@ -72,6 +82,9 @@ impl PeerSecurity {
             Ok(Err(error)) => return Err(tls.refused(Refusal::of(&error), &error, peer, port)),
             Err(_) => return Err(tls.late(peer, port)),
         };
+        let hosts = tls.hosts.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let of_member = Peer::Member { address: peer.ip().to_canonical(), hosts: &hosts };
+        tls.check(of_member, &stream, peer, port).await?;
         tell(&stream, peer, "TLS connection of a server accepted");
         Ok(PeerStream::Tls(stream))
     }
@@ -97,12 +110,30 @@ impl PeerSecurity {
             }
             Err(_) => return Err(tls.late(peer, peer.port())),
         };
+        let of_server = Peer::Dialed { address: peer.ip().to_canonical(), host };
+        tls.check(of_server, &stream, peer, peer.port()).await?;
         tell(&stream, peer, "TLS connection to a server made");
         Ok(PeerStream::Tls(stream))
     }
 }
 
 impl PeerTls {
+    /// Judges what comes after the handshake.
+    async fn check(
+        &self,
+        who: Peer<'_>,
+        stream: &TlsStream,
+        peer: SocketAddr,
+        port: u16,
+    ) -> io::Result<()> {
+        let checked = self.engine.check(who, stream.peer_certificates()).await;
+        checked.map_err(|refused| {
+            let refusal = Refusal::of_certificate(&refused);
+            refusal.log(peer, port, self.engine.settings().prefix);
+            io::Error::other(format!("TLS: {}", refusal.reason))
+        })
+    }
+
     fn refused(
         &self,
         refusal: Refusal,
@@ -125,6 +156,12 @@ impl PeerTls {
         refusal.log(peer, port, self.engine.settings().prefix);
         io::Error::new(io::ErrorKind::TimedOut, refusal.reason)
     }
+}
+
+/// The hosts of all members.
+fn hosts(view: &View) -> Arc<[String]> {
+    let addresses = view.members.values().flat_map(|member| &member.addresses);
+    addresses.map(|address| address.host.clone()).collect()
 }
 
 /// One line for each connection, with what was agreed on.

@@ -3,7 +3,7 @@
 use super::client::{ServerHandles, serve};
 use super::client_counts::CountedConnection;
 use super::tls::{
-    Engine, HandshakeError, Handshakes, Refusal, SNIFF_BYTES, Sniffed, TlsStream, sniff,
+    Engine, HandshakeError, Handshakes, Peer, Refusal, SNIFF_BYTES, Sniffed, TlsStream, sniff,
 };
 use crate::auth::{Schemes, x509};
 use crate::metrics::Registry;
@@ -78,7 +78,15 @@ pub(super) async fn open(
 ) {
     let Accepted { socket, peer, port, place, at_ms } = accepted;
     let at_rest = shared.at_rest.load(Ordering::Relaxed);
-    let opening = tls.shake_hands(socket, at_rest, &server.metrics);
+    let opening = async {
+        let opened = tls.shake_hands(socket, at_rest, &server.metrics).await?;
+        if let Opened::Tls(stream) = &opened {
+            let of_client = Peer::Client { address: peer.ip() };
+            let checked = tls.engine.check(of_client, stream.peer_certificates()).await;
+            checked.map_err(|refused| Failed::Refused(Refusal::of_certificate(&refused)))?;
+        }
+        Ok(opened)
+    };
     let Some(opened) = stop.run_until_cancelled(opening).await else { return };
     let machine = |proved: Vec<Identity>| {
         let conn = shared.conns.add(|id| {

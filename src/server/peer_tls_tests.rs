@@ -4,7 +4,7 @@ use crate::config::tls::TlsSettings;
 use crate::member::ListenAddress;
 use crate::member::opening::NoOpening;
 use crate::member::quorum_connection::{QuorumConnection, QuorumEvent};
-use crate::model::{Epoch, Zxid};
+use crate::model::{Epoch, View, Zxid};
 use crate::net::quorum::{LearnerPort, PeerEvent, PeerHandle, listen, start};
 use crate::net::tls::test_certificates::{Authority, settings};
 use crate::net::tls::{Engine, Handshakes, Side};
@@ -48,7 +48,13 @@ impl Servers {
 fn of(settings: TlsSettings, dials: bool, is_unified: bool) -> PeerSecurity {
     let engine = Arc::new(Engine::new(settings, Side::Servers).unwrap().0);
     let handshakes = Handshakes::of_servers().unwrap();
-    PeerSecurity::new(Some(PeerTls { engine, handshakes, dials, is_unified }))
+    PeerSecurity::new(Some(PeerTls {
+        engine,
+        handshakes,
+        dials,
+        is_unified,
+        hosts: Default::default(),
+    }))
 }
 
 /// Both ends of a connection. The dialing end sends something, as a learner and a voter do.
@@ -145,6 +151,39 @@ async fn server_of_another_authority_is_refused_at_both_ends() {
     settings.trust_store = servers.settings("member").trust_store;
     let (_, accepted) = connect(&of(settings, true, false), &member).await;
     assert!(accepted.is_err());
+}
+
+// rows: C-196 C-197 C-205
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn host_in_a_certificate_is_judged_at_both_ends() {
+    let servers = Servers::new();
+    let member = |name: &str, hosts: &[&str]| {
+        let store = servers.authority.issue_for(name, hosts);
+        let settings = settings(&store, &servers.authority.trust);
+        let names = TlsSettings { verifies_host: true, verifies_client_host: true, ..settings };
+        of(names, true, false)
+    };
+    let here = member("here", &["127.0.0.1"]);
+    let named = member("named", &["localhost"]);
+    let elsewhere = member("elsewhere", &["elsewhere.example"]);
+    let (dialed, accepted) = connect(&here, &here).await;
+    assert!(dialed.is_ok() && accepted.is_ok());
+    let (dialed, _) = connect(&here, &elsewhere).await;
+    let why = dialed.err().expect("it is another host").to_string();
+    assert!(
+        why.contains("is for elsewhere.example, and the peer is 127.0.0.1, localhost"),
+        "{why}"
+    );
+    let (_, accepted) = connect(&elsewhere, &here).await;
+    let why = accepted.err().expect("it is another host").to_string();
+    assert!(why.contains("is for elsewhere.example, and the peer is 127.0.0.1"), "{why}");
+    // A name that no member has, until the configuration says that one has it.
+    let (_, accepted) = connect(&named, &here).await;
+    assert!(accepted.is_err());
+    let line = "server.1=localhost:2888:3888:participant;2181";
+    here.set_hosts(&View::parse(line).unwrap());
+    let (_, accepted) = connect(&named, &here).await;
+    assert!(accepted.is_ok());
 }
 
 fn proposal(counter: u32) -> Packet {

@@ -162,6 +162,9 @@ impl Peers {
 
     /// Changes the configuration files; if that fails, returns how the server has to end.
     pub fn change_config_files(&self, change: &ConfigChange) -> Option<Ended> {
+        if let ConfigChange::Committed { view, .. } = change {
+            self.security.set_hosts(view);
+        }
         let error = self.files.change(change).err()?;
         Some(change.failed(self.files.folder(), &error))
     }

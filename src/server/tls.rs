@@ -40,8 +40,8 @@ impl Tls {
             let handshakes = Arc::new(Handshakes::of_clients().map_err(threads)?);
             clients = Some(ClientEngine { engine, handshakes });
         }
-        let mut servers = None;
-        if let Some(tls) = config.quorum_tls.as_ref().filter(|_| config.ensemble.is_some()) {
+        let mut servers = PeerSecurity::default();
+        if let (Some(tls), Some(ensemble)) = (&config.quorum_tls, &config.ensemble) {
             let mut settings = tls.settings.clone();
             // As Java: with fips-mode host names are not compared between servers.
             settings.verifies_host &= !tls.fips_mode;
@@ -49,14 +49,17 @@ impl Tls {
             let (engine, stores) = Engine::new(settings, Side::Servers)?;
             let engine = Arc::new(engine);
             watches.push(Watch::new(engine.clone(), &stores, tls.reloads));
-            servers = Some(PeerTls {
+            let security = PeerSecurity::new(Some(PeerTls {
                 engine,
                 handshakes: Handshakes::of_servers().map_err(threads)?,
                 dials: tls.dials,
                 is_unified: tls.unified,
-            });
+                hosts: Default::default(),
+            }));
+            security.set_hosts(&ensemble.view);
+            servers = security;
         }
-        Ok(Self { clients, servers: PeerSecurity::new(servers), watches })
+        Ok(Self { clients, servers, watches })
     }
 
     /// Watches the stores until the returned tasks are dropped.

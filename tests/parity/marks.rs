@@ -23,6 +23,7 @@ const SUITES: &[(&str, &str)] = &[
     ("compat-tests/audit/", "stage audit "),
     ("compat-tests/sasl/", "stage sasl "),
     ("compat-tests/secured/", "stage secured "),
+    ("compat-tests/tls/", "stage tls "),
     ("compat-tests/kill/", "stage kill "),
     ("tests/shuttle", "stage shuttle "),
 ];

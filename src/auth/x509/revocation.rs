@@ -90,9 +90,9 @@ pub fn crl_status(
         {
             certificate::time(&mut tbs).ok_or(Malformed)?
         }
-        _ => i64::MAX,
+        _ => return Err(AnswerError::OutOfDate), // Such a list has no end, and counts for nothing in Java too.
     };
-    if now < since - SKEW || now > until {
+    if now < since - SKEW || now > until.saturating_add(SKEW) {
         return Err(AnswerError::OutOfDate);
     }
     let mut revoked = der::take_optional(&mut tbs, SEQUENCE).ok_or(Malformed)?.unwrap_or_default();

@@ -1,8 +1,9 @@
 //! Settings and stores as rustls takes them, replaced as a whole when the stores change.
 
+use super::peer_check::{Peer, PeerCheck};
 use super::stores::{self, Keys, StoreError};
 use super::suites;
-use super::verifier;
+use super::verifier::{Refused, Verifier};
 use crate::config::tls::{ClientAuth, TlsSettings, TlsVersion};
 use rustls::client::{ResolvesClientCert, Resumption};
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
@@ -52,12 +53,16 @@ struct Configs {
     server: Arc<ServerConfig>,
     /// `None` for client ports.
     client: Option<Arc<ClientConfig>>,
+    /// `None`: peers show no certificates.
+    verifier: Option<Arc<Verifier>>,
 }
 
 /// Makes the TLS of new connections.
 pub struct Engine {
     settings: TlsSettings,
     side: Side,
+    /// What is looked at after a handshake.
+    check: PeerCheck,
     configs: Mutex<Arc<Configs>>,
 }
 
@@ -69,7 +74,8 @@ impl Engine {
     pub fn new(settings: TlsSettings, side: Side) -> Result<(Self, Stores), EngineError> {
         let stores = read_stores(&settings, side)?;
         let configs = configs(&settings, side, &stores)?;
-        Ok((Self { settings, side, configs: Mutex::new(Arc::new(configs)) }, stores))
+        let check = PeerCheck::new(&settings);
+        Ok((Self { settings, side, check, configs: Mutex::new(Arc::new(configs)) }, stores))
     }
 
     /// Reads the stores again; connections that begin from now on have what is in them. Open connections stay as they are.
@@ -103,6 +109,18 @@ impl Engine {
         Ok(Connection::Client(ClientConnection::new(config, name)?))
     }
 
+    /// Judges what may take seconds, after the handshake and before the first byte: the hosts that the peer's certificate names,
+    /// and whether it was revoked.
+    ///
+    /// * `chain`: as the peer showed it.
+    ///
+    /// # Errors
+    /// Why the connection has to be closed.
+    pub async fn check(&self, peer: Peer<'_>, chain: &[CertificateDer<'_>]) -> Result<(), Refused> {
+        let Some(verifier) = self.current().verifier.clone() else { return Ok(()) };
+        self.check.check_peer(&verifier, peer, chain).await
+    }
+
     fn current(&self) -> Arc<Configs> {
         self.configs.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -131,12 +149,19 @@ fn configs(settings: &TlsSettings, side: Side, stores: &Stores) -> Result<Config
     let versions = versions(&settings.versions);
     let key = CertifiedKey::new(stores.keys.chain.clone(), stores.keys.signer.clone());
     let key = Arc::new(OwnKey(Arc::new(key)));
-    let server = server_config(settings, &provider, &versions, key.clone(), stores)?;
+    let verifier = match (side, settings.client_auth) {
+        (Side::Clients, ClientAuth::None) => None,
+        (_, auth) => {
+            let verifier = Verifier::new(&provider, &stores.trusted, auth != ClientAuth::Want);
+            let verifier = verifier.map_err(|reason| EngineError::Verifier { prefix, reason })?;
+            Some(Arc::new(verifier))
+        }
+    };
+    let server = server_config(settings, &provider, &versions, key.clone(), verifier.clone())?;
     let client = match side {
         Side::Clients => None,
         Side::Servers => {
-            let verifier = verifier::of_servers(settings, provider.clone(), &stores.trusted)
-                .map_err(|reason| EngineError::Verifier { prefix, reason })?;
+            let verifier = verifier.clone().ok_or(EngineError::NoTrustStore { prefix, or: "" })?;
             let mut config = ClientConfig::builder_with_provider(provider)
                 .with_protocol_versions(&versions)
                 .map_err(failed)?
@@ -147,7 +172,7 @@ fn configs(settings: &TlsSettings, side: Side, stores: &Stores) -> Result<Config
             Some(Arc::new(config))
         }
     };
-    Ok(Configs { server: Arc::new(server), client })
+    Ok(Configs { server: Arc::new(server), client, verifier })
 }
 
 fn server_config(
@@ -155,7 +180,7 @@ fn server_config(
     provider: &Arc<CryptoProvider>,
     versions: &[&'static SupportedProtocolVersion],
     key: Arc<OwnKey>,
-    stores: &Stores,
+    verifier: Option<Arc<Verifier>>,
 ) -> Result<ServerConfig, EngineError> {
     let prefix = settings.prefix;
     let builder = ServerConfig::builder_with_provider(provider.clone())
@@ -164,8 +189,7 @@ fn server_config(
     let builder = match settings.client_auth {
         ClientAuth::None => builder.with_no_client_auth(),
         ClientAuth::Want | ClientAuth::Need => {
-            let verifier = verifier::of_clients(settings, provider.clone(), &stores.trusted)
-                .map_err(|reason| EngineError::Verifier { prefix, reason })?;
+            let verifier = verifier.ok_or(EngineError::NoTrustStore { prefix, or: "" })?;
             builder.with_client_cert_verifier(verifier)
         }
     };

@@ -23,9 +23,9 @@ mod verifier_tests;
 
 pub use engine::{Engine, EngineError, Side, Stores};
 pub use handshake::{HandshakeError, Handshakes};
-pub use peer_check::{Peer, PeerCheck};
+pub use peer_check::Peer;
 pub use refusal::Refusal;
 pub use reload::Watch;
 pub use sniff::{SNIFF_BYTES, Sniffed, sniff};
 pub use stream::TlsStream;
-pub use verifier::{Refused, Verifier, of_clients, of_servers, refused};
+pub use verifier::Verifier;

@@ -38,11 +38,10 @@ pub struct PeerCheck {
 }
 
 impl PeerCheck {
-    /// * `names`: whether names are compared at all: between servers only with `fips-mode=false`, with clients always.
-    pub fn new(settings: &TlsSettings, names: bool) -> Self {
+    pub fn new(settings: &TlsSettings) -> Self {
         Self {
-            verifies_host: names && settings.verifies_host,
-            verifies_client_host: names && settings.verifies_client_host,
+            verifies_host: settings.verifies_host,
+            verifies_client_host: settings.verifies_client_host,
             allows_reverse_dns: settings.allows_reverse_dns,
             revocation: Revocation::new(settings.crl, settings.ocsp),
         }
@@ -61,14 +60,21 @@ impl PeerCheck {
         chain: &[CertificateDer<'_>],
     ) -> Result<(), Refused> {
         let Some((leaf, above)) = chain.split_first() else { return Ok(()) };
-        let purpose = match peer {
-            Peer::Dialed { .. } => Purpose::Server,
-            Peer::Member { .. } | Peer::Client { .. } => Purpose::Client,
+        let (purpose, names) = match peer {
+            Peer::Dialed { .. } => (Purpose::Server, self.verifies_host),
+            Peer::Member { .. } | Peer::Client { .. } => {
+                (Purpose::Client, self.verifies_client_host)
+            }
         };
+        if !names && self.revocation.is_none() {
+            return Ok(()); // The handshake has judged all that the settings ask for.
+        }
         let checked = async {
             let chain = parsed(leaf, above, purpose)?;
             let leaf = chain.first().ok_or(Refusal::Malformed { at: 1 })?;
-            self.check_host(leaf, peer).await?;
+            if names {
+                self.check_host(leaf, peer).await?;
+            }
             self.check_revocation(verifier, &chain, purpose).await
         };
         checked.await.map_err(|reason| Refused::of(leaf, reason))
@@ -76,15 +82,12 @@ impl PeerCheck {
 
     /// Source: `ZKTrustManager.performHostVerification`; hosts of members that dialed are ours.
     async fn check_host(&self, leaf: &Certificate<'_>, peer: Peer<'_>) -> Result<(), Refusal> {
-        let (address, is_checked, setting) = match peer {
-            Peer::Dialed { address, .. } => (address, self.verifies_host, "hostnameVerification"),
+        let (address, setting) = match peer {
+            Peer::Dialed { address, .. } => (address, "hostnameVerification"),
             Peer::Member { address, .. } | Peer::Client { address } => {
-                (address, self.verifies_client_host, "clientHostnameVerification")
+                (address, "clientHostnameVerification")
             }
         };
-        if !is_checked {
-            return Ok(());
-        }
         let (names, address) = (HostNames::of(leaf), address.to_canonical());
         let mut tried = vec![address.to_string()];
         if names.fit(&tried[0]) || self.is_known(&names, peer, address, &mut tried).await {

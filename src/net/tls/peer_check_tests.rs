@@ -45,18 +45,18 @@ async fn refused(check: &PeerCheck, peer: Peer<'_>, names: &[(u8, &[u8])]) -> Op
 
 #[tokio::test]
 async fn a_dialed_peer_is_known_by_its_address_or_its_configured_name() {
-    let check = PeerCheck::new(&settings(), true);
+    let check = PeerCheck::new(&settings());
     let peer = Peer::Dialed { address: "10.0.0.1".parse().unwrap(), host: "zk1" };
     assert_eq!(refused(&check, peer, &[(ADDRESS, &[10, 0, 0, 1])]).await, None);
     assert_eq!(refused(&check, peer, &[(DNS, b"zk1")]).await, None);
     assert_eq!(refused(&check, peer, &[(DNS, b"zk2")]).await, Some("hostnameVerification"));
-    let unchecked = PeerCheck::new(&settings(), false);
+    let unchecked = PeerCheck::new(&TlsSettings { verifies_host: false, ..settings() });
     assert_eq!(refused(&unchecked, peer, &[(DNS, b"zk2")]).await, None);
 }
 
 #[tokio::test]
 async fn a_member_that_dialed_is_known_by_server_lines_that_resolve_to_it() {
-    let check = PeerCheck::new(&settings(), true);
+    let check = PeerCheck::new(&settings());
     let hosts = ["zk9.invalid".to_owned(), "localhost".to_owned()];
     let (near, far): (IpAddr, IpAddr) = ("127.0.0.1".parse().unwrap(), "10.0.0.1".parse().unwrap());
     let dialed = |address| Peer::Member { address, hosts: &hosts };
@@ -70,7 +70,7 @@ async fn a_member_that_dialed_is_known_by_server_lines_that_resolve_to_it() {
 
 #[tokio::test]
 async fn a_client_is_known_by_its_own_address() {
-    let check = PeerCheck::new(&settings(), true);
+    let check = PeerCheck::new(&settings());
     let client = |address: &str| Peer::Client { address: address.parse().unwrap() };
     let setting = Some("clientHostnameVerification");
     assert_eq!(refused(&check, client("10.0.0.1"), &[(ADDRESS, &[10, 0, 0, 1])]).await, None);

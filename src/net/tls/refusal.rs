@@ -41,7 +41,7 @@ impl Refusal {
     /// What the verifier says of a peer's certificate.
     pub fn of_certificate(refused: &Refused) -> Self {
         let subject = Some(refused.subject.clone()).filter(|subject| !subject.is_empty());
-        Self { subject, ..Self::new(refused.to_string(), Some("trustStore.location")) }
+        Self { subject, ..Self::new(refused.to_string(), refused.reason.setting()) }
     }
 
     fn of_tls(error: &Error) -> Self {

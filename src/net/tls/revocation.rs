@@ -50,6 +50,16 @@ impl KeptList {
     }
 }
 
+/// What is asked about one certificate.
+#[derive(Clone, Copy)]
+struct Question<'a> {
+    pair: Pair<'a>,
+    /// Seconds since 1970.
+    now: i64,
+    /// Checks the signatures of answers.
+    check: &'a (dyn Check + Sync),
+}
+
 /// What went wrong with one URL.
 #[derive(Debug, thiserror::Error)]
 enum UrlError {
@@ -78,7 +88,7 @@ impl Revocation {
     ) -> Result<(), Refusal> {
         let asked = async {
             for pair in pairs {
-                self.check_one(*pair, now, check).await?;
+                self.check_one(Question { pair: *pair, now, check }).await?;
             }
             Ok(())
         };
@@ -94,16 +104,12 @@ impl Revocation {
         Refusal::NoRevocationAnswer { subject, reason, setting }
     }
 
-    async fn check_one(
-        &self,
-        pair: Pair<'_>,
-        now: i64,
-        check: &(dyn Check + Sync),
-    ) -> Result<(), Refusal> {
+    async fn check_one(&self, question: Question<'_>) -> Result<(), Refusal> {
+        let pair = question.pair;
         let (mut reasons, mut outcome) = (Vec::new(), None);
         let responders = if self.ocsp { pair.certificate.ocsp_urls() } else { Vec::new() };
         for url in responders {
-            match self.ask_responder(url, pair, now, check).await {
+            match self.ask_responder(url, question).await {
                 Ok(status) => {
                     outcome = Some(status);
                     break;
@@ -113,7 +119,7 @@ impl Revocation {
         }
         let lists = if outcome.is_none() { pair.certificate.crl_urls() } else { Vec::new() };
         for url in lists {
-            match self.ask_list(url, pair, now, check).await {
+            match self.ask_list(url, question).await {
                 // Each of several lists may revoke.
                 Ok(Status::Revoked) => outcome = Some(Status::Revoked),
                 Ok(Status::Good) => outcome = outcome.or(Some(Status::Good)),
@@ -131,25 +137,13 @@ impl Revocation {
         }
     }
 
-    async fn ask_responder(
-        &self,
-        url: &str,
-        pair: Pair<'_>,
-        now: i64,
-        check: &(dyn Check + Sync),
-    ) -> Result<Status, UrlError> {
+    async fn ask_responder(&self, url: &str, asked: Question<'_>) -> Result<Status, UrlError> {
         let _place = self.requests.acquire().await;
-        let answer = fetch(url, Some(ocsp_request(pair))).await?;
-        Ok(ocsp_status(&answer, pair, now, check)?)
+        let answer = fetch(url, Some(ocsp_request(asked.pair))).await?;
+        Ok(ocsp_status(&answer, asked.pair, asked.now, asked.check)?)
     }
 
-    async fn ask_list(
-        &self,
-        url: &str,
-        pair: Pair<'_>,
-        now: i64,
-        check: &(dyn Check + Sync),
-    ) -> Result<Status, UrlError> {
+    async fn ask_list(&self, url: &str, asked: Question<'_>) -> Result<Status, UrlError> {
         let list = match self.kept(url) {
             Some(list) => list,
             None => {
@@ -159,7 +153,7 @@ impl Revocation {
                 list
             }
         };
-        Ok(crl_status(&as_der(&list), pair, now, check)?)
+        Ok(crl_status(&as_der(&list), asked.pair, asked.now, asked.check)?)
     }
 
     fn kept(&self, url: &str) -> Option<Arc<Vec<u8>>> {

@@ -38,8 +38,13 @@ impl Authority {
 
     /// Writes a key store with a key and a certificate for `localhost`, and returns its path.
     pub fn issue(&self, name: &str) -> PathBuf {
-        let mut params =
-            CertificateParams::new(vec!["localhost".to_owned(), "127.0.0.1".to_owned()]).unwrap();
+        self.issue_for(name, &["localhost", "127.0.0.1"])
+    }
+
+    /// The same for other hosts.
+    pub fn issue_for(&self, name: &str, hosts: &[&str]) -> PathBuf {
+        let hosts: Vec<String> = hosts.iter().map(|&host| host.to_owned()).collect();
+        let mut params = CertificateParams::new(hosts).unwrap();
         params.distinguished_name.push(DnType::CommonName, name);
         let key = KeyPair::generate().unwrap();
         let certificate = params.signed_by(&key, &self.issuer).unwrap();

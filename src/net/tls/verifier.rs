@@ -3,7 +3,6 @@
 
 use crate::auth::x509::path::{self, Checked, Question, Signed, Trust};
 use crate::auth::x509::{Certificate, Purpose, Refusal};
-use crate::config::tls::{ClientAuth, TlsSettings};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{
     CryptoProvider, WebPkiSupportedAlgorithms, verify_tls13_signature_with_raw_key,
@@ -51,32 +50,7 @@ pub fn refused(error: &Error) -> Option<&Refused> {
     }
 }
 
-/// Judges certificates of peers that dial.
-///
-/// # Errors
-/// A reason, if the trust store has no certificate.
-pub fn of_clients(
-    settings: &TlsSettings,
-    provider: Arc<CryptoProvider>,
-    trusted: &[CertificateDer<'static>],
-) -> Result<Arc<dyn ClientCertVerifier>, String> {
-    let is_mandatory = settings.client_auth != ClientAuth::Want;
-    Ok(Arc::new(Verifier::new(&provider, trusted, is_mandatory)?))
-}
-
-/// Judges certificates of servers that this one dials.
-///
-/// # Errors
-/// A reason, if the trust store has no certificate.
-pub fn of_servers(
-    _settings: &TlsSettings,
-    provider: Arc<CryptoProvider>,
-    trusted: &[CertificateDer<'static>],
-) -> Result<Arc<dyn ServerCertVerifier>, String> {
-    Ok(Arc::new(Verifier::new(&provider, trusted, true)?))
-}
-
-/// Both verifiers.
+/// Judges certificates of peers that dial, and of those that are dialed.
 #[derive(Debug)]
 pub struct Verifier {
     trust: Trust,

@@ -192,6 +192,8 @@ def seeds():
             yield "stores", b"\1" + store.read_bytes()[:-20]
     for word in b"conf cons crst dirs dump envi gtmk hash isro mntr ruok srst srvr stat stmk wchc wchp wchs".split():
         yield "words", word
+    for request in ("GET /commands", "POST /commands/rest x=1&x=2 digest a:b", "GET /commands/%C3%A9;x=1/../stmk traceMask=%2B5+", "HEAD /ready"):
+        yield "http", request.encode()
     for start in peers():
         yield "peers", start
     for start in hellos():

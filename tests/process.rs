@@ -35,7 +35,7 @@ impl Server {
         let dir = tempfile::tempdir().expect("a directory");
         let addr = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
         let text = format!(
-            "dataDir={}\nclientPortAddress=127.0.0.1\nclientPort={}\n{settings}\n",
+            "dataDir={}\nclientPortAddress=127.0.0.1\nclientPort={}\nadmin.enableServer=false\n{settings}\n",
             dir.path().join("data").display(),
             addr.port()
         );
@@ -275,6 +275,8 @@ impl Bad {
             .iter()
             .flat_map(|&byte| if byte == b'@' { here.as_bytes().to_vec() } else { vec![byte] })
             .collect();
+        // Another test's server may have that port.
+        let text = [&text[..], b"\nadmin.enableServer=false\n"].concat();
         fs::write(self.path("zoo.cfg"), text).expect("a configuration");
         self.start(&["zoo.cfg"], &[])
     }
@@ -388,7 +390,9 @@ fn start_by_variables(
 fn variables_of_javas_scripts_name_the_file_and_its_flags() {
     let (dir, port) = (tempfile::tempdir().expect("a directory"), free_port());
     let data = dir.path().join("data").display().to_string();
-    let text = format!("dataDir={data}\nclientPortAddress=127.0.0.1\nclientPort={port}\n");
+    let text = format!(
+        "dataDir={data}\nclientPortAddress=127.0.0.1\nclientPort={port}\nadmin.enableServer=false\n"
+    );
     let flags = [
         (
             "SERVER_JVMFLAGS",
@@ -416,7 +420,7 @@ fn members_of_the_dynamic_file_are_served() {
     fs::write(dir.path().join("members"), &member).expect("a file");
     let text = format!(
         "dataDir={here}\ninitLimit=5\nsyncLimit=5\nstandaloneEnabled=false\nreconfigEnabled=true\n\
-         4lw.commands.whitelist=*\ndynamicConfigFile={here}/members\n"
+         4lw.commands.whitelist=*\nadmin.enableServer=false\ndynamicConfigFile={here}/members\n"
     );
     let server = start_by_variables(dir, &text, &[], port);
     let ask = |name| word(server.addr, name, PATIENCE).expect("an answer");
@@ -431,7 +435,7 @@ fn file_size_limit_exits_with_an_error_line() {
     let dir = tempfile::tempdir().expect("a directory");
     let addr = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
     let text = format!(
-        "dataDir={}\nclientPortAddress=127.0.0.1\nclientPort={}\npreAllocSize=64\n",
+        "dataDir={}\nclientPortAddress=127.0.0.1\nclientPort={}\npreAllocSize=64\nadmin.enableServer=false\n",
         dir.path().join("data").display(),
         addr.port()
     );

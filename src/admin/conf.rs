@@ -12,15 +12,7 @@ use crate::model::PeerAddress;
 /// Source: `ZooKeeperServer.dumpConf` and `QuorumZooKeeperServer.dumpConf`, ZooKeeper 3.9.5. A standalone server's id is
 /// always 0 there.
 pub(super) fn render(config: &Config, status: &Status) -> String {
-    let absolute = |dir: &Path| {
-        let dir = Path::new(&status.environment.user_dir).join(dir).join("version-2");
-        // As `java.io.File` writes it: no slash twice in a row.
-        let mut text = dir.display().to_string();
-        while text.contains("//") {
-            text = text.replace("//", "/");
-        }
-        text
-    };
+    let absolute = |dir: &Path| absolute(dir, status);
     let server_id = status.member.as_ref().map_or(0, |member| member.id.0);
     let plain_port = Some(status.client_port).filter(|&port| port > 0).map_or(-1, i32::from);
     let secure_port = status.secure_client_port.map_or(-1, i32::from);
@@ -44,6 +36,17 @@ pub(super) fn render(config: &Config, status: &Status) -> String {
     }
     if let (Some(ensemble), Some(member)) = (&config.ensemble, &status.member) {
         text.push_str(&of_member(ensemble, member));
+    }
+    text
+}
+
+/// The folder of the files in `dataDir` or `dataLogDir`.
+pub(super) fn absolute(dir: &Path, status: &Status) -> String {
+    let dir = Path::new(&status.environment.user_dir).join(dir).join("version-2");
+    // As `java.io.File` writes it: no slash twice in a row.
+    let mut text = dir.display().to_string();
+    while text.contains("//") {
+        text = text.replace("//", "/");
     }
     text
 }

@@ -47,8 +47,16 @@ impl Default for EnvironmentInfo {
 ///
 /// Source: `EnvCommand` and `Environment.list`, ZooKeeper 3.9.5.
 pub(super) fn render(info: &EnvironmentInfo) -> String {
+    facts(info).iter().fold("Environment:\n".to_owned(), |mut text, (key, value)| {
+        _ = writeln!(text, "{key}={value}"); // Writing to a string can't fail.
+        text
+    })
+}
+
+/// Keys and values, in Java's order.
+pub(super) fn facts(info: &EnvironmentInfo) -> [(&'static str, String); 18] {
     let megabytes = |bytes: u64| format!("{}MB", bytes >> 20);
-    let lines = [
+    [
         ("zookeeper.version", super::version()),
         ("host.name", info.host_name.clone()),
         ("java.version", NOT_AVAILABLE.to_owned()),
@@ -67,11 +75,7 @@ pub(super) fn render(info: &EnvironmentInfo) -> String {
         ("os.memory.free", megabytes(info.memory_free_bytes)),
         ("os.memory.max", megabytes(info.memory_max_bytes)),
         ("os.memory.total", megabytes(info.memory_total_bytes)),
-    ];
-    lines.iter().fold("Environment:\n".to_owned(), |mut text, (key, value)| {
-        _ = writeln!(text, "{key}={value}"); // Writing to a string can't fail.
-        text
-    })
+    ]
 }
 
 #[cfg(test)]

@@ -10,8 +10,10 @@ use super::status::{ConnectionInfo, SetCounts};
 /// A list in an answer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum List {
-    /// `cons`, and `stat` in brief: without sessions.
+    /// `cons`, and `stat` in brief: without sessions. Of the plain port, or of the port where a four-letter word was sent.
     Connections { brief: bool },
+    /// The same of the secure port.
+    SecureConnections { brief: bool },
     /// `wchp`.
     WatchesByPath,
     /// `wchc`.
@@ -112,12 +114,12 @@ impl<T: Ord> Expiries<T> {
         SetCounts { sets: self.all.len() - joined, all: self.all.len() }
     }
 
-    /// Appends at most `max` lines beside heads. `false`: the list has ended.
+    /// Gives at most `max` lines beside heads to `to`. `false`: the list has ended.
     ///
-    /// * `date`: prints wall-clock milliseconds as Java does.
+    /// * `date`: prints wall-clock milliseconds.
     pub fn put(
         &mut self,
-        to: &mut String,
+        to: &mut dyn FnMut(Line<'_>),
         max: usize,
         date: impl Fn(u64) -> String,
         line: impl Fn(&T) -> Line<'static>,
@@ -128,9 +130,9 @@ impl<T: Ord> Expiries<T> {
             if at == 0 || self.all[at - 1].0 / 1000 != second {
                 let after = &self.all[at..];
                 let count = after.partition_point(|(at_ms, _)| at_ms / 1000 == second);
-                Line::Expiring { count, at: &date(self.all[at].0) }.put(to);
+                to(Line::Expiring { count, at: &date(self.all[at].0) });
             }
-            line(&self.all[at].1).put(to);
+            to(line(&self.all[at].1));
         }
         self.next = end;
         end < self.all.len()

@@ -1,4 +1,4 @@
-//! The four-letter words, by which operators query a running server, and the lines of the audit log.
+//! The four-letter words and HTTP commands, by which operators query a running server, and the lines of the audit log.
 //!
 //! Everything here is a pure function of values collected elsewhere. Byte shapes are those of a
 //! ZooKeeper 3.9.5 server, because Curator, `zkServer.sh` and a dozen exporters parse them.
@@ -10,9 +10,13 @@ mod audit;
 mod conf;
 mod connections;
 mod dump;
+mod effect;
 mod environment;
+mod gauges;
+pub mod http;
 mod list;
 mod monitor;
+mod numbers;
 mod operations;
 mod serve;
 mod status;
@@ -22,14 +26,15 @@ use std::sync::LazyLock;
 
 pub use audit::{is_audit_error, put_audit_prefix, put_audit_text};
 pub use dump::{watches_by_path, watches_by_session};
+pub use effect::Effect;
 pub use environment::EnvironmentInfo;
 pub use list::{Expiries, Line, List};
 pub use operations::operation_name;
 pub use status::{
-    ConnectionInfo, DumpCounts, LeaderInfo, MemberInfo, Mode, SessionInfo, SetCounts, Status,
-    WatchTotals,
+    ConnectionInfo, DumpCounts, LeaderInfo, MemberInfo, Mode, ObserverInfo, ProcessInfo,
+    SessionInfo, SetCounts, Status, WatchTotals,
 };
-pub use words::{Answer, Effect, Word, answer, refusal};
+pub use words::{Answer, Word, answer, refusal};
 
 /// The ZooKeeper release whose behaviour this server has.
 const COMPATIBLE_WITH: &str = "3.9.5";

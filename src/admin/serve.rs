@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::monitor::java_double;
+use super::numbers::java_double;
 use super::{Mode, Status, version};
 use crate::metrics::Registry;
 

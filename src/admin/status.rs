@@ -136,6 +136,42 @@ pub struct Status {
     pub quotas: Vec<(&'static str, Vec<(String, i64)>)>,
     /// For `envi`; its working directory also for `conf`.
     pub environment: EnvironmentInfo,
+    /// The newest snapshot, and when its file was written, in seconds since 1970.
+    pub last_snapshot: Option<(Zxid, u64)>,
+    /// For a leader: its observers.
+    pub observers: Vec<ObserverInfo>,
+    /// For metrics; `None`: not asked for.
+    pub process: Option<ProcessInfo>,
+}
+
+/// What the system knows of this process.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ProcessInfo {
+    pub cpu_seconds: f64,
+    /// Since 1970.
+    pub start_seconds: f64,
+    pub open_files: f64,
+    pub files_max: f64,
+    pub virtual_bytes: f64,
+    pub resident_bytes: f64,
+}
+
+/// An observer of a leader.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct ObserverInfo {
+    pub remote: SocketAddr,
+    pub id: ServerId,
+    /// Wall clock, ms since 1970.
+    pub established_ms: u64,
+    /// Packets, and their bytes, that wait for the socket.
+    pub queued_packets: u64,
+    pub queued_bytes: u64,
+    pub packets_received: u64,
+    pub packets_sent: u64,
+    /// Packets that were clients' requests.
+    pub requests: u64,
+    /// The zxid of the last packet that named one.
+    pub last_zxid: Option<Zxid>,
 }
 
 /// The counts that `dump` prints above its lists.

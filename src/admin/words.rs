@@ -1,5 +1,6 @@
 //! The four-letter words: which are known, which are enabled, and how each is answered.
 
+use super::effect::Effect;
 use super::list::List;
 use super::{Status, conf, dump, environment, monitor, serve};
 use crate::config::{Config, Whitelist};
@@ -105,18 +106,6 @@ pub struct Answer {
     pub effect: Effect,
 }
 
-/// The effect of a four-letter word beside its answer.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Effect {
-    None,
-    /// [`Registry::reset`].
-    ResetServer,
-    /// Every connection's counts, latencies and last request.
-    ResetConnections,
-    /// [`Status::trace_mask`] from now on.
-    SetTraceMask(i64),
-}
-
 /// The answer to a four-letter word that is not in the white list; `None` if it is.
 ///
 /// Source: `NIOServerCnxn.checkFourLetterWord`, ZooKeeper 3.9.5.
@@ -201,7 +190,7 @@ fn perform(
         }
         Word::Hash => dump::digests(status),
         Word::Isro => serve::read_only_or_not(status.mode).to_owned(),
-        Word::Mntr => monitor::render(config.metrics_enabled.then_some(metrics), status),
+        Word::Mntr => monitor::render(config.metrics.provider, metrics, status),
         Word::Srvr => serve::head(status) + &serve::figures(metrics, status),
         Word::Cons | Word::Dump | Word::Stat | Word::Wchc | Word::Wchp => String::new(), // See `list`.
         Word::Wchs => {

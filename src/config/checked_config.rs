@@ -1,7 +1,9 @@
 //! The checked configuration of a server, which the rest of the server reads.
 
+use super::admin_server::AdminServer;
 use super::auth_providers::Providers;
 use super::ensemble::Ensemble;
+use super::metrics_provider::MetricsSettings;
 use super::problem::Warning;
 use super::sasl::{ClientSasl, QuorumSasl, SaslRules};
 use super::throttle::Throttle;
@@ -70,8 +72,7 @@ pub struct Config {
     pub skip_acl: bool,
     /// `reconfigEnabled`: whether reconfig is enabled; a standalone server then answers it as unimplemented, else as disabled.
     pub reconfig_enabled: bool,
-    /// `metricsProvider.className`: whether `mntr` shows more than version and state; not with `NullMetricsProvider`.
-    pub metrics_enabled: bool,
+    pub metrics: MetricsSettings,
     /// `enforceQuota`: whether a quota refuses writes or only logs.
     pub enforce_quota: bool,
     /// `DigestAuthenticationProvider.enabled`: whether scheme `digest` exists.
@@ -156,6 +157,8 @@ pub struct Config {
     pub audit_enabled: bool,
     /// `zookeeper.auditlog.file` in `zookeeper.log.dir`: the file of the audit log; `None`: it goes to the main log.
     pub audit_file: Option<PathBuf>,
+    /// AdminServer; `None`: `admin.enableServer=false`.
+    pub admin: Option<AdminServer>,
     /// Settings of a member of an ensemble; `None`: standalone.
     pub ensemble: Option<Ensemble>,
     /// Settings without effect, and risky ones; `main` logs each.

@@ -3,8 +3,9 @@
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
-use super::checker::{Checker, Setting};
+use super::checker::Checker;
 use super::members::OwnLine;
+use super::metrics_provider::{self, MetricsSettings};
 use super::{SettingPlace, client_address};
 
 /// Ticks of the default session timeouts.
@@ -27,10 +28,8 @@ pub(super) struct FileSettings {
     pub purge_snap_retain_count: u32,
     pub purge_interval_hours: Option<u32>,
     pub reconfig_enabled: bool,
-    pub metrics_enabled: bool,
+    pub metrics: MetricsSettings,
 }
-
-const PROVIDERS: &str = "org.apache.zookeeper.metrics";
 
 /// `None` if a setting was wrong; a problem says which.
 ///
@@ -64,7 +63,7 @@ pub(super) fn take(
     let purge_hours = checker.number("autopurge.purgeInterval", ANY).map_or(0, |(n, _)| n);
 
     let reconfig_enabled = checker.boolean("reconfigEnabled").is_some_and(|(on, _)| on);
-    let metrics_enabled = take_metrics_provider(checker);
+    let metrics = metrics_provider::take(checker);
 
     let (client_host, client_port) = client?;
     let (tick_time_ms, min_session_timeout_ms, max_session_timeout_ms) = timeouts?;
@@ -81,26 +80,8 @@ pub(super) fn take(
         purge_snap_retain_count: retain as u32,
         purge_interval_hours: u32::try_from(purge_hours).ok().filter(|&n| n > 0),
         reconfig_enabled,
-        metrics_enabled,
+        metrics,
     })
-}
-
-/// Whether `mntr` shows metrics.
-fn take_metrics_provider(checker: &mut Checker) -> bool {
-    let Some(Setting { value, place, .. }) = checker.take("metricsProvider.className") else {
-        return true;
-    };
-    let shown = format!("metricsProvider.className={value}");
-    match value.strip_prefix(PROVIDERS) {
-        Some(".impl.DefaultMetricsProvider") => {}
-        Some(".impl.NullMetricsProvider") => return false,
-        Some(".prometheus.PrometheusMetricsProvider") => {
-            let text = "metrics are read with mntr; there is no Prometheus endpoint yet";
-            checker.warn(&place, format!("{shown}: no effect; {text}"));
-        }
-        _ => checker.problem(&place, format!("{shown} is not a known metrics provider; remove it")),
-    }
-    true
 }
 
 /// Tick, minimum and maximum session timeout, all in ms.

@@ -9,6 +9,7 @@
 //! # Not here
 //! Resolving host names, creating directories, exit codes: `server` and `main`.
 
+mod admin_server;
 mod args;
 mod audit;
 mod auth_providers;
@@ -28,6 +29,7 @@ pub mod jaas;
 pub mod keys;
 mod logins;
 mod members;
+mod metrics_provider;
 mod not_yet;
 #[cfg(test)]
 mod page;
@@ -50,12 +52,14 @@ mod whitelist;
 
 pub use crate::model::properties::{Entries, Entry, PropertiesError, parse as parse_properties};
 
+pub use admin_server::{AdminServer, Told};
 pub use args::{Launch, ReadFile, Settings, load, load_from, parse_args};
 pub use audit::Audit;
 pub use auth_providers::Providers;
 pub use check_report::{Check, Understood, check};
 pub use checked_config::{Config, SnapshotCompression};
 pub use ensemble::Ensemble;
+pub use metrics_provider::{MetricsSettings, Prometheus, Provider};
 pub use parse::{DEFAULT_CONFIG, Source, parse, parse_positional};
 pub use problem::{ConfigError, Problem, SettingPlace, Warning};
 pub use risks::{exposed, risks, secret_files};

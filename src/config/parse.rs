@@ -10,10 +10,10 @@ use super::sasl::{ClientSasl, QuorumSasl, SaslRules};
 use super::system_properties::SystemProperties;
 use super::tls::{ClientTls, QuorumTls};
 use super::{
-    Config, ConfigError, Entries, Environment, Problem, PropertiesError, SettingPlace, Warning,
-    auth_providers, client_address, client_sasl, client_tls, dynamic, file_settings, logins,
-    members, parse_properties, property_settings, quorum_sasl, quorum_tls, throttle, unsupported,
-    unused,
+    Config, ConfigError, Entries, Environment, Problem, PropertiesError, SettingPlace, Told,
+    Warning, auth_providers, client_address, client_sasl, client_tls, dynamic, file_settings,
+    logins, members, parse_properties, property_settings, quorum_sasl, quorum_tls, throttle,
+    unsupported, unused,
 };
 use crate::model::{View, ViewError};
 
@@ -82,7 +82,12 @@ pub(super) fn parse_all(
     };
     let mut checker = Checker::of_file(source.name, entries);
     let files = Files { config_file: source.name.into(), ..add_dynamic(&mut checker, dynamic) };
-    assemble(checker, source.my_id, files, outside)
+    let (config, problems, warnings) = assemble(checker, source.my_id, files, outside);
+    let config = config.map(|mut config| {
+        config.admin.iter_mut().for_each(|admin| admin.told.tell(source.text));
+        config
+    });
+    (config, problems, warnings)
 }
 
 fn entries_of(name: &str, text: &[u8]) -> Result<Entries, Problem> {
@@ -214,6 +219,7 @@ fn assemble(
     let secure = client_address::take_secure(&mut checker);
     let from_file = file_settings::take(&mut checker, members.own_line, secure.as_ref());
     unsupported::pass_through(&mut checker, &mut system);
+    let told = Told::of(&system);
     let tick_time_ms = from_file.as_ref().map_or(0, |from_file| from_file.tick_time_ms);
     let ensemble =
         keys.map(|keys| ensemble::take(&mut checker, &mut system, keys, files, tick_time_ms));
@@ -245,10 +251,17 @@ fn assemble(
     let warnings = checker.warnings.clone();
     let config = config.filter(|_| checker.problems.is_empty());
     (
-        config.map(|config| Config { ensemble, warnings, ..config }),
+        config.map(|config| with_told(Config { ensemble, warnings, ..config }, told)),
         checker.problems,
         checker.warnings,
     )
+}
+
+fn with_told(mut config: Config, told: Told) -> Config {
+    if let Some(admin) = &mut config.admin {
+        admin.told = told;
+    }
+    config
 }
 
 /// Switches of TLS and SASL between servers, which are read from the file alone.

@@ -1,5 +1,6 @@
 //! The settings that Java reads as system properties, wherever it needs them.
 
+use super::admin_server;
 use super::checker::Checker;
 use super::file_settings::FileSettings;
 use super::property_reader::{INT, LONG, POSITIVE_INT, Reader, kilobytes};
@@ -82,9 +83,8 @@ pub(super) fn take(
     let snapshot_size_factor = take_size_factor(checker, system);
     let mut from = Reader::new(system, &mut checker.warnings);
     let read_only_mode_enabled = from.flag("readonlymode.enabled", false);
-    let jute_max = from.number("jute.maxbuffer", POSITIVE_INT, 0xf_ffff);
-    let jute_extra = from.number("zookeeper.jute.maxbuffer.extrasize", INT, jute_max);
-    let (audit_enabled, audit_file) = audit(&mut from);
+    let (jute_max, jute_extra) = frame_sizes(&mut from);
+    let ((audit_enabled, audit_file), admin) = (audit(&mut from), admin_server::take(&mut from));
     Config {
         client_tls: None,
         quorum_tls: None,
@@ -114,7 +114,7 @@ pub(super) fn take(
         four_letter_words: from.words(read_only_mode_enabled),
         skip_acl,
         reconfig_enabled: from_file.reconfig_enabled,
-        metrics_enabled: from_file.metrics_enabled,
+        metrics: from_file.metrics,
         enforce_quota: from.flag("zookeeper.enforceQuota", false),
         digest_auth_enabled: from.flag("zookeeper.DigestAuthenticationProvider.enabled", true),
         super_digest: from.text("zookeeper.DigestAuthenticationProvider.superDigest"),
@@ -152,9 +152,16 @@ pub(super) fn take(
         krb5_conf: from.path("java.security.krb5.conf"),
         audit_enabled,
         audit_file,
+        admin,
         ensemble: None,
         warnings: Vec::new(),
     }
+}
+
+/// `jute.maxbuffer` and its `extrasize`.
+fn frame_sizes(from: &mut Reader<'_>) -> (i64, i64) {
+    let jute_max = from.number("jute.maxbuffer", POSITIVE_INT, 0xf_ffff);
+    (jute_max, from.number("zookeeper.jute.maxbuffer.extrasize", INT, jute_max))
 }
 
 /// Whether there is an audit log, and its file.

@@ -16,8 +16,12 @@ pub(super) fn shown_word(word: &str, before: &str) -> String {
 
 /// The value, unless it may be a secret.
 pub(super) fn masked<'a>(key: &str, value: &'a str) -> &'a str {
+    if is_secret(key) { "(not shown)" } else { value }
+}
+
+/// Whether the value of a setting may be a secret.
+pub(super) fn is_secret(key: &str) -> bool {
     let key = key.to_lowercase();
-    let secret = ["superdigest", "secret"].iter().any(|part| key.contains(part))
-        || (key.contains("pass") && !key.ends_with("passwordpath"));
-    if secret { "(not shown)" } else { value }
+    ["superdigest", "secret"].iter().any(|part| key.contains(part))
+        || (key.contains("pass") && !key.ends_with("passwordpath"))
 }

@@ -166,6 +166,15 @@ impl QuorumOutbox {
         self.is_opened = true;
     }
 
+    /// Packets that are not sent yet, and their memory.
+    pub fn waiting(&self) -> (u64, u64) {
+        let packets = self.queue.iter().map(|item| match item {
+            Item::Bytes { bytes, .. } => bytes.len() as u64,
+            _ => 1,
+        });
+        (packets.sum(), self.unsent as u64)
+    }
+
     /// Puts bytes after all that was put before. `false`, once: so much is unsent that the connection is to be closed.
     #[must_use]
     pub fn put(&mut self, bytes: Vec<Bytes>) -> bool {

@@ -11,6 +11,7 @@
 //! Gauges (`admin::Status` carries them), text forms of the dump (`admin`).
 
 mod counter;
+mod families;
 mod names;
 mod percentiles;
 mod registry;
@@ -19,11 +20,14 @@ mod shard;
 mod sizes;
 mod summary;
 mod tls_figures;
+mod window;
 
 pub use counter::Counter;
+pub use families::Family;
 pub use percentiles::{Percentiles, Quantiles};
 pub use registry::{Queues, Registry, Value};
 pub use sets::{Samples, SummarySet};
 pub use sizes::{SizeValues, Sizes};
 pub use summary::{Summary, SummaryValues};
 pub use tls_figures::TlsFigures;
+pub use window::PART_LASTS;

@@ -65,6 +65,10 @@ impl Percentiles {
         }
     }
 
+    pub(super) fn summary(&self) -> &Summary {
+        &self.summary
+    }
+
     pub fn values(&self) -> SummaryValues {
         self.summary.values()
     }

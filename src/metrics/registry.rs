@@ -7,6 +7,7 @@ use super::sets::SummarySet;
 use super::sizes::Sizes;
 use super::summary::{Summary, SummaryValues};
 use super::tls_figures::TlsFigures;
+use super::window;
 
 /// One number of a dump.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -49,32 +50,39 @@ macro_rules! registry {
                 $(self.$set.reset();)*
             }
 
-            fn counter(&self, name: &str) -> Option<&Counter> {
+            /// Begins the next part of the windows of quantiles; see [`super::PART_LASTS`].
+            pub fn turn_windows(&self) {
+                let plain = [$(&self.$summary),*].into_iter();
+                let ranked = [$(self.$percentile.summary()),*].into_iter();
+                window::turn(plain.chain(ranked).map(Summary::window));
+            }
+
+            pub(super) fn counter(&self, name: &str) -> Option<&Counter> {
                 match name {
                     $(stringify!($counter) => Some(&self.$counter),)*
                     _ => None,
                 }
             }
 
-            fn summary(&self, name: &str) -> Option<&Summary> {
+            pub(super) fn summary(&self, name: &str) -> Option<&Summary> {
                 match name {
                     $(stringify!($summary) => Some(&self.$summary),)*
                     _ => None,
                 }
             }
 
-            fn percentiles(&self, name: &str) -> Option<&Percentiles> {
+            pub(super) fn percentiles(&self, name: &str) -> Option<&Percentiles> {
                 match name {
                     $(stringify!($percentile) => Some(&self.$percentile),)*
                     _ => None,
                 }
             }
 
-            fn counter_sets(&self) -> [(&'static str, &SummarySet); [$(stringify!($counted)),*].len()] {
+            pub(super) fn counter_sets(&self) -> [(&'static str, &SummarySet); [$(stringify!($counted)),*].len()] {
                 [$((stringify!($counted), &self.$counted)),*]
             }
 
-            fn sets(&self) -> [(&'static str, &SummarySet); [$(stringify!($set)),*].len()] {
+            pub(super) fn sets(&self) -> [(&'static str, &SummarySet); [$(stringify!($set)),*].len()] {
                 [$((stringify!($set), &self.$set)),*]
             }
         }
@@ -98,6 +106,8 @@ registry! {
         client_response_size: Sizes,
         /// Sizes of a leader's proposals, in bytes; three gauges of a leader show them.
         proposal_size: Sizes,
+        /// Flushes of the log that took longer than `fsync.warningthresholdms`; `server_stats` shows it.
+        slow_flushes: Counter,
         /// Reads answered before this server took its present role.
         reads_before: Counter,
         /// Four gauges show these.
@@ -326,7 +336,7 @@ impl Registry {
         self.proposal_size.reset();
     }
 
-    fn reads_in_role(&self) -> u64 {
+    pub(super) fn reads_in_role(&self) -> u64 {
         self.readlatency.values().count.saturating_sub(self.reads_before.get())
     }
 }
@@ -341,7 +351,7 @@ pub enum Queues {
 }
 
 impl Queues {
-    const fn names(self) -> &'static [&'static str] {
+    pub(super) const fn names(self) -> &'static [&'static str] {
         match self {
             Self::OfStandalone => names::OF_ALL_REQUESTS,
             Self::OfLeader => names::OF_A_LEADERS_REQUESTS,

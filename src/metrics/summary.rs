@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use super::shard::Sharded;
+use super::window::Window;
 
 /// The values of some samples.
 ///
@@ -37,6 +38,7 @@ impl SummaryValues {
 #[derive(Debug, Default)]
 pub struct Summary {
     slots: Sharded<Slot>,
+    window: Window,
 }
 
 #[derive(Debug)]
@@ -62,6 +64,7 @@ impl Summary {
 
     /// Adds the same sample `count` times, at the cost of once.
     pub fn record_many(&self, sample: i64, count: u64) {
+        self.window.record(sample, count);
         let slot = self.slots.own();
         slot.count.fetch_add(count, Ordering::Relaxed);
         slot.sum.fetch_add(sample.wrapping_mul(count as i64), Ordering::Relaxed);
@@ -72,6 +75,11 @@ impl Summary {
         if slot.max.load(Ordering::Relaxed) < sample {
             slot.max.fetch_max(sample, Ordering::Relaxed);
         }
+    }
+
+    /// The samples of the last minutes.
+    pub(super) fn window(&self) -> &Window {
+        &self.window
     }
 
     pub fn values(&self) -> SummaryValues {

@@ -7,6 +7,7 @@ use super::data_dir_lock::DataDirLock;
 use super::driver::{Driver, Loader, Parts};
 use super::error::ServerError;
 use super::inbox::Inbox;
+use super::metrics_port::HttpPorts;
 use super::quorum_sasl::openings;
 use super::ready::Ready;
 use super::report::FourLetterWords;
@@ -81,6 +82,7 @@ async fn serve(
 ) -> Result<(), ServerError> {
     let clock = Clock::start();
     let (tls, ports) = open_ports(&config)?;
+    let http = HttpPorts::open(&config)?;
     let folders = Folders::new(&config.data_dir, &config.data_log_dir);
     let disk = FailStop::new(RealDisk);
     let metrics = Arc::new(Registry::default());
@@ -89,7 +91,6 @@ async fn serve(
     let RestoredData { lock: _lock, tree, recovered, history } =
         restore(&disk, &folders, &config, &metrics, &parts)?;
     let state = Ready::new(ports.addresses(), &config, &tree, &recovered, clock);
-
     let (options, recovery) = (parts.tree, parts.recovery);
     let now = Now { us: clock.now_us(), wall_ms: clock.wall_ms() };
     let started = assemble(&disk, &folders, &config, parts, tree, history, now);
@@ -127,8 +128,10 @@ async fn serve(
     let driver = SharedDriver::new(Driver::new(parts, actions), inbox.clone(), clock.epoch);
     let driver = Arc::new(driver);
     let log_thread = start_log(queue, &disk, log, &folders, &config, driver.clone())?;
-    let server = connection(config, &shared, metrics, inbox.clone(), clock, &ports);
+    let words = words_of(config, &shared, metrics.clone(), inbox.clone(), clock, &ports);
     let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
+    http.start(&words, &metrics, &stop)?;
+    let server = connection(words, metrics, inbox.clone(), clock);
     let stop_signal = stop::on_signal(inbox, stop.clone())?;
     let accepting =
         ports.accept(ClientPorts { shared: shared.clone(), server, tasks, stop }, moves);
@@ -192,22 +195,29 @@ async fn finish(
     Ok(())
 }
 
-/// What client connections need: where their commands go, and what answers four-letter words.
-fn connection(
+/// What answers four-letter words and HTTP commands.
+fn words_of(
     config: Config,
     shared: &Arc<Shared>,
     metrics: Arc<Registry>,
     inbox: Arc<Inbox>,
     clock: Clock,
     ports: &Ports,
-) -> ServerHandles {
-    let commands = inbox.clone();
-    let commands = Sink::new(move |command| commands.put_command(command));
+) -> Arc<FourLetterWords> {
     let (port, secure) = (ports.plain_port.clone(), ports.secure_address());
     let secure = secure.map(|address| address.port());
-    let (all, figures) = (shared.clone(), metrics.clone());
-    let four_letter_words = FourLetterWords::new(config, all, figures, inbox, clock, port, secure);
-    let four_letter_words = Arc::new(four_letter_words);
+    let shared = shared.clone();
+    Arc::new(FourLetterWords::new(config, shared, metrics, inbox, clock, port, secure))
+}
+
+/// What client connections need: where their commands go, and what answers four-letter words.
+fn connection(
+    four_letter_words: Arc<FourLetterWords>,
+    metrics: Arc<Registry>,
+    inbox: Arc<Inbox>,
+    clock: Clock,
+) -> ServerHandles {
+    let commands = Sink::new(move |command| inbox.put_command(command));
     let words = Arc::new(move |asked| -> Pin<Box<dyn Future<Output = WordAnswer> + Send>> {
         let four_letter_words = four_letter_words.clone();
         Box::pin(async move { four_letter_words.answer(asked).await })

@@ -6,7 +6,7 @@ use super::inbox::{Event, Inbox, Waiting};
 use super::peers::Peers;
 use super::pipeline::{self, Handed, HandedOver, Pipeline};
 use super::publish::Published;
-use super::replica_report::Report;
+use super::replica_report::{self, Report};
 use super::role_log::Roles;
 use super::snapshots;
 use crate::member::configured::SnapshotStyle;
@@ -237,10 +237,15 @@ impl<D: Disk + Clone + 'static> turn::TurnDriver for Driver<D> {
                 }
             }
             Event::Report(to) => {
-                let report = Report::of(&parts.member.replica, parts.roles.as_ref(), parts.clock);
+                let replica = &parts.member.replica;
+                let mut report = Report::of(replica, parts.roles.as_ref(), parts.clock);
+                if let Some(peers) = &parts.peers {
+                    report.observers = peers.observers(replica_report::observers(replica));
+                }
                 // The connection that asked may be closed.
                 let _gone = to.send(report);
             }
+            Event::ResetLearners => parts.peers.as_mut().into_iter().for_each(Peers::reset_figures),
             Event::Sessions(to) => {
                 let replica = &parts.member.replica;
                 let _gone = to.send((replica.session_dues(), replica.local_dues()));

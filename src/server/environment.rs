@@ -1,6 +1,6 @@
 //! Host, user, directories and memory of this process, for `envi`.
 
-use crate::admin::EnvironmentInfo;
+use crate::admin::{EnvironmentInfo, ProcessInfo};
 use std::fs;
 
 /// Asks the system. The memory figures are those of this moment.
@@ -30,6 +30,40 @@ pub fn look() -> EnvironmentInfo {
         memory_total_bytes: memory.own_bytes,
     }
 }
+
+/// What the system knows of this process; 0 where unknown.
+pub fn process(open_files: Option<u64>, files_max: Option<u64>) -> ProcessInfo {
+    let read = |path| fs::read_to_string(path).unwrap_or_default();
+    let (stat, machine) = (read("/proc/self/stat"), read("/proc/stat"));
+    let count = |count: Option<u64>| count.map_or(0.0, |count| count as f64);
+    let known = ProcessInfo {
+        open_files: count(open_files),
+        files_max: files_max.map_or(f64::INFINITY, |max| max as f64),
+        ..ProcessInfo::default()
+    };
+    process_of(&stat, &machine, known)
+}
+
+/// * `stat`, `machine`: `/proc/self/stat` and `/proc/stat`.
+fn process_of(stat: &str, machine: &str, known: ProcessInfo) -> ProcessInfo {
+    // The name of the program, in brackets, may have spaces in it.
+    let fields: Vec<&str> = stat.rsplit(") ").next().unwrap_or(stat).split(' ').collect();
+    let field = |number: usize| fields.get(number - 3).and_then(|field| field.parse().ok());
+    let ticks = |number| field(number).unwrap_or(0.0) / CLOCK_TICKS;
+    let booted = machine.lines().find_map(|line| line.strip_prefix("btime "));
+    let booted: f64 = booted.and_then(|seconds| seconds.trim().parse().ok()).unwrap_or(0.0);
+    ProcessInfo {
+        cpu_seconds: ticks(14) + ticks(15),
+        start_seconds: booted + ticks(22),
+        virtual_bytes: field(23).unwrap_or(0.0),
+        resident_bytes: field(24).unwrap_or(0.0) * PAGE_BYTES,
+        ..known
+    }
+}
+
+/// Linux tells times of processes in these, on every machine.
+const CLOCK_TICKS: f64 = 100.0;
+const PAGE_BYTES: f64 = 4096.0;
 
 /// The name of the user who has started the server.
 pub fn user_name() -> String {
@@ -113,6 +147,17 @@ mod tests {
         assert_eq!(Memory::of(machine, process, None), memory(6000, 8000));
         assert_eq!(Memory::of(machine, process, Some(2000 * 1024)), memory(1500, 2000));
         assert_eq!(Memory::of("", "", None), Memory::default());
+    }
+
+    // rows: M-47
+    #[test]
+    fn process_is_read_from_the_systems_files() {
+        let stat = "22 (a) b) S 1 22 22 0 -1 4194560 5 0 0 0 150 50 0 0 20 0 9 0 1000 8192 3 18446";
+        let found = process_of(stat, "cpu 1\nbtime 1700000000\n", ProcessInfo::default());
+        assert_eq!((found.cpu_seconds, found.start_seconds), (2.0, 1_700_000_010.0));
+        assert_eq!((found.virtual_bytes, found.resident_bytes), (8192.0, 12_288.0));
+        let own = process(Some(5), None);
+        assert!(own.resident_bytes > 1e6 && own.start_seconds > 1e9 && own.open_files == 5.0);
     }
 
     // rows: W-15

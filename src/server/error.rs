@@ -19,6 +19,12 @@ pub enum ServerError {
     /// The secure client port.
     #[error(transparent)]
     ListenSecure(ListenError),
+    /// AdminServer of a standalone server.
+    #[error(transparent)]
+    ListenAdmin(ListenError),
+    /// The port of metrics.
+    #[error(transparent)]
+    ListenMetrics(ListenError),
     /// Settings or stores of TLS.
     #[error(transparent)]
     Tls(#[from] EngineError),
@@ -55,10 +61,12 @@ impl ServerError {
             | Self::ListenSecure(ListenError::Resolve { .. })
             | Self::Tls(_) => 2,
             Self::Folders(_) | Self::DataDirLock(_) => 3,
+            Self::ListenAdmin(_) => 4,
             Self::Snapshot(_) => 10,
             Self::Failed { exit, .. } => *exit,
             // 14 is for quorum and election ports; a client port in use gives 1 in Java too.
             Self::Listen(ListenError::Bind { .. })
+            | Self::ListenMetrics(_)
             | Self::ListenSecure(ListenError::Bind { .. })
             | Self::Recover(_)
             | Self::Unsure { .. }
@@ -80,6 +88,10 @@ impl ServerError {
             {
                 Some("secureClientPort")
             }
+            Self::ListenMetrics(ListenError::Bind { .. }) => Some("metricsProvider.httpPort"),
+            Self::ListenMetrics(ListenError::Resolve { .. }) => Some("metricsProvider.httpHost"),
+            Self::ListenAdmin(ListenError::Bind { .. }) => Some("admin.serverPort"),
+            Self::ListenAdmin(ListenError::Resolve { .. }) => Some("admin.serverAddress"),
             Self::Listen(_) => Some("clientPortAddress"),
             Self::ListenSecure(_) => Some("secureClientPortAddress"),
             Self::Folders(_)
@@ -96,16 +108,27 @@ impl ServerError {
     /// What to do about it, unless the error itself says so.
     pub fn advice(&self) -> Option<&'static str> {
         match self {
+            Self::ListenAdmin(ListenError::Bind { source, .. })
+                if source.kind() == io::ErrorKind::AddrInUse =>
+            {
+                Some(
+                    "stop what listens there, choose another port by admin.serverPort, \
+                     or turn AdminServer off by admin.enableServer=false",
+                )
+            }
             Self::Listen(ListenError::Bind { source, .. })
+            | Self::ListenAdmin(ListenError::Bind { source, .. })
+            | Self::ListenMetrics(ListenError::Bind { source, .. })
             | Self::ListenSecure(ListenError::Bind { source, .. }) => match source.kind() {
                 io::ErrorKind::AddrInUse => Some("stop what listens there or choose another port"),
                 io::ErrorKind::PermissionDenied => Some("choose a port above 1023"),
                 io::ErrorKind::AddrNotAvailable => Some("name an address of this machine"),
                 _ => None,
             },
-            Self::Listen(_) | Self::ListenSecure(_) => {
-                Some("name a host or address of this machine")
-            }
+            Self::Listen(_)
+            | Self::ListenSecure(_)
+            | Self::ListenAdmin(_)
+            | Self::ListenMetrics(_) => Some("name a host or address of this machine"),
             Self::Audit { .. } => {
                 Some("name a directory that this user may write to by -Dzookeeper.log.dir")
             }

@@ -21,6 +21,8 @@ pub enum Event {
     Election(election::Report),
     /// Asks for the figures that only the driver knows.
     Report(oneshot::Sender<Report>),
+    /// Begins the figures of connections to learners anew.
+    ResetLearners,
     /// Asks when each session expires, in monotonic milliseconds.
     Sessions(oneshot::Sender<SessionExpiries>),
 }

@@ -3,6 +3,7 @@
 //!
 //! Connections, sessions and watches that come or go meanwhile may be listed or not. Java's lists are not of one moment either.
 
+use crate::admin::http::JsonPen;
 use crate::admin::{self, Expiries, Line};
 use crate::model::sync::Arc;
 use crate::request::{Conn, Shared};
@@ -36,6 +37,11 @@ pub struct Listing {
     parts: VecDeque<Part>,
     date: Date,
     describe: Describe,
+    sheet: Sheet,
+    /// The lists are JSON...
+    is_json: bool,
+    /// ...and the first of them is begun.
+    is_begun: bool,
     /// The answer's permit, one of a fixed number, released when the answer ends.
     _place: Option<OwnedSemaphorePermit>,
 }
@@ -56,6 +62,33 @@ pub enum Part {
     SessionTimeouts(Option<i64>),
     Ephemerals(Ephemerals),
     ConnectionExpiries(Expiries<(SocketAddr, i64)>),
+}
+
+/// What the next piece is written on.
+#[derive(Default)]
+struct Sheet {
+    text: String,
+    /// Writes the list under way in JSON; `None`: in the form of four-letter words.
+    pen: Option<JsonPen>,
+}
+
+impl Sheet {
+    fn put(&mut self, line: Line<'_>) {
+        match &mut self.pen {
+            Some(pen) => pen.put(line, &mut self.text),
+            None => line.put(&mut self.text),
+        }
+    }
+}
+
+impl Part {
+    fn pen(&self) -> Option<JsonPen> {
+        match self {
+            Self::Text(_) => None,
+            Self::Connections { .. } => Some(JsonPen::list()),
+            _ => Some(JsonPen::map()),
+        }
+    }
 }
 
 /// Sessions that own ephemeral znodes, and the znodes of one of them.
@@ -94,44 +127,54 @@ impl Listing {
         describe: Describe,
         place: Option<OwnedSemaphorePermit>,
     ) -> Self {
-        Self { shared, parts, date, describe, _place: place }
+        let (sheet, is_json, is_begun) = (Sheet::default(), false, false);
+        Self { shared, parts, date, describe, sheet, is_json, is_begun, _place: place }
+    }
+
+    /// The same with its lists in JSON.
+    pub fn in_json(self) -> Self {
+        Self { is_json: true, ..self }
     }
 
     /// Appends what one hold of a lock gives of the first part. `false`: the part has ended.
-    fn put(&mut self, to: &mut String) -> bool {
-        let shared = &self.shared;
+    fn put(&mut self) -> bool {
+        let (shared, to) = (&self.shared, &mut self.sheet);
         match self.parts.front_mut() {
             None => false,
             Some(Part::Text(text)) => {
-                to.push_str(&take(text));
+                to.text.push_str(&take(text));
                 false
             }
             Some(Part::Connections { at, brief, at_secure_port }) => {
                 let Some(conns) = shared.conns.next(at, LOOKS_MAX) else { return false };
                 for conn in conns.iter().filter(|conn| conn.at_secure_port == *at_secure_port) {
-                    Line::Connection { of: &(self.describe)(conn), brief: *brief }.put(to);
+                    to.put(Line::Connection { of: &(self.describe)(conn), brief: *brief });
                 }
                 true
             }
             Some(Part::WatchesByPath(list)) => list.put(shared, to),
             Some(Part::WatchesBySession(list)) => list.put(shared, to),
             Some(Part::Sessions(all)) => {
-                all.put(to, LOOKS_MAX, &self.date, |&session| Line::Session(session))
+                all.put(&mut |line| to.put(line), LOOKS_MAX, &self.date, |&id| Line::Session(id))
             }
             Some(Part::SessionTimeouts(last)) => {
                 let tree = shared.state.tree.read();
                 let from = last.map_or(i64::MIN, |last| last.saturating_add(1));
                 let mut left = tree.sessions().range(from..);
                 for (&session, &timeout_ms) in left.by_ref().take(LOOKS_MAX) {
-                    Line::SessionTimeout { session, timeout_ms }.put(to);
+                    to.put(Line::SessionTimeout { session, timeout_ms });
                     *last = Some(session);
                 }
                 left.next().is_some()
             }
             Some(Part::Ephemerals(list)) => list.put(shared, to),
-            Some(Part::ConnectionExpiries(all)) => all.put(to, LOOKS_MAX, &self.date, |one| {
-                Line::ConnectionExpiry { peer: one.0, session: one.1 }
-            }),
+            Some(Part::ConnectionExpiries(all)) => {
+                let line = |one: &(SocketAddr, i64)| Line::ConnectionExpiry {
+                    peer: one.0,
+                    session: one.1,
+                };
+                all.put(&mut |line| to.put(line), LOOKS_MAX, &self.date, line)
+            }
         }
     }
 }
@@ -140,15 +183,22 @@ impl Iterator for Listing {
     type Item = Vec<u8>;
 
     fn next(&mut self) -> Option<Vec<u8>> {
-        let mut text = String::new();
         for _ in 0..PIECE_HOLDS {
-            if self.parts.is_empty() || PIECE_BYTES <= text.len() {
+            if self.parts.is_empty() || PIECE_BYTES <= self.sheet.text.len() {
                 break;
             }
-            if !self.put(&mut text) {
+            if self.is_json && !std::mem::replace(&mut self.is_begun, true) {
+                self.sheet.pen = self.parts.front().and_then(Part::pen);
+            }
+            if !self.put() {
+                if let Some(pen) = self.sheet.pen.take() {
+                    pen.end(&mut self.sheet.text);
+                }
+                self.is_begun = false;
                 self.parts.pop_front();
             }
         }
+        let text = take(&mut self.sheet.text);
         (!text.is_empty() || !self.parts.is_empty()).then(|| text.into_bytes())
     }
 }
@@ -163,9 +213,14 @@ pub fn watches_by_path(shared: &Shared) -> Part {
 
 /// `wchc`: paths by session.
 pub fn watches_by_session(shared: &Shared) -> Part {
-    if let Some(all) = few_watches(shared) {
-        return Part::Text(admin::watches_by_session(&all));
+    match few_watches(shared) {
+        Some(all) => Part::Text(admin::watches_by_session(&all)),
+        None => all_watches_by_session(shared),
     }
+}
+
+/// The same without a look at how many they are.
+pub fn all_watches_by_session(shared: &Shared) -> Part {
     let (mut watchers, mut at) = (Vec::new(), 0);
     while let Some(conns) = shared.conns.next(&mut at, LOOKS_MAX) {
         watchers.extend(conns.iter().filter_map(|conn| Some((conn.session()?.0, conn.id))));
@@ -202,11 +257,11 @@ impl Ephemerals {
         self.owners.len()
     }
 
-    fn put(&mut self, shared: &Shared, to: &mut String) -> bool {
+    fn put(&mut self, shared: &Shared, to: &mut Sheet) -> bool {
         let tree = shared.state.tree.read();
-        let start = to.len();
+        let start = to.text.len();
         for _ in 0..LOOKS_MAX {
-            if LOOK_BYTES_MAX < to.len() - start {
+            if LOOK_BYTES_MAX < to.text.len() - start {
                 return true;
             }
             let Some(id) = self.ids.pop_front() else {
@@ -221,9 +276,9 @@ impl Ephemerals {
             };
             if let Some(path) = tree.ephemeral_path(id, self.owner) {
                 if !std::mem::replace(&mut self.has_head, true) {
-                    Line::Owner(self.owner).put(to);
+                    to.put(Line::Owner(self.owner));
                 }
-                Line::Path(path).put(to);
+                to.put(Line::Path(path));
             }
         }
         true
@@ -231,13 +286,13 @@ impl Ephemerals {
 }
 
 impl ByPath {
-    fn put(&mut self, shared: &Shared, to: &mut String) -> bool {
+    fn put(&mut self, shared: &Shared, to: &mut Sheet) -> bool {
         if self.found.is_empty() {
             self.is_last =
                 !shared.state.watches.next_data_watches(&mut self.place, &mut self.found);
         }
-        let start = to.len();
-        while to.len() - start < LOOK_BYTES_MAX
+        let start = to.text.len();
+        while to.text.len() - start < LOOK_BYTES_MAX
             && let Some((mut path, mut watchers)) = self.found.pop_front()
         {
             let rest = watchers.split_off(watchers.len().min(LOOKS_MAX));
@@ -245,9 +300,9 @@ impl ByPath {
                 watchers.into_iter().filter_map(|watcher| session(shared, watcher)).collect();
             sessions.sort_unstable();
             if !path.is_empty() && !sessions.is_empty() {
-                Line::WatchedPath(&take(&mut path)).put(to);
+                to.put(Line::WatchedPath(&take(&mut path)));
             }
-            sessions.into_iter().for_each(|session| Line::Session(session).put(to));
+            sessions.into_iter().for_each(|session| to.put(Line::Session(session)));
             if !rest.is_empty() {
                 self.found.push_front((path, rest));
             }
@@ -257,7 +312,7 @@ impl ByPath {
 }
 
 impl BySession {
-    fn put(&mut self, shared: &Shared, to: &mut String) -> bool {
+    fn put(&mut self, shared: &Shared, to: &mut Sheet) -> bool {
         let watches = &shared.state.watches;
         let Some(&(session, watcher)) = self.watchers.front() else { return false };
         if self.places.is_empty() {
@@ -276,9 +331,9 @@ impl BySession {
         paths.sort_unstable();
         for path in paths {
             if !std::mem::replace(&mut self.has_head, true) {
-                Line::Watcher(session).put(to);
+                to.put(Line::Watcher(session));
             }
-            Line::Path(&path).put(to);
+            to.put(Line::Path(&path));
         }
         true
     }

@@ -2,6 +2,7 @@
 //! ARCHITECTURE.md lists under "Rules that only the server's IO has".
 #![allow(clippy::disallowed_methods, reason = "threads and clocks are what the shell is for")]
 
+mod admin_server;
 mod audit_log;
 mod boot;
 #[cfg(test)]
@@ -17,12 +18,15 @@ mod driver;
 mod driver_tests;
 mod environment;
 mod error;
+mod http_commands;
 mod inbox;
+mod learner_figures;
 mod limits;
 mod listing;
 mod log_pace;
 pub mod logging;
 mod member;
+mod metrics_port;
 mod oracle;
 #[cfg(test)]
 mod peer_tls_tests;

@@ -1,6 +1,8 @@
 //! Connections to the other servers: performs what the [`crate::member::Member`] asks for, and reports what comes in.
 
 use super::inbox::{Event, Inbox};
+use super::learner_figures::LearnerFigures;
+use crate::admin::ObserverInfo;
 use crate::member::config_files::ConfigFiles;
 use crate::member::election_connections::ConnectionId;
 use crate::member::opening::{ConnectionKind, Openings};
@@ -34,6 +36,7 @@ pub struct LearnerSettings {
 pub struct Peers {
     shared: Arc<Shared>,
     learners: BTreeMap<LearnerConnectionId, PeerHandle>,
+    figures: BTreeMap<LearnerConnectionId, LearnerFigures>,
     /// Learner connections with packets that were put since the last flush.
     touched: BTreeSet<LearnerConnectionId>,
     leader: Option<PeerHandle>,
@@ -68,6 +71,7 @@ impl Peers {
         Self {
             shared,
             learners: BTreeMap::new(),
+            figures: BTreeMap::new(),
             touched: BTreeSet::new(),
             leader: None,
             openings,
@@ -87,14 +91,23 @@ impl Peers {
         Some(match event {
             PeerEvent::Accepted { connection, handle, peer } => {
                 self.learners.insert(connection, handle);
+                self.figures.insert(connection, LearnerFigures::new(peer));
                 Input::LearnerConnected { connection, address: peer.to_string() }
             }
             // The permit is released here: the driver steps the member with the event next.
-            PeerEvent::Received { from, event, permit: _ } => return Input::received(from, event),
+            PeerEvent::Received { from, event, permit: _ } => {
+                if let QuorumPeer::Learner(connection) = from
+                    && let Some(figures) = self.figures.get_mut(&connection)
+                {
+                    figures.received(&event);
+                }
+                return Input::received(from, event);
+            }
             PeerEvent::Sent { to, event } => Input::sent(to, event),
             PeerEvent::Gone { from, why } => {
                 if let QuorumPeer::Learner(connection) = from {
                     self.learners.remove(&connection);
+                    self.figures.remove(&connection);
                 }
                 Input::Disconnected { from, why }
             }
@@ -119,13 +132,17 @@ impl Peers {
                 if let Some(handle) = self.learners.get_mut(&connection) {
                     handle.put(bytes);
                     self.touched.insert(connection);
+                    self.figures.get_mut(&connection).into_iter().for_each(LearnerFigures::sent);
                 }
             }
             Action::SendTree { connection, frozen, learner } => {
                 self.send_tree(connection, frozen, learner)
             }
             // A handle that is dropped sends the packets that were put before.
-            Action::CloseLearner { connection } => drop(self.learners.remove(&connection)),
+            Action::CloseLearner { connection } => {
+                self.figures.remove(&connection);
+                drop(self.learners.remove(&connection));
+            }
             Action::DialLeader { dial, addresses } => {
                 let opening = self.openings.dialed(ConnectionKind::Learner, &addresses);
                 let (dialing, security) =
@@ -158,6 +175,20 @@ impl Peers {
             | Action::Wake(_)
             | Action::End(_) => {}
         }
+    }
+
+    /// What AdminServer shows of these observers.
+    pub fn observers(&self, observers: Vec<(LearnerConnectionId, ServerId)>) -> Vec<ObserverInfo> {
+        let shown = observers.into_iter().filter_map(|(connection, id)| {
+            let unsent = self.learners.get(&connection)?.unsent();
+            Some(self.figures.get(&connection)?.observer(id, unsent))
+        });
+        shown.collect()
+    }
+
+    /// Begins the figures of all learners anew.
+    pub fn reset_figures(&mut self) {
+        self.figures.values_mut().for_each(LearnerFigures::reset);
     }
 
     /// Changes the configuration files; if that fails, returns how the server has to end.

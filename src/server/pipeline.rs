@@ -134,6 +134,9 @@ impl Pipeline {
         if report.sync_took.is_some() {
             metrics.fsynctime.record(sync_ms);
         }
+        if report.slow {
+            metrics.slow_flushes.increment();
+        }
         metrics.sync_processor_batch_size.record(i64::from(report.records));
         metrics.sync_processor_queue_flush_time_ms.record(sync_ms);
         // As Java: the time of the flush is not included, except in the last record of a full batch.

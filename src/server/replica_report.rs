@@ -2,10 +2,10 @@
 
 use super::clock::Clock;
 use super::role_log::Roles;
-use crate::admin::{LeaderInfo, MemberInfo, Mode};
-use crate::model::Zxid;
+use crate::admin::{LeaderInfo, MemberInfo, Mode, ObserverInfo};
+use crate::model::{ServerId, Zxid};
 use crate::replica::{self, Replica};
-use crate::zab::Role;
+use crate::zab::{LearnerConnectionId, Role};
 
 /// The figures that only the driver knows.
 pub struct Report {
@@ -16,6 +16,8 @@ pub struct Report {
     /// `None`: standalone.
     pub member: Option<MemberInfo>,
     pub leader: Option<LeaderInfo>,
+    /// The observers of a leader; [`observers`] says which they are.
+    pub observers: Vec<ObserverInfo>,
     /// The zxid with which a leader's epoch begins: the last transaction may be of an earlier epoch.
     pub begin: Zxid,
     /// Monotonic milliseconds from which the uptime counts.
@@ -41,6 +43,7 @@ impl Report {
             mode,
             member: None,
             leader: None,
+            observers: Vec::new(),
             begin: Zxid::ZERO,
             since_ms: 0,
         };
@@ -65,5 +68,13 @@ impl Report {
         }
         report.member = Some(member);
         report
+    }
+}
+
+/// The observers of a leader that are sent what is committed, by their connections.
+pub fn observers(replica: &Replica) -> Vec<(LearnerConnectionId, ServerId)> {
+    match replica.peer().role() {
+        Role::Leading(leader) => leader.observers(),
+        Role::Looking(_) | Role::Learning(_) => Vec::new(),
     }
 }

@@ -31,27 +31,31 @@ use tokio::time::timeout;
 const TRACE_MASK: i64 = 306;
 /// Answers with lists that are sent at the same time; other connections wait until one of them has ended.
 const LISTINGS_MAX: usize = 8;
+/// The same of AdminServer, which has one thread.
+const HTTP_LISTINGS_MAX: usize = 2;
 
 /// Answers four-letter words; shared by all connections.
 pub struct FourLetterWords {
-    config: Config,
-    shared: Arc<Shared>,
-    metrics: Arc<Registry>,
-    inbox: Arc<Inbox>,
-    clock: Clock,
-    client_port: Arc<AtomicU16>,
-    secure_client_port: Option<u16>,
-    environment: EnvironmentInfo,
+    pub(super) config: Config,
+    pub(super) shared: Arc<Shared>,
+    pub(super) metrics: Arc<Registry>,
+    pub(super) inbox: Arc<Inbox>,
+    pub(super) clock: Clock,
+    pub(super) client_port: Arc<AtomicU16>,
+    pub(super) secure_client_port: Option<u16>,
+    pub(super) environment: EnvironmentInfo,
     /// Kept for `gtmk` and `stmk`. What is logged is chosen by `--log-level` and `RUST_LOG` instead.
-    trace_mask: AtomicI64,
+    pub(super) trace_mask: AtomicI64,
     /// Permits for answers with lists.
-    listings: Arc<Semaphore>,
+    pub(super) listings: Arc<Semaphore>,
+    /// The same for HTTP.
+    pub(super) http_listings: Arc<Semaphore>,
 }
 
 /// What `dump` lists.
 #[derive(Default)]
-struct Dump {
-    sessions: Expiries<i64>,
+pub(super) struct Dump {
+    pub(super) sessions: Expiries<i64>,
     local_sessions: Option<Expiries<i64>>,
     ephemerals: Ephemerals,
     connections: Expiries<(SocketAddr, i64)>,
@@ -80,6 +84,7 @@ impl FourLetterWords {
             environment,
             trace_mask,
             listings,
+            http_listings: Arc::new(Semaphore::new(HTTP_LISTINGS_MAX)),
         }
     }
 
@@ -111,16 +116,7 @@ impl FourLetterWords {
             };
         }
         let answer = admin::answer(word, &asked.rest, &self.config, &self.metrics, &status);
-        match answer.effect {
-            Effect::None => {}
-            Effect::ResetServer => self.metrics.reset(),
-            Effect::ResetConnections => {
-                let mut conns = self.shared.conns.all();
-                conns.retain(|conn| conn.at_secure_port == asked.at_secure_port);
-                conns.iter().for_each(|conn| conn.stats.reset());
-            }
-            Effect::SetTraceMask(mask) => self.trace_mask.store(mask, Ordering::Relaxed),
-        }
+        self.perform(answer.effect, |conn| conn.at_secure_port == asked.at_secure_port);
         let mut parts = vec![Part::Text(answer.text)];
         for (list, after) in answer.lists {
             parts.push(self.part(list, &mut dump, asked.at_secure_port));
@@ -132,9 +128,31 @@ impl FourLetterWords {
         Box::new(Listing::new(self.shared.clone(), parts.into(), date, describe, place))
     }
 
-    fn part(&self, list: List, dump: &mut Dump, at_secure_port: bool) -> Part {
+    /// * `is_meant`: the connections that are reset, if any.
+    pub(super) fn perform(&self, effect: Effect, is_meant: impl Fn(&Conn) -> bool) {
+        match effect {
+            Effect::None => {}
+            // Prometheus needs counters that only grow.
+            Effect::ResetServer if self.config.metrics.prometheus.is_some() => {
+                self.metrics.reset_stats()
+            }
+            Effect::ResetServer => self.metrics.reset(),
+            Effect::ResetConnections => {
+                let mut conns = self.shared.conns.all();
+                conns.retain(|conn| is_meant(conn));
+                conns.iter().for_each(|conn| conn.stats.reset());
+            }
+            Effect::ResetObservers => self.inbox.put(Event::ResetLearners),
+            Effect::SetTraceMask(mask) => self.trace_mask.store(mask, Ordering::Relaxed),
+        }
+    }
+
+    pub(super) fn part(&self, list: List, dump: &mut Dump, at_secure_port: bool) -> Part {
         match list {
             List::Connections { brief } => Part::Connections { at: 0, brief, at_secure_port },
+            List::SecureConnections { brief } => {
+                Part::Connections { at: 0, brief, at_secure_port: true }
+            }
             List::WatchesByPath => listing::watches_by_path(&self.shared),
             List::WatchesBySession => listing::watches_by_session(&self.shared),
             List::Sessions => Part::Sessions(take(&mut dump.sessions)),
@@ -145,7 +163,7 @@ impl FourLetterWords {
         }
     }
 
-    async fn status(&self, word: Word) -> Status {
+    pub(super) async fn status(&self, word: Word) -> Status {
         let (to, from) = oneshot::channel();
         self.inbox.put(Event::Report(to));
         let Ok(report) = from.await else { return Status::default() };
@@ -155,6 +173,7 @@ impl FourLetterWords {
             mode: report.mode.unwrap_or_default(),
             member: report.member,
             leader: report.leader,
+            observers: report.observers,
             connection_count: self.shared.conns.count() as u64,
             connection_drop_chance: self.shared.throttle.connects(&self.shared.limits).1,
             outstanding_requests: report.outstanding,
@@ -180,6 +199,12 @@ impl FourLetterWords {
                 status.watches = WatchTotals { connections, paths, watches };
             }
             Word::Envi => status.environment = environment::look(),
+            Word::Mntr
+                if self.config.metrics.prometheus.as_ref().is_some_and(|at| at.tells_process) =>
+            {
+                let (open, max) = (status.open_file_descriptors, status.max_file_descriptors);
+                status.process = Some(environment::process(open, max));
+            }
             _ => {}
         }
         self.look_at_tree(word, &mut status);
@@ -201,7 +226,7 @@ impl FourLetterWords {
         }
     }
 
-    async fn dump(&self) -> Dump {
+    pub(super) async fn dump(&self) -> Dump {
         let (to, from) = oneshot::channel();
         self.inbox.put(Event::Sessions(to));
         let (sessions, locals) = from.await.unwrap_or_default();
@@ -235,7 +260,7 @@ impl FourLetterWords {
 }
 
 /// What `cons` and `stat` show of a connection.
-fn describe(conn: &Conn, clock: Clock) -> ConnectionInfo {
+pub(super) fn describe(conn: &Conn, clock: Clock) -> ConnectionInfo {
     let figures = conn.stats.figures();
     let session = conn.session().map(|session| SessionInfo {
         id: session.0,

@@ -139,6 +139,13 @@ impl Leader {
         matches!(self.phase, Phase::Broadcasting | Phase::Leaving { .. })
     }
 
+    /// The observers that are sent what is committed.
+    pub fn observers(&self) -> Vec<(LearnerConnectionId, ServerId)> {
+        let all = self.handlers.by_connection.iter();
+        let observers = all.filter(|(_, one)| one.is_observer && one.is_forwarded());
+        observers.map(|(connection, one)| (*connection, one.id)).collect()
+    }
+
     /// The numbers of its learners.
     pub fn learners(&self, core: &Core) -> Learners {
         let count = |fits: &dyn Fn(&LearnerHandler) -> bool| {

@@ -46,7 +46,7 @@ impl Server {
             [(); 3].map(|()| SocketAddr::from((Ipv4Addr::LOCALHOST, free_port())));
         let text = format!(
             "dataDir={}\ninitLimit=10\nsyncLimit=10\nstandaloneEnabled=false\nmaxClientCnxns=0\n\
-             4lw.commands.whitelist=*\nclientPortAddress=127.0.0.1\nclientPort={}\n\
+             4lw.commands.whitelist=*\nadmin.enableServer=false\nclientPortAddress=127.0.0.1\nclientPort={}\n\
              server.1=127.0.0.1:{}:{}\n",
             dir.path().display(),
             client.port(),

@@ -1,7 +1,7 @@
 //! Settings that are read from zoo.cfg only.
 
 use crate::{BASE, file};
-use oxkeeper::config::{Config, Environment, Source, parse};
+use oxkeeper::config::{Config, Environment, Prometheus, Provider, Source, parse};
 use oxkeeper::model::golden::bytes_of;
 use std::path::Path;
 
@@ -85,18 +85,28 @@ fn timeouts_follow_the_tick() {
     assert_eq!(timeouts(of(&both)), (3000, -5, -3));
 }
 
+// rows: C-04 C-52 C-53 C-54 C-55
 #[test]
 fn metrics_go_where_the_provider_says() {
     let of = |name: &str| {
         let class = format!("metricsProvider.className=org.apache.zookeeper.metrics.{name}");
         let config = of(&format!("{BASE}{class}"));
         let warned: Vec<String> = config.warnings.iter().map(ToString::to_string).collect();
-        (config.metrics_enabled, warned.join(" "))
+        (config.metrics.provider, config.metrics.prometheus, warned.join(" "))
     };
-    assert_eq!(of("impl.DefaultMetricsProvider"), (true, String::new()));
-    assert_eq!(of("impl.NullMetricsProvider"), (false, String::new()));
-    let (enabled, warned) = of("prometheus.PrometheusMetricsProvider");
-    assert!(enabled && warned.ends_with("there is no Prometheus endpoint yet"), "{warned}");
+    assert_eq!(of("impl.DefaultMetricsProvider"), (Provider::Default, None, String::new()));
+    assert_eq!(of("impl.NullMetricsProvider"), (Provider::Null, None, String::new()));
+    let defaults = Prometheus { host: None, port: 7000, tells_process: true };
+    let (provider, port, warned) = of("prometheus.PrometheusMetricsProvider");
+    assert_eq!((provider, port, &*warned), (Provider::Prometheus, Some(defaults), ""));
+    let idle = of("impl.NullMetricsProvider\nmetricsProvider.httpPort=x").2;
+    assert!(idle.contains("metricsProvider.httpPort=x: no effect"), "{idle}");
+    refused(
+        &format!(
+            "{BASE}metricsProvider.className=org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider\nmetricsProvider.httpPort=x"
+        ),
+        "metricsProvider.httpPort=x",
+    );
     refused(&format!("{BASE}metricsProvider.className=x.Y"), "is not a known metrics provider");
 }
 

@@ -88,6 +88,8 @@ fn keys_are_found_where_they_may_be_made() {
 
 /// The stores that TLS of clients needs, and a port.
 const TLS: &str = "secureClientPort=2281\nssl.keyStore.location=/k\nssl.trustStore.location=/t\n";
+const PROMETHEUS: &str =
+    "metricsProvider.className=org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider\n";
 const SASL: &str =
     "authProvider.sasl=org.apache.zookeeper.server.auth.SASLAuthenticationProvider\n";
 const QUORUM_SASL: &str = "quorum.auth.enableSasl=true\nquorum.auth.learnerRequireSasl=true\n";
@@ -98,6 +100,9 @@ fn base(key: &Key) -> &'static str {
     let needs_tls = ["ssl.", "secureClientPort", "client.portUnification", "netty.server.", "X509"];
     match key.name {
         "sessionRequireClientSASLAuth" => SASL,
+        "metricsProvider.httpHost"
+        | "metricsProvider.httpPort"
+        | "metricsProvider.exportJvmInfo" => PROMETHEUS,
         name if name.starts_with("quorum.auth.") => QUORUM_SASL,
         name if needs_tls.iter().any(|start| name.starts_with(start)) => TLS,
         _ => "",
@@ -137,6 +142,7 @@ fn example(key: &Key) -> &'static str {
         ("forceSync", _) => "no",
         ("snapshot.compression.method", _) => "gz",
         ("metricsProvider.className", _) => "org.apache.zookeeper.metrics.impl.NullMetricsProvider",
+        ("metricsProvider.httpPort", _) => "700",
         ("pathStats.sampleRate" | "snapshotSizeFactor", _) => "0.7",
         (name, Form::Text) if name.starts_with("connection_throttle_") => "0.7",
         (_, Form::Int | Form::Long) => "700",

@@ -21,6 +21,7 @@ const SUITES: &[(&str, &str)] = &[
     ("compat-tests/words/", "stage words "),
     ("compat-tests/settings/", "stage settings "),
     ("compat-tests/audit/", "stage audit "),
+    ("compat-tests/admin/", "stage admin "),
     ("compat-tests/sasl/", "stage sasl "),
     ("compat-tests/secured/", "stage secured "),
     ("compat-tests/tls/", "stage tls "),

@@ -29,7 +29,7 @@ fn start(before: impl FnOnce(&Path)) -> Server {
     let addr = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
     let data = dir.path().join("data");
     let text = format!(
-        "dataDir={}\nclientPortAddress=127.0.0.1\nclientPort={}\n",
+        "dataDir={}\nclientPortAddress=127.0.0.1\nclientPort={}\nadmin.enableServer=false\n",
         data.display(),
         addr.port()
     );

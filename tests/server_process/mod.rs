@@ -52,6 +52,10 @@ impl Process {
         drop(listener);
         let mut config =
             format!("{settings}\nclientPort={}\n4lw.commands.whitelist=*\n", addr.port());
+        // One server of a machine has port 8080.
+        if !settings.contains("admin.") {
+            config.push_str("admin.enableServer=false\n");
+        }
         if !settings.contains("clientPortAddress=") {
             config.push_str("clientPortAddress=127.0.0.1\n");
         }

@@ -119,6 +119,12 @@ impl PeerHandle {
         self.unsent.push(bytes);
     }
 
+    /// Packets that wait for the socket, and their bytes.
+    pub fn unsent(&self) -> (u64, u64) {
+        let (packets, bytes) = lock(&self.state.outbox).waiting();
+        (packets + self.unsent.len() as u64, bytes)
+    }
+
     /// Sends the bytes that were put. `false`: too much is unsent, and the connection was given up.
     pub fn flush(&mut self) -> bool {
         if self.unsent.is_empty() {

@@ -1,0 +1,47 @@
+//! Any method, path and query at AdminServer: each request has an answer, and a body in JSON is well formed.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use oxkeeper::admin::Status;
+use oxkeeper::admin::http::{Asked, Piece, read, run};
+use oxkeeper::config::{Config, Environment, Source, parse};
+use oxkeeper::metrics::Registry;
+use std::sync::OnceLock;
+
+fn config() -> &'static Config {
+    static CONFIG: OnceLock<Config> = OnceLock::new();
+    CONFIG.get_or_init(|| {
+        let source = Source { name: "zoo.cfg", text: b"dataDir=/d\nclientPort=2181\n", my_id: None };
+        parse(source, &Environment::new(), &[]).expect("a configuration")
+    })
+}
+
+fuzz_target!(|input: &[u8]| {
+    // `METHOD PATH QUERY AUTHORIZATION`, as in a head.
+    let text = String::from_utf8_lossy(input);
+    let mut words = text.splitn(4, ' ');
+    let mut word = || words.next().unwrap_or_default();
+    let (method, path, query, authorization) = (word(), word(), word(), word());
+    let answer = match read(method, path, query, config()) {
+        Asked::Answered(answer) => answer,
+        Asked::Probe(_) => return,
+        Asked::Command(call) => {
+            let status = Status { serving: input.len() % 2 == 0, ..Status::default() };
+            run(&call, Some(authorization), config(), &Registry::default(), &status)
+        }
+    };
+    assert!((200..600).contains(&answer.status));
+    let pieces = answer.body.iter().map(|piece| match piece {
+        Piece::Text(text) => text.as_str(),
+        Piece::List(_) => "[ ]",
+    });
+    let body: String = pieces.collect();
+    if answer.content_type == Some("application/json") {
+        let depth = |open: char, close: char| {
+            body.matches(open).count() == body.matches(close).count()
+        };
+        assert!(body.starts_with("{\n") && body.ends_with("\n}") && !body.is_empty());
+        assert!(path.contains(['[', ']', '{', '}', '%']) || query.contains('%') || depth('{', '}'));
+    }
+});

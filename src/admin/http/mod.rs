@@ -1,0 +1,28 @@
+//! What the HTTP ports say: AdminServer's commands, probes, and metrics for Prometheus.
+//!
+//! An answer is a function of the request and of values collected elsewhere. Byte shapes are those of a ZooKeeper 3.9.5 server
+//! (Jetty 9.4, Jackson 2.15), because probes and exporters match them as text: `grep error | grep null` tells a healthy server.
+//!
+//! # Not here
+//! Sockets and heads of requests (`net`), collecting a `Status`, filling lists and what commands change (`server`).
+
+mod addresses;
+mod answer;
+mod commands;
+mod figures;
+mod json;
+mod pen;
+mod probes;
+mod prometheus;
+mod requests;
+mod scrape;
+mod target;
+
+pub use answer::{Answer, Asked, Call, Piece, Probe};
+pub use commands::Command;
+pub use json::Json;
+pub use pen::JsonPen;
+pub use probes::{live, ready};
+pub use prometheus::Metrics;
+pub use requests::{read, run};
+pub use scrape::{Scrape, read_scrape, scraped};

@@ -1,0 +1,276 @@
+//! Reads a request, and answers it.
+
+use super::super::{Effect, Status};
+use super::answer::{Answer, Asked, Call, Piece, Probe, Value};
+use super::commands::Command;
+use super::figures;
+use super::json::{Json, put_key};
+use super::target::{self, Place};
+use crate::config::Config;
+use crate::metrics::Registry;
+use std::collections::BTreeMap;
+
+const JSON: &str = "application/json";
+const ALLOWED: &str = "GET, HEAD, POST, TRACE, OPTIONS";
+
+/// Reads the head of a request.
+///
+/// * `path`, `query`: still encoded.
+///
+/// Source: `JettyAdminServer`, ZooKeeper 3.9.5, and a running one.
+pub fn read(method: &str, path: &str, query: &str, config: &Config) -> Asked {
+    let Some(admin) = &config.admin else { return Asked::Answered(Answer::page(404, "Not Found")) };
+    let Some(place) = target::place(path, &admin.command_url) else {
+        return Asked::Answered(Answer::page(400, "Bad Request"));
+    };
+    let is_post = match method {
+        "GET" | "HEAD" => false,
+        "POST" => true,
+        "TRACE" => return Asked::Answered(Answer::empty(403)),
+        "PUT" | "DELETE" => return Asked::Answered(Answer::empty(405)),
+        "OPTIONS" => {
+            let headers = vec![("Allow", ALLOWED.to_owned())];
+            return Asked::Answered(Answer { headers, ..Answer::empty(200) });
+        }
+        _ => return Asked::Answered(Answer::empty(501)),
+    };
+    let name = match place {
+        Place::Links => return Asked::Answered(links(&admin.command_url)),
+        Place::Command(name) => name,
+        Place::Other(path) => {
+            let probe = Probe::at(&path).filter(|_| admin.probes && !is_post);
+            let refusal = || match is_post {
+                true => Answer::page(405, "HTTP method POST is not supported by this URL"),
+                false => Answer::page(404, "Not Found"),
+            };
+            return probe.map_or_else(|| Asked::Answered(refusal()), Asked::Probe);
+        }
+    };
+    let Some(command) = Command::named(&name) else {
+        let error = format!("Unknown command: {name}");
+        return Asked::Answered(refused(200, &name, &error));
+    };
+    let Some(parameters) = target::parameters(query) else {
+        return Asked::Answered(Answer::page(400, "Bad Request"));
+    };
+    Asked::Command(Call { command, name, parameters, is_post })
+}
+
+fn links(command_url: &str) -> Answer {
+    let link = |command: &Command| {
+        let name = command.name();
+        format!("<a href=\"{command_url}/{name}\">{name}</a>\n<br/>\n")
+    };
+    let text = Command::ALL.iter().map(link).collect();
+    Answer::of(200, None, vec![Piece::Text(text)])
+}
+
+/// An answer made before the command ran: it has the name as the request has it.
+fn refused(status: u16, name: &str, error: &str) -> Answer {
+    let entries = [("command", Json::text(name)), ("error", Json::text(error))];
+    Answer::of(status, Some(JSON), told(as_values(entries)))
+}
+
+fn as_values<const N: usize>(entries: [(&str, Json); N]) -> Vec<(String, Value)> {
+    entries.map(|(key, value)| (key.to_owned(), Value::Json(value))).into()
+}
+
+/// The answer to a command that needs a server, while clients are not served.
+fn not_serving(call: &Call) -> Answer {
+    refused(200, &call.name, "This ZooKeeper instance is not currently serving requests")
+}
+
+/// Runs a command.
+///
+/// * `authorization`: the header of that name.
+/// * `status`: with what [`Command::word`] needs.
+pub fn run(
+    call: &Call,
+    authorization: Option<&str>,
+    config: &Config,
+    metrics: &Registry,
+    status: &Status,
+) -> Answer {
+    let command = call.command;
+    // Java declares that `monitor` needs no server, and fails without one.
+    if !status.serving && (command.needs_server() || command == Command::Monitor) {
+        return not_serving(call);
+    }
+    if command.is_guarded() {
+        return guarded(call, authorization);
+    }
+    if call.is_post {
+        return Answer::page(500, "Server Error: this command is asked for by GET");
+    }
+    let mut entries = Vec::new();
+    let mut effect = Effect::None;
+    let mut error = None;
+    match command {
+        Command::StatReset => effect = Effect::ResetServer,
+        Command::ObserverConnectionStatReset => effect = Effect::ResetObservers,
+        Command::ConnectionStatReset => effect = Effect::ResetConnections,
+        Command::SetTraceMask => match trace_mask(&call.parameters) {
+            Ok(mask) => {
+                effect = Effect::SetTraceMask(mask);
+                entries.extend(as_values([("tracemask", Json::Integer(mask))]));
+            }
+            Err(text) => error = Some(text),
+        },
+        Command::Leader if status.member.is_none() => {
+            error = Some("server is not initialized".to_owned());
+        }
+        _ => entries = figures::of(call, config, metrics, status),
+    }
+    let name = ("command", Json::text(command.name()));
+    match error {
+        // A command's own error keeps its place before the name.
+        Some(error) => entries.extend(as_values([("error", Json::Text(error)), name])),
+        None => entries.extend(as_values([name, ("error", Json::Null)])),
+    }
+    Answer { effect, ..Answer::of(200, Some(JSON), told(entries)) }
+}
+
+/// `snapshot` and `restore`.
+fn guarded(call: &Call, authorization: Option<&str>) -> Answer {
+    match authorization {
+        None => refused(401, &call.name, "Auth info is missing for the command"),
+        Some(_) => refused(401, &call.name, "Not authenticated"),
+    }
+}
+
+fn trace_mask(parameters: &BTreeMap<String, String>) -> Result<i64, String> {
+    const NEEDED: &str = "setTraceMask requires long traceMask argument";
+    let given = parameters.get("traceMask").ok_or_else(|| NEEDED.to_owned())?;
+    given.parse().map_err(|_| format!("{NEEDED}, got {given}"))
+}
+
+/// A map in JSON, in pieces.
+fn told(entries: Vec<(String, Value)>) -> Vec<Piece> {
+    let mut pieces = Vec::new();
+    let mut text = String::from("{");
+    for (at, (key, value)) in entries.into_iter().enumerate() {
+        if at > 0 {
+            text.push(',');
+        }
+        put_key(&key, &mut text, 1);
+        match value {
+            Value::Json(value) => value.put(&mut text, 1),
+            Value::List(list) => {
+                pieces.extend([Piece::Text(std::mem::take(&mut text)), Piece::List(list)]);
+            }
+        }
+    }
+    text.push_str("\n}");
+    pieces.push(Piece::Text(text));
+    pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Environment, Source, parse};
+
+    fn config() -> Config {
+        let source = Source { name: "z", text: b"dataDir=/d\nclientPort=2181\n", my_id: None };
+        parse(source, &Environment::new(), &[]).unwrap()
+    }
+
+    fn answered(method: &str, target: &str, serving: bool) -> Answer {
+        let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        let config = config();
+        match read(method, path, query, &config) {
+            Asked::Answered(answer) => answer,
+            Asked::Command(call) => {
+                let status = Status { serving, ..Status::default() };
+                run(&call, None, &config, &Registry::default(), &status)
+            }
+            Asked::Probe(_) => panic!("{target} is a probe"),
+        }
+    }
+
+    fn text(answer: &Answer) -> String {
+        let texts = answer.body.iter().map(|piece| match piece {
+            Piece::Text(text) => text.as_str(),
+            Piece::List(_) => "LIST",
+        });
+        texts.collect()
+    }
+
+    // rows: A-01 A-05
+    #[test]
+    fn methods_have_jettys_status() {
+        for (method, target, status) in [
+            ("GET", "/commands", 200),
+            ("HEAD", "/commands/", 200),
+            ("POST", "/commands", 200),
+            ("POST", "/commands/ruok", 500),
+            ("POST", "/commands/nope", 200),
+            ("PUT", "/x", 405),
+            ("DELETE", "/commands/ruok", 405),
+            ("TRACE", "/x", 403),
+            ("FOO", "/x", 501),
+            ("GET", "/x", 404),
+            ("POST", "/x", 405),
+            ("GET", "/%zz", 400),
+            ("GET", "/commands/stmk?%", 400),
+            ("GET", "/commands/snap", 401),
+            ("GET", "/commands/restore", 401),
+        ] {
+            assert_eq!(answered(method, target, true).status, status, "{method} {target}");
+        }
+        let links = answered("GET", "/commands", true);
+        assert_eq!(links.content_type, None);
+        assert_eq!(text(&links).len(), 1518);
+        let allowed = answered("OPTIONS", "/commands", true).headers;
+        assert_eq!(allowed, [("Allow", "GET, HEAD, POST, TRACE, OPTIONS".to_owned())]);
+    }
+
+    // rows: A-03 A-04 A-10 A-17 A-25 A-26 A-30
+    #[test]
+    fn answers_have_javas_words() {
+        let json = |target, serving| text(&answered("GET", target, serving));
+        let healthy = "{\n  \"command\" : \"ruok\",\n  \"error\" : null\n}";
+        assert_eq!(json("/commands/ruok", true), healthy);
+        let unknown = "{\n  \"command\" : \"x/\",\n  \"error\" : \"Unknown command: x/\"\n}";
+        assert_eq!(json("/commands/x/", true), unknown);
+        // As the request names it.
+        let down = "{\n  \"command\" : \"mntr\",\n  \"error\" : \"This ZooKeeper instance is not currently serving requests\"\n}";
+        assert_eq!(json("/commands/mntr", false), down);
+        let mask = "{\n  \"error\" : \"setTraceMask requires long traceMask argument, got x\",\n  \"command\" : \"set_trace_mask\"\n}";
+        assert_eq!(json("/commands/stmk?traceMask=x", false), mask);
+        let set = answered("GET", "/commands/stmk?traceMask=5&traceMask=6", false);
+        assert_eq!(set.effect, Effect::SetTraceMask(5));
+        let told =
+            "{\n  \"tracemask\" : 5,\n  \"command\" : \"set_trace_mask\",\n  \"error\" : null\n}";
+        assert_eq!(text(&set), told);
+        let alone =
+            "{\n  \"error\" : \"server is not initialized\",\n  \"command\" : \"leader\"\n}";
+        assert_eq!(json("/commands/lead", true), alone);
+        assert!(json("/commands/gtmk", false).contains("\"tracemask\" : 0,"));
+        assert_eq!(answered("GET", "/commands/srst", true).effect, Effect::ResetServer);
+        assert_eq!(answered("GET", "/commands/crst", true).effect, Effect::ResetConnections);
+    }
+
+    #[test]
+    fn lists_stand_between_texts() {
+        let shown = text(&answered("GET", "/commands/cons", true));
+        let expected = "{\n  \"connections\" : LIST,\n  \"secure_connections\" : LIST,\n  \
+            \"command\" : \"connections\",\n  \"error\" : null\n}";
+        assert_eq!(shown, expected);
+    }
+
+    #[test]
+    fn probes_have_paths_of_their_own() {
+        let config = config();
+        assert_eq!(read("GET", "/ready", "", &config), Asked::Probe(Probe::Ready));
+        assert_eq!(read("HEAD", "/live", "", &config), Asked::Probe(Probe::Live));
+        let mut without = config.clone();
+        without.admin.as_mut().unwrap().probes = false;
+        let Asked::Answered(answer) = read("GET", "/live", "", &without) else { panic!() };
+        assert_eq!(answer.status, 404);
+        let statuses = [super::super::ready(Some("leader")), super::super::ready(None)];
+        assert_eq!(statuses.map(|answer| answer.status), [200, 503]);
+        let statuses = [super::super::live(true), super::super::live(false)];
+        assert_eq!(statuses.map(|answer| answer.status), [200, 503]);
+    }
+}

@@ -1,0 +1,170 @@
+//! Settings of AdminServer, and what it tells of the configuration.
+
+use super::parse_properties;
+use super::property_reader::{INT, Reader};
+use super::secrets;
+use super::system_properties::SystemProperties;
+
+/// The HTTP port with commands.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct AdminServer {
+    /// `admin.serverAddress`: host name or address to bind; `None` is every address of the machine.
+    pub host: Option<String>,
+    /// `admin.serverPort`: 0 lets the system choose one.
+    pub port: u16,
+    /// `admin.commandURL`.
+    pub command_url: String,
+    /// `admin.idleTimeout`: how long a client may send no request, or take no answer; never 0.
+    pub idle_timeout_ms: u32,
+    /// `oxkeeper.admin.probes`: whether `/ready` and `/live` are answered.
+    pub probes: bool,
+    pub told: Told,
+}
+
+/// What AdminServer tells of the configuration: without secrets.
+#[derive(Clone, Debug, Default)]
+pub struct Told {
+    /// The text of zoo.cfg.
+    pub text: String,
+    /// System properties, sorted.
+    pub properties: Vec<(String, String)>,
+}
+
+/// It repeats what is set, so two configurations that set the same in other words are equal.
+impl PartialEq for Told {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Told {}
+
+/// `None`: there is none.
+///
+/// Source: `AdminServerFactory` and `JettyAdminServer`, ZooKeeper 3.9.5.
+pub(super) fn take(from: &mut Reader<'_>) -> Option<AdminServer> {
+    let off = from.text("zookeeper.admin.enableServer").is_some_and(|value| value == "false");
+    let port = from.number("zookeeper.admin.serverPort", 0..=65_535, 8080);
+    let host = from.text("zookeeper.admin.serverAddress");
+    let url = from.text("zookeeper.admin.commandURL").unwrap_or_else(|| "/commands".to_owned());
+    let idle_ms = from.number("zookeeper.admin.idleTimeout", INT, 30_000);
+    let probes = from.flag("oxkeeper.admin.probes", true);
+    let settings = AdminServer {
+        host: host.filter(|host| host != "0.0.0.0"),
+        port: port as u16,
+        command_url: url,
+        // Java: below 1 there is no limit.
+        idle_timeout_ms: u32::try_from(idle_ms).ok().filter(|&ms| ms > 0).unwrap_or(u32::MAX),
+        probes,
+        told: Told::default(),
+    };
+    Some(settings).filter(|_| !off)
+}
+
+impl Told {
+    /// * `system`: before its properties are taken.
+    pub(super) fn of(system: &SystemProperties) -> Self {
+        let properties = system.all().into_iter().map(|(name, property)| {
+            let value = if secrets::is_secret(&name) { HIDDEN.to_owned() } else { property.value };
+            (name, value)
+        });
+        Self { text: String::new(), properties: properties.collect() }
+    }
+
+    /// * `text`: the file.
+    pub(super) fn tell(&mut self, text: &[u8]) {
+        self.text = without_secrets(&String::from_utf8_lossy(text));
+    }
+}
+
+/// What stands for a secret.
+const HIDDEN: &str = "***";
+
+/// The text of a properties file with [`HIDDEN`] in place of each value that may be a secret, in comments too.
+fn without_secrets(text: &str) -> String {
+    let mut told = String::with_capacity(text.len());
+    let mut lines = text.split_inclusive('\n').peekable();
+    while let Some(first) = lines.next() {
+        let bare = first.trim_start();
+        let is_comment = bare.starts_with(['#', '!']);
+        let mut line = first.to_owned();
+        while !is_comment && goes_on(&line) {
+            let Some(next) = lines.next() else { break };
+            line.push_str(next);
+        }
+        let setting = line.trim_start().trim_start_matches(['#', '!']);
+        match parse_properties(setting.as_bytes()) {
+            Ok(entries) => match entries.keys().find(|key| secrets::is_secret(key)) {
+                Some(key) => {
+                    let mark = if is_comment { "#" } else { "" };
+                    told.push_str(&format!("{mark}{key}={HIDDEN}\n"));
+                }
+                None => told.push_str(&line),
+            },
+            // No key is known, so the value is not shown either.
+            Err(_) => told.push_str(&format!("# {HIDDEN}\n")),
+        }
+    }
+    told
+}
+
+/// Whether a line of a properties file goes on in the next one.
+fn goes_on(line: &str) -> bool {
+    let line = line.trim_end_matches(['\n', '\r']);
+    (line.len() - line.trim_end_matches('\\').len()) % 2 == 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Environment, Source, parse};
+
+    // rows: A-18 A-32
+    #[test]
+    fn secrets_are_not_told() {
+        let text = "a=1\n#old.password=x1\nssl.keyStore.password = x2\nssl.trustStore.pass\\\n  word:x3\n\
+            \\u0070assword x4\nssl.keyStore.passwordPath=/p\nlast=secret\\ value\nmy.secret=\\\n  x5";
+        let told = without_secrets(text);
+        let expected = "a=1\n#old.password=***\nssl.keyStore.password=***\nssl.trustStore.password=***\n\
+            password=***\nssl.keyStore.passwordPath=/p\nlast=secret\\ value\nmy.secret=***\n";
+        assert_eq!(told, expected);
+    }
+
+    // rows: C-230 C-231 C-232 C-233 C-234
+    #[test]
+    fn admin_server_is_on_unless_it_is_off_by_its_exact_word() {
+        let of = |lines: &str| {
+            let text = format!("dataDir=/d\nclientPort=2181\n{lines}\n");
+            let source = Source { name: "z", text: text.as_bytes(), my_id: None };
+            parse(source, &Environment::new(), &[]).unwrap()
+        };
+        let told = of("").admin.unwrap().told;
+        assert!(told.text.ends_with("clientPort=2181\n\n"), "{told:?}");
+        let plain = of("").admin.unwrap();
+        let defaults = AdminServer {
+            host: None,
+            port: 8080,
+            command_url: "/commands".to_owned(),
+            idle_timeout_ms: 30_000,
+            probes: true,
+            told,
+        };
+        assert_eq!(plain, defaults);
+        assert_eq!(of("admin.enableServer=false").admin, None);
+        for on in ["False", "no", "true", ""] {
+            assert!(of(&format!("admin.enableServer={on}")).admin.is_some(), "{on}");
+        }
+        let odd = of("admin.serverPort=x\nadmin.idleTimeout=-1");
+        assert_eq!(odd.admin.unwrap().port, 8080);
+        assert!(format!("{:?}", odd.warnings).contains("admin.serverPort"));
+        let other = of(
+            "admin.serverAddress=127.0.0.1\nadmin.serverPort=9\nadmin.commandURL=/c\noxkeeper.admin.probes=false",
+        );
+        let other = other.admin.unwrap();
+        assert_eq!(
+            (other.host.as_deref(), other.port, &*other.command_url),
+            (Some("127.0.0.1"), 9, "/c")
+        );
+        assert!(!other.probes);
+    }
+}

@@ -1,0 +1,110 @@
+//! The port where Prometheus reads metrics.
+
+use super::admin_server::{AdminPort, start_thread};
+use super::error::ServerError;
+use super::report::FourLetterWords;
+use crate::config::Config;
+use crate::member::ListenAddress;
+use crate::metrics::{PART_LASTS, Registry};
+use crate::net::{HttpAnswer, HttpAnswers, bind, serve_http};
+use std::future::Future;
+use std::net::TcpListener as StdListener;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+/// Connections in the system's queue, as in Java.
+const BACKLOG: i32 = 50;
+/// Java's limit on silence.
+const IDLE_MAX: Duration = Duration::from_secs(30);
+
+/// The ports that speak HTTP.
+pub struct HttpPorts {
+    admin: Option<AdminPort>,
+    metrics: Option<MetricsPort>,
+}
+
+impl HttpPorts {
+    /// # Errors
+    /// If the server can't be without a port that can't be bound.
+    pub fn open(config: &Config) -> Result<Self, ServerError> {
+        Ok(Self { admin: AdminPort::open(config)?, metrics: MetricsPort::open(config)? })
+    }
+
+    /// Serves them until `stop`.
+    ///
+    /// # Errors
+    /// If there can be no threads.
+    pub fn start(
+        self,
+        words: &Arc<FourLetterWords>,
+        metrics: &Arc<Registry>,
+        stop: &CancellationToken,
+    ) -> Result<(), ServerError> {
+        if let Some(port) = self.admin {
+            port.start(words.clone(), stop.clone())?;
+        }
+        if let Some(port) = self.metrics {
+            port.start(words.clone(), metrics.clone(), stop.clone())?;
+        }
+        Ok(())
+    }
+}
+
+/// The port, bound.
+struct MetricsPort(StdListener);
+
+impl MetricsPort {
+    /// `None`: the provider is another one.
+    ///
+    /// # Errors
+    /// If the port can't be bound: a server whose metrics nobody can read must not seem healthy.
+    fn open(config: &Config) -> Result<Option<Self>, ServerError> {
+        let Some(prometheus) = &config.metrics.prometheus else { return Ok(None) };
+        let place = ListenAddress { host: prometheus.host.clone(), port: prometheus.port };
+        let (listener, address) = bind(&place, BACKLOG).map_err(ServerError::ListenMetrics)?;
+        tracing::info!(%address, "metrics for Prometheus are told");
+        Ok(Some(Self(listener)))
+    }
+
+    /// Serves on a thread of its own, until `stop`.
+    ///
+    /// # Errors
+    /// If there can be no thread.
+    fn start(
+        self,
+        words: Arc<FourLetterWords>,
+        metrics: Arc<Registry>,
+        stop: CancellationToken,
+    ) -> Result<(), ServerError> {
+        // Samples count from now on.
+        metrics.turn_windows();
+        let answers: Arc<HttpAnswers> =
+            Arc::new(move |asked| -> Pin<Box<dyn Future<Output = HttpAnswer> + Send>> {
+                let words = words.clone();
+                Box::pin(async move { words.answer_scrape(asked).await })
+            });
+        start_thread("metrics", stop, async move {
+            let listener = match TcpListener::from_std(self.0) {
+                Ok(listener) => listener,
+                Err(error) => {
+                    tracing::error!(%error, "metrics cannot be told: raise ulimit -n, and start again");
+                    return;
+                }
+            };
+            tokio::select! {
+                () = serve_http(listener, IDLE_MAX, answers) => {}
+                () = turn_often(metrics) => {}
+            }
+        })
+    }
+}
+
+async fn turn_often(metrics: Arc<Registry>) {
+    loop {
+        tokio::time::sleep(PART_LASTS).await;
+        metrics.turn_windows();
+    }
+}

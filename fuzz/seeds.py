@@ -203,6 +203,9 @@ def seeds():
         _, _, _, challenge, response, last = exchange.split("\t")
         for kind, token in ((0, response), (1, response), (2, challenge), (3, challenge), (4, last)):
             yield "digest_md5", bytes([kind]) + bytes.fromhex(token)
+    for line in (GOLDEN / "kerberos" / "expected.txt").read_text().splitlines()[::10]:
+        rules, name, _ = (urllib.parse.unquote_to_bytes(field) for field in line.split(" "))
+        yield "kerberos", rules + b"\0" + name
     yield "words", b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
     yield "words", bytes.fromhex("16030100a5010000a10303")
     for first in ("16030100a5010000a10303", "1603", "16030500", "0000002d00000000", "ffffffffffff0000"):

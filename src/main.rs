@@ -144,6 +144,9 @@ fn serve(
     for risk in config::risks(&config).into_iter().chain(exposed) {
         tracing::warn!("{risk}");
     }
+    if let Some(file) = &config.krb5_conf {
+        net::gss::set_configuration(file);
+    }
     // One core is left to the log and snapshot threads: with a worker on every core, each flush woke two workers, and a
     // single durable write took a third longer.
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);

@@ -27,8 +27,8 @@ pub const ROOMS: &[(&str, &[&str])] = &[
     ("jute", &[]),
     ("metrics", &[]),
     ("model", &["jute"]),
-    ("config", &["model"]),
     ("auth", &["model"]),
+    ("config", &["model", "auth"]), // The rules of names are parsed while settings are checked.
     ("tree", &["model", "jute"]),
     ("zab", &["model", "jute"]),
     ("store", &["model", "jute"]),
@@ -71,6 +71,7 @@ pub const PURE_CRATES: &[&str] = &[
     "base64",      // The same, as text.
     "subtle",      // Comparison in constant time.
     "zeroize",     // Passwords are overwritten when dropped.
+    "regex",       // Rules of Kerberos names; its time is linear in the text.
     "x509_parser", // Subjects, names and extensions of certificates.
     "tracing",     // Logs are no decision; the subscriber is main's.
     "shuttle",     // Its locks instead of std's, only in tests with the feature of that name.

@@ -5,6 +5,7 @@
 mod digest;
 pub mod digest_md5;
 mod ip;
+pub mod kerberos;
 mod key;
 pub mod principal;
 pub mod sasl;

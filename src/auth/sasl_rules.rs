@@ -1,5 +1,6 @@
 //! Which ids a client gets for the name that it proved by SASL, and what these ids permit (U-09, U-18, U-19).
 
+use super::kerberos::NameRules;
 use super::principal::Principal;
 use super::sasl::Refusal;
 use crate::model::{AccessList, Identity};
@@ -16,6 +17,10 @@ pub struct SaslRules {
     /// `kerberos.removeHostFromPrincipal`, `kerberos.removeRealmFromPrincipal`.
     pub removes_host: bool,
     pub removes_realm: bool,
+    /// `security.auth_to_local`.
+    pub name_rules: NameRules,
+    /// The realm whose names the rule `DEFAULT` shortens; empty: there is none.
+    pub default_realm: String,
 }
 
 impl SaslRules {
@@ -38,7 +43,8 @@ impl SaslRules {
     /// The id: short name, host and realm, without what the settings remove. A name that no rule shortens is kept whole.
     fn id(&self, name: &str) -> Option<String> {
         let principal = Principal::parse(name)?;
-        let Some(mut id) = short(principal) else { return Some(name.to_owned()) };
+        let short = self.name_rules.short(principal, &self.default_realm);
+        let Some(mut id) = short else { return Some(name.to_owned()) };
         if let Some(host) = principal.host.filter(|_| !self.removes_host) {
             id.push('/');
             id.push_str(host);
@@ -64,9 +70,4 @@ impl SaslRules {
 /// Whether any entry of the scheme has a permission of `wanted`.
 pub(super) fn permits_scheme(acl: &AccessList, wanted: i32, scheme: &str) -> bool {
     acl.iter().any(|entry| entry.perms & wanted != 0 && *entry.who.scheme == *scheme)
-}
-
-/// The short name; `None`: no rule fits. A name without a realm is short already.
-fn short(principal: Principal<'_>) -> Option<String> {
-    principal.realm.is_none().then(|| principal.service.to_owned())
 }

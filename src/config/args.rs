@@ -8,9 +8,7 @@ use super::dynamic::NEXT;
 use super::logins::{self, JaasFile};
 use super::parse::{self, DEFAULT_CONFIG, Dynamic, Outside, Source};
 use super::system_properties::SystemProperties;
-use super::{
-    Config, ConfigError, Environment, Problem, SettingPlace, Warning, not_yet, parse_properties,
-};
+use super::{Config, ConfigError, Environment, Problem, SettingPlace, Warning, parse_properties};
 use crate::model::Secret;
 
 /// The parsed command line.
@@ -95,7 +93,7 @@ pub(super) fn from_disk(path: &Path) -> io::Result<Vec<u8>> {
     fs::read(path)
 }
 
-/// As [`load`], from the files that `read` gives, whether the running server does what they ask for or not.
+/// As [`load`], from the files that `read` gives.
 ///
 /// # Errors
 /// As [`load`].
@@ -113,8 +111,7 @@ pub(super) fn load_all(
     launch: &Launch,
     env: &Environment,
 ) -> (Option<Config>, Vec<Problem>, Vec<Warning>) {
-    let source = launch.settings.to_string();
-    not_yet::judge(&source, load_checked(&from_disk, launch, env))
+    load_checked(&from_disk, launch, env)
 }
 
 fn load_checked(

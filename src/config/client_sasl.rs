@@ -6,11 +6,13 @@ use super::logins::{self, Logins, Use};
 use super::property_reader::Reader;
 use super::sasl::{ClientSasl, SaslRules};
 use super::system_properties::SystemProperties;
+use crate::auth::kerberos::NameRules;
 use crate::model::Secret;
 use std::sync::Arc;
 
 const SECTION: &str = "zookeeper.sasl.serverconfig";
 const SUPER_PASSWORD: &str = "zookeeper.SASLAuthenticationProvider.superPassword";
+const NAME_RULES: &str = "zookeeper.security.auth_to_local";
 const SUPER_USER: &str = "zookeeper.superUser";
 
 /// `None` if no mechanism is offered, and if a setting was wrong.
@@ -94,10 +96,16 @@ pub(super) fn take_rules(checker: &mut Checker, system: &mut SystemProperties) -
         removes_host: from.flag("zookeeper.kerberos.removeHostFromPrincipal", false),
         removes_realm: from.flag("zookeeper.kerberos.removeRealmFromPrincipal", false),
         requires_kerberos_config: from.flag("zookeeper.requireKerberosConfig", false),
-        auth_to_local: from
-            .text("zookeeper.security.auth_to_local")
-            .unwrap_or_else(|| "DEFAULT".to_owned()),
+        auth_to_local: take_name_rules(checker, system),
     }
+}
+
+fn take_name_rules(checker: &mut Checker, system: &mut SystemProperties) -> NameRules {
+    let Some(rules) = system.take(NAME_RULES) else { return NameRules::default() };
+    NameRules::parse(&rules.value).unwrap_or_else(|error| {
+        checker.problem(&rules.place, format!("security.auth_to_local: {error}"));
+        NameRules::default()
+    })
 }
 
 /// Settings that ask for SASL where no client can use it.

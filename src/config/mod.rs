@@ -30,7 +30,6 @@ pub mod keys;
 mod logins;
 mod members;
 mod metrics_provider;
-mod not_yet;
 #[cfg(test)]
 mod page;
 mod parse;

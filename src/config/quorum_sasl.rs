@@ -79,6 +79,12 @@ pub(super) fn take(
     let canonicalizes_hosts = from.flag("zookeeper.kerberos.canonicalizeHostNames", false);
     let server_realm = from.text("zookeeper.server.realm").filter(|realm| !realm.is_empty());
     let place = switches.enabled?;
+    if canonicalizes_hosts {
+        let text = "kerberos.canonicalizeHostNames=true takes the names of servers from reverse \
+                    lookups, which this server does not have; write their canonical names in the \
+                    server.N lines";
+        checker.problem(&place, text);
+    }
     let learner =
         section(checker, &place, (LEARNER_SECTION, &switches.learner_section), logins, Use::Dials);
     let server =
@@ -101,7 +107,6 @@ pub(super) fn take(
         learner_requires: switches.learner_requires,
         server_requires: switches.server_requires,
         service_principal: switches.service_principal,
-        canonicalizes_hosts,
         server_realm,
     })
 }

@@ -1,6 +1,7 @@
 //! Checked settings of SASL, for clients and between servers: the sections of the JAAS file, and
 //! the rules for identities.
 
+use crate::auth::kerberos::NameRules;
 use crate::model::Secret;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -73,8 +74,8 @@ pub struct SaslRules {
     pub removes_realm: bool,
     /// `requireKerberosConfig`: the Kerberos library must have a default realm, or the server does not start.
     pub requires_kerberos_config: bool,
-    /// `security.auth_to_local`: the rules as text; `DEFAULT` where none is set.
-    pub auth_to_local: String,
+    /// `security.auth_to_local`; `DEFAULT` where none is set.
+    pub auth_to_local: NameRules,
 }
 
 /// SASL between servers (`quorum.auth.*`).
@@ -90,8 +91,6 @@ pub struct QuorumSasl {
     pub server_requires: bool,
     /// `quorum.auth.kerberos.servicePrincipal`: `service/host`, where host may be `_HOST`.
     pub service_principal: String,
-    /// `kerberos.canonicalizeHostNames`.
-    pub canonicalizes_hosts: bool,
     /// `zookeeper.server.realm`; `None`: that of the learner's own principal.
     pub server_realm: Option<String>,
 }

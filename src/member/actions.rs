@@ -8,7 +8,7 @@ use crate::store::{self, Draft};
 use crate::tree::freeze::Frozen;
 use crate::zab::LearnerConnectionId;
 use bytes::Bytes;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 use std::task::Waker;
@@ -63,9 +63,9 @@ pub enum Action {
     Election(election_connections::Action),
     /// Listen for learners at these addresses and at no other.
     ListenForLearners(BTreeSet<ListenAddress>),
-    /// The members of all configurations that count: when learner connections have to be closed for lack of memory, those of
-    /// other servers are closed first.
-    SetMembers(BTreeSet<ServerId>),
+    /// The members of all configurations that count, and their hosts: when learner connections have to be closed for lack of
+    /// memory, those of other servers are closed first; and Kerberos lets in no other host.
+    SetMembers(BTreeMap<ServerId, BTreeSet<String>>),
     /// Listen for clients here from now on.
     MoveClientPort(ListenAddress),
     /// Change the configuration files before anything that follows is sent.

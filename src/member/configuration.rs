@@ -105,15 +105,19 @@ impl Configuration {
     }
 }
 
-/// Tells the learner port which servers are members of a configuration that counts. Returns their election addresses.
+/// Tells the ports which servers, and which hosts, are members of a configuration that counts. Returns their election addresses.
 fn set_members<'a>(
     views: impl Iterator<Item = &'a View>,
     me: ServerId,
     out: &mut Vec<Action>,
 ) -> BTreeMap<ServerId, Vec<HostPort>> {
     let views: Vec<&View> = views.collect();
-    let ids = views.iter().flat_map(|view| view.members.keys().copied());
-    out.push(Action::SetMembers(ids.collect()));
+    let mut members = BTreeMap::<ServerId, BTreeSet<String>>::new();
+    for (&id, member) in views.iter().flat_map(|view| &view.members) {
+        let hosts = member.addresses.iter().map(|address| address.host.clone());
+        members.entry(id).or_default().extend(hosts);
+    }
+    out.push(Action::SetMembers(members));
     all_election_addresses(views.into_iter(), me)
 }
 

@@ -3,6 +3,7 @@
 //! . TLS is no opening: it lasts until the connection's end, and wraps the socket (`net`).
 
 use bytes::BytesMut;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -83,6 +84,9 @@ pub trait Openings: fmt::Debug + Send + Sync {
     ///
     /// * `from`: the other end's address, for the log.
     fn accepted(&self, kind: ConnectionKind, from: &str) -> Box<dyn Opening>;
+
+    /// The hosts of the members of all configurations that count, from now on.
+    fn set_hosts(&self, _hosts: BTreeSet<String>) {}
 
     /// For a connection that this server makes: this end is the client of SASL.
     ///

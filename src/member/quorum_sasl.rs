@@ -10,6 +10,7 @@ use crate::auth::digest_md5::{self, Accounts, NONCE_BYTES};
 use crate::auth::sasl::{Mechanism, Refusal, Step};
 use crate::model::Secret;
 use bytes::BytesMut;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -36,6 +37,9 @@ pub struct Answer {
 /// Begins exchanges for connections that other servers make.
 pub trait Acceptors: Send + Sync {
     fn begin(&self) -> Box<dyn Exchange>;
+
+    /// The hosts of the members of all configurations that count, from now on.
+    fn set_hosts(&self, _hosts: BTreeSet<String>) {}
 }
 
 /// Begins exchanges for connections that this server makes.
@@ -74,6 +78,10 @@ impl Openings for SaslOpenings {
             challenges: 0,
             stage: Stage::Detecting,
         })
+    }
+
+    fn set_hosts(&self, hosts: BTreeSet<String>) {
+        self.acceptors.set_hosts(hosts);
     }
 
     fn dialed(&self, _kind: ConnectionKind, to: &[(String, u16)]) -> Box<dyn Opening> {

@@ -5,8 +5,10 @@ use crate::auth::digest_md5::{Accounts, Offer};
 use crate::auth::sasl::Mechanisms;
 use crate::auth::{SaslRules, Schemes};
 use crate::config::Config;
-use crate::config::sasl::{ClientSasl, Login};
+use crate::config::sasl::{ClientSasl, KerberosLogin, KeyTab, Login};
 use crate::model::Identity;
+use crate::net::gss::{self, GssError};
+use crate::net::gss_mechanism::Service;
 use crate::net::nonce;
 use std::sync::Arc;
 
@@ -27,6 +29,8 @@ pub fn schemes(config: &Config) -> Schemes {
             allows_failed_clients: rules.allows_failed_clients,
             removes_host: rules.removes_host,
             removes_realm: rules.removes_realm,
+            name_rules: rules.auth_to_local.clone(),
+            default_realm: default_realm(config),
         },
         x509: config.providers.x509,
         x509_super_user: config.client_tls.as_ref().and_then(|tls| tls.x509_super_user.clone()),
@@ -34,11 +38,22 @@ pub fn schemes(config: &Config) -> Schemes {
     }
 }
 
+/// The default realm of the Kerberos library, where names with a realm may have to be shortened; empty: there is none.
+fn default_realm(config: &Config) -> String {
+    let may_have_realm = config.client_sasl.as_ref().is_some_and(|sasl| match &sasl.login {
+        Login::Digest(login) => login.users.iter().any(|(user, _)| user.contains('@')),
+        Login::Kerberos(_) => true,
+    });
+    let library = (may_have_realm || config.sasl_rules.requires_kerberos_config).then(gss::library);
+    library.and_then(Result::ok).map(gss::Gss::default_realm).unwrap_or_default()
+}
+
 /// What begins the SASL exchanges of clients; `None`: the settings name no mechanism.
 ///
 /// # Errors
-/// For Kerberos, which this server does not have: without it clients would be served that were to be kept out.
+/// When Kerberos can't work: without its library, without the server's key, or without a default realm where one is required.
 pub fn mechanisms(config: &Config) -> Result<Option<Arc<dyn Mechanisms>>, ServerError> {
+    check_required_configuration(config)?;
     let Some(ClientSasl { section, login, super_password }) = &config.client_sasl else {
         return Ok(None);
     };
@@ -47,14 +62,45 @@ pub fn mechanisms(config: &Config) -> Result<Option<Arc<dyn Mechanisms>>, Server
             let accounts = Accounts::of_clients(&login.users, super_password.as_ref());
             Ok(Some(Arc::new(Offer::new(accounts, nonce))))
         }
-        Login::Kerberos(_) => {
-            let reason = format!(
-                "section {section} of the JAAS file names Krb5LoginModule, which this server does not have yet; name \
-                 org.apache.zookeeper.server.auth.DigestLoginModule"
-            );
-            Err(ServerError::Failed { reason, exit: 2 })
+        Login::Kerberos(login) => {
+            let service = Service::of(login, false);
+            Ok(Some(Arc::new(service.map_err(|error| kerberos_error(section, login, &error))?)))
         }
     }
+}
+
+/// `requireKerberosConfig`: the Kerberos library must have a default realm.
+///
+/// # Errors
+/// When it has none.
+///
+/// Source: `KerberosName`, ZooKeeper 3.9.5.
+fn check_required_configuration(config: &Config) -> Result<(), ServerError> {
+    if !config.sasl_rules.requires_kerberos_config {
+        return Ok(());
+    }
+    let realm = gss::library().map(gss::Gss::default_realm);
+    let reason = match realm {
+        Ok(realm) if !realm.is_empty() => return Ok(()),
+        Ok(_) => "krb5.conf has no default_realm; add it to its section libdefaults, or name \
+                  another file by -Djava.security.krb5.conf"
+            .to_owned(),
+        Err(error) => error.to_string(),
+    };
+    Err(ServerError::Failed { reason: format!("requireKerberosConfig=true: {reason}"), exit: 2 })
+}
+
+/// Kerberos can't work as a section of the JAAS file says.
+pub fn kerberos_error(section: &str, login: &KerberosLogin, error: &GssError) -> ServerError {
+    let file = match &login.key_tab {
+        Some(KeyTab::File(path)) => path.display().to_string(),
+        Some(KeyTab::Default) | None => "the default one".to_owned(),
+    };
+    let principal = login.principal.as_deref().unwrap_or("any");
+    let reason = format!(
+        "section {section} of the JAAS file: principal {principal}, keytab {file}: {error}; correct them"
+    );
+    ServerError::Failed { reason, exit: 2 }
 }
 
 #[cfg(test)]

@@ -163,7 +163,10 @@ impl Peers {
             Action::CloseLeader => self.leader = None,
             Action::Election(action) => self.elections.perform(action),
             Action::ListenForLearners(addresses) => self.listen(addresses),
-            Action::SetMembers(members) => self.learner_port.set_members(members),
+            Action::SetMembers(members) => {
+                self.openings.set_hosts(members.values().flatten().cloned().collect());
+                self.learner_port.set_members(members.into_keys().collect());
+            }
             // The driver performs these itself.
             Action::Log(_)
             | Action::ChangeConfigFiles(_)

@@ -1,5 +1,6 @@
 //! Puts SASL between servers together from the settings.
 
+use super::client_schemes::kerberos_error;
 use super::error::ServerError;
 use crate::auth::digest_md5::Accounts;
 use crate::config::Config;
@@ -9,6 +10,7 @@ use crate::member::quorum_sasl::{
     Acceptors, DigestAcceptors, DigestInitiators, Initiators, Nonces, SaslOpenings,
 };
 use crate::net::nonce;
+use crate::net::quorum_gss::{KerberosAcceptors, KerberosInitiators};
 use std::sync::Arc;
 
 /// The openings of the connections to other members.
@@ -23,18 +25,23 @@ pub fn openings(config: &Config) -> Result<Arc<dyn Openings>, ServerError> {
             let accounts = Arc::new(Accounts::of_servers(&login.users));
             Arc::new(DigestAcceptors { accounts, nonces: nonces.clone() })
         }
-        Login::Kerberos(_) => return Err(no_kerberos()),
+        Login::Kerberos(login) => {
+            let acceptors = KerberosAcceptors::new(login);
+            let section = "quorum.auth.server.saslLoginContext";
+            Arc::new(acceptors.map_err(|error| kerberos_error(section, login, &error))?)
+        }
     };
     let initiators: Option<Arc<dyn Initiators>> = match &sasl.learner {
         _ if !sasl.learner_requires => None,
         Login::Digest(login) => Some(Arc::new(digest_initiators(login, nonces)?)),
-        Login::Kerberos(_) => return Err(no_kerberos()),
+        Login::Kerberos(login) => {
+            let realm = sasl.server_realm.as_deref();
+            let initiators = KerberosInitiators::new(login, &sasl.service_principal, realm);
+            let section = "quorum.auth.learner.saslLoginContext";
+            Some(Arc::new(initiators.map_err(|error| kerberos_error(section, login, &error))?))
+        }
     };
     Ok(Arc::new(SaslOpenings { acceptors, initiators, is_required: sasl.server_requires }))
-}
-
-fn no_kerberos() -> ServerError {
-    failed("SASL between servers takes DIGEST-MD5 (DigestLoginModule) alone")
 }
 
 fn digest_initiators(login: &DigestLogin, nonces: Nonces) -> Result<DigestInitiators, ServerError> {

@@ -79,6 +79,7 @@ fn jaas_file_is_found_by_path_property_and_url() {
     }
 }
 
+// rows: C-218
 #[test]
 fn missing_section_is_refused_only_if_it_is_named() {
     for jaas in ["", "Client { };", "// nothing"] {
@@ -144,6 +145,19 @@ fn kerberos_options_are_those_of_javas_module() {
 }
 
 #[test]
+fn canonical_host_names_are_refused() {
+    let sections = format!(
+        "QuorumLearner {{ {KERBEROS} useKeyTab=true principal=\"zk/a@R\"; }};\n\
+         QuorumServer {{ {KERBEROS} useKeyTab=true principal=\"zk/a@R\"; }};"
+    );
+    let zoo = "quorum.auth.enableSasl=true\nquorum.auth.learnerRequireSasl=true\n\
+               kerberos.canonicalizeHostNames=true";
+    let error = member(zoo, &sections).unwrap_err().to_string();
+    assert!(error.contains("kerberos.canonicalizeHostNames"), "{error}");
+}
+
+// rows: C-222
+#[test]
 fn rules_about_identities_are_read_without_a_jaas_file_too() {
     let config = loaded(
         "superUser=a\nsuperUser.x=b/c@R\nsuperUser.y=\nletAnySaslUserDoX=any\nallowSaslFailedClients=true\n\
@@ -159,8 +173,8 @@ fn rules_about_identities_are_read_without_a_jaas_file_too() {
     assert_eq!(rules.let_any_user_do.as_deref(), Some("any"));
     assert!(rules.allows_failed_clients && rules.removes_host && rules.removes_realm);
     assert!(rules.requires_kerberos_config);
-    assert_eq!(rules.auth_to_local, "RULE:[1:$1]");
-    assert_eq!(loaded("", None, &[]).unwrap().sasl_rules.auth_to_local, "DEFAULT");
+    assert_eq!(rules.auth_to_local.text(), "RULE:[1:$1]");
+    assert_eq!(loaded("", None, &[]).unwrap().sasl_rules.auth_to_local.text(), "DEFAULT");
 }
 
 #[test]
@@ -201,7 +215,7 @@ fn sasl_between_servers_has_two_sections() {
     let config = member(all, &jaas).unwrap();
     assert_eq!(config.warnings, vec![]);
     let sasl = config.quorum_sasl.unwrap();
-    assert!(sasl.learner_requires && sasl.server_requires && !sasl.canonicalizes_hosts);
+    assert!(sasl.learner_requires && sasl.server_requires);
     assert_eq!(sasl.service_principal, "zkquorum/localhost");
     assert_eq!(sasl.server_realm.as_deref(), Some("S"));
     let Login::Digest(learner) = sasl.learner else { panic!("no digest") };
@@ -213,11 +227,11 @@ fn sasl_between_servers_has_two_sections() {
     );
     let named = "quorum.auth.enableSasl=true\nquorum.auth.learner.saslLoginContext=L\n\
                  quorum.auth.server.saslLoginContext=S\nquorum.auth.kerberos.servicePrincipal=zk/_HOST\n\
-                 kerberos.canonicalizeHostNames=true\nquorum.cnxn.threads.size=5";
+                 quorum.cnxn.threads.size=5";
     let config = member(named, &kerberos).unwrap();
     assert!(warnings(&config)[0].contains("quorum.cnxn.threads.size=5: no effect; "));
     let sasl = config.quorum_sasl.unwrap();
-    assert!(!sasl.learner_requires && sasl.canonicalizes_hosts);
+    assert!(!sasl.learner_requires);
     assert_eq!(sasl.service_principal, "zk/_HOST");
     let (Login::Kerberos(learner), Login::Kerberos(server)) = (sasl.learner, sasl.server) else {
         panic!("no Kerberos")

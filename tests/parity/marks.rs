@@ -25,6 +25,7 @@ const SUITES: &[(&str, &str)] = &[
     ("compat-tests/sasl/", "stage sasl "),
     ("compat-tests/secured/", "stage secured "),
     ("compat-tests/tls/", "stage tls "),
+    ("compat-tests/kerberos/", "stage kerberos "),
     ("compat-tests/kill/", "stage kill "),
     ("tests/shuttle", "stage shuttle "),
 ];

@@ -1,0 +1,78 @@
+"""Starts with what is missing or wrong, and what changes while the server runs."""
+
+import subprocess
+
+from ear import WHO_AM_I, identities
+
+
+def ended(server, within=30):
+    """The exit code and the log of a server that does not start."""
+    with server.log.open("a") as log:
+        process = subprocess.Popen([*server.command, server.folder / "zoo.cfg"], cwd=server.folder, stdout=log, stderr=log,
+                                   stdin=subprocess.DEVNULL, env=server.environment)
+    try:
+        return process.wait(within), server.log.read_text()
+    finally:
+        process.kill()
+
+
+# rows: C-221 C-222 C-264
+def refused(world, commands):
+    empty = world.folder / "empty.keytab"
+    empty.write_bytes(b"\5\2")
+    no_realm = world.folder / "no-realm.conf"
+    no_realm.write_text("[libdefaults]\n dns_lookup_realm = false\n")
+    here = "zookeeper/localhost@OXKEEPER.TEST"
+    for kind, made, text in [
+        ("principal that is not in the keytab", {"principal": "zookeeper/elsewhere@OXKEEPER.TEST"}, "zookeeper/elsewhere@OXKEEPER.TEST"),
+        ("keytab that is missing", {"keytab": world.folder / "none.keytab"}, "none.keytab"),
+        ("keytab without keys", {"keytab": empty}, "empty.keytab"),
+        ("malformed rules", {"settings": ["security.auth_to_local=RULE:[1:$1](*)"]}, "security.auth_to_local"),
+        ("no default realm", {"settings": ["requireKerberosConfig=true"], "flags": [f"-Djava.security.krb5.conf={no_realm}"]}, "default_realm"),
+    ]:
+        server = world.server(commands[1], made.get("settings", ()), made.get("flags", ()), made.get("principal", here), made.get("keytab"))
+        try:
+            code, log = ended(server)
+            assert code == 2 and text in log, f"{kind}: exit {code}\n{server.tail()}"
+        finally:
+            server.remove()
+
+
+# rows: C-220 U-18
+def without_kdc(world, commands):
+    """The server starts and accepts clients while the KDC is down: it has its key, and they have their tickets."""
+    import __main__ as suite
+    initiator, later = world.initiator("bob"), world.initiator("eve")
+    tokens = [initiator.step(), later.step()]  # Asks the KDC for the tickets.
+    world.realm.stop()
+    server = world.server(commands[1])
+    try:
+        server.start()
+        for one, token in zip((initiator, later), tokens, strict=True):
+            ids = suite.login(server, one, first=token).ask(90, WHO_AM_I, shown=identities).heard[-1][3]
+            assert len(ids) == 2, ids
+    finally:
+        server.remove()
+        world.realm.start()
+
+
+# rows: C-264
+def rotated(world, commands):
+    """The keytab gets a new key while the server runs: tickets with the new key are accepted without a restart."""
+    import __main__ as suite
+    principal = "zookeeper/rotated"
+    keytab = world.realm.add(principal)
+    server = world.server(commands[1], principal=f"{principal}@OXKEEPER.TEST", keytab=keytab)
+    try:
+        server.start()
+        for turn in range(2):
+            cache = world.realm.tickets("bob", world.keytabs["bob"], f"{50 + turn}m")
+            one = suite.login(server, world.initiator(cache, to=f"{principal}@OXKEEPER.TEST"))
+            ids = one.ask(90, WHO_AM_I, shown=identities).heard[-1][3]
+            assert ("sasl", "bob@OXKEEPER.TEST") in ids, ids
+            world.realm.rotate(principal, keytab)
+    finally:
+        server.remove()
+
+
+WORK = {"starts that are refused": refused, "KDC that is down": without_kdc, "keytab that is replaced": rotated}

@@ -93,7 +93,7 @@ impl Gss {
 
     /// The realm of names without one; empty if the library's configuration names none.
     pub fn default_realm(&'static self) -> String {
-        let name = self.name("x").and_then(|name| name.text());
+        let name = self.name("x").and_then(|name| name.of_kerberos()?.text());
         name.ok().and_then(|name| Some(name.split_once('@')?.1.to_owned())).unwrap_or_default()
     }
 
@@ -181,6 +181,17 @@ pub struct Name {
 }
 
 impl Name {
+    /// The name as Kerberos has it, with a realm.
+    fn of_kerberos(&self) -> Result<Self, GssError> {
+        let (mut minor, mut handle, mechanism) = (0, null_mut(), oid(KERBEROS));
+        // SAFETY: the name's handle is not released before it is dropped; the mechanism's bytes are static; the output is a local.
+        let major = unsafe {
+            (self.gss.canonicalize_name)(&mut minor, self.handle, &mechanism, &mut handle)
+        };
+        self.gss.check(major, minor)?;
+        Ok(Self { gss: self.gss, handle })
+    }
+
     fn text(&self) -> Result<String, GssError> {
         let (mut minor, mut text) = (0, Buffer::EMPTY);
         // SAFETY: the name's handle is not released before it is dropped; the output that is not wanted may be null.

@@ -140,6 +140,7 @@ fn example(key: &Key) -> &'static str {
         ("watchManagerName", _) => "org.apache.zookeeper.server.watch.WatchManagerOptimized",
         ("maxSessionTimeout", _) => "70000",
         ("forceSync", _) => "no",
+        ("security.auth_to_local", _) => "RULE:[1:$1]",
         ("snapshot.compression.method", _) => "gz",
         ("metricsProvider.className", _) => "org.apache.zookeeper.metrics.impl.NullMetricsProvider",
         ("metricsProvider.httpPort", _) => "700",

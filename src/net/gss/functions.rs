@@ -113,6 +113,7 @@ pub type Init = unsafe extern "C" fn(
     *mut u32,
 ) -> u32;
 pub type ImportName = unsafe extern "C" fn(Minor, *const Buffer, *const Oid, *mut Handle) -> u32;
+pub type CanonicalizeName = unsafe extern "C" fn(Minor, Handle, *const Oid, *mut Handle) -> u32;
 pub type DisplayName = unsafe extern "C" fn(Minor, Handle, *mut Buffer, *mut Handle) -> u32;
 pub type Wrap =
     unsafe extern "C" fn(Minor, Handle, c_int, u32, *const Buffer, *mut c_int, *mut Buffer) -> u32;
@@ -130,6 +131,7 @@ pub struct Gss {
     pub accept: Accept,
     pub init: Init,
     pub import_name: ImportName,
+    pub canonicalize_name: CanonicalizeName,
     pub display_name: DisplayName,
     pub wrap: Wrap,
     pub unwrap: Unwrap,
@@ -166,6 +168,7 @@ fn load() -> Result<Gss, GssError> {
         accept: function!(b"gss_accept_sec_context\0"),
         init: function!(b"gss_init_sec_context\0"),
         import_name: function!(b"gss_import_name\0"),
+        canonicalize_name: function!(b"gss_canonicalize_name\0"),
         display_name: function!(b"gss_display_name\0"),
         wrap: function!(b"gss_wrap\0"),
         unwrap: function!(b"gss_unwrap\0"),

@@ -6,7 +6,8 @@ use clap::{CommandFactory, Parser};
 use oxkeeper::config::{self, Config, Environment, Launch, Settings};
 use oxkeeper::net;
 use oxkeeper::server::{self, Ready, ServerError, logging};
-use oxkeeper::tools::{bench, config_check};
+use oxkeeper::tools::java_command::{self, Call};
+use oxkeeper::tools::{bench, config_check, four_letter_word, toolkits};
 use std::ffi::OsString;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt as _;
@@ -35,11 +36,50 @@ struct Arguments {
 enum Tool {
     /// Put load on ZooKeeper servers, oxkeeper or any other, and measure throughput and latencies.
     Bench(bench::Options),
+    /// Print, repair or chop a transaction log, as zkTxnLogToolkit.sh does.
+    TxnLog(ToolkitArguments),
+    /// Copy a transaction log up to a zxid: ZXID FROM TO.
+    LogChopper(ToolkitArguments),
+    /// Print a snapshot, as zkSnapShotToolkit.sh does.
+    SnapshotFormat(ToolkitArguments),
+    /// Compare two snapshots, as zkSnapshotComparer.sh does.
+    SnapshotCompare(ToolkitArguments),
+    /// Sum up a snapshot by subtree, as zkSnapshotRecursiveSummaryToolkit.sh does.
+    SnapshotSummary(ToolkitArguments),
+    /// Remove old snapshots and logs, as zkCleanup.sh does: DATALOGDIR [SNAPDIR] -n COUNT.
+    Purge(ToolkitArguments),
+    /// Ask a server a four-letter word: HOST PORT WORD.
+    #[command(name = "4lw")]
+    FourLetterWord(ToolkitArguments),
     /// Check a configuration without starting a server.
     #[command(subcommand)]
     Config(ConfigTool),
     /// Print the version, and what it was built on.
     Version,
+}
+
+/// Arguments as those of ZooKeeper's tool of this purpose; `--json` prints one object a line.
+#[derive(clap::Args)]
+#[command(disable_help_flag = true)]
+struct ToolkitArguments {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    arguments: Vec<String>,
+}
+
+impl Tool {
+    /// The toolkit that was asked for, and its arguments.
+    fn toolkit(&self) -> Option<(toolkits::Tool, &[String])> {
+        Some(match self {
+            Self::TxnLog(given) => (toolkits::txn_log, &given.arguments),
+            Self::LogChopper(given) => (toolkits::log_chopper, &given.arguments),
+            Self::SnapshotFormat(given) => (toolkits::snapshot_format, &given.arguments),
+            Self::SnapshotCompare(given) => (toolkits::snapshot_compare, &given.arguments),
+            Self::SnapshotSummary(given) => (toolkits::snapshot_summary, &given.arguments),
+            Self::FourLetterWord(given) => (four_letter_word::run, &given.arguments),
+            Self::Purge(given) => (toolkits::purge, &given.arguments),
+            Self::Bench(_) | Self::Config(_) | Self::Version => return None,
+        })
+    }
 }
 
 #[derive(clap::Subcommand)]
@@ -52,8 +92,23 @@ enum ConfigTool {
 const BAD_INVOCATION: u8 = 2;
 
 fn main() -> ExitCode {
-    let Arguments { arguments, logging, tool } =
-        Arguments::parse_from(command_first(std::env::args_os().collect()));
+    let given = match called_as_java() {
+        None => command_first(std::env::args_os().collect()),
+        Some(Call::Server(all)) => {
+            std::iter::once("oxkeeper".to_owned()).chain(all).map(OsString::from).collect()
+        }
+        Some(Call::Tool(run, arguments)) => return ran(run, &arguments),
+        Some(Call::Said { out, err, code }) => {
+            // Both streams may be closed.
+            let _unread = std::io::stdout().write_all(out.as_bytes());
+            let _unread = std::io::stderr().write_all(err.as_bytes());
+            return ExitCode::from(code);
+        }
+    };
+    let Arguments { arguments, logging, tool } = Arguments::parse_from(given);
+    if let Some((run, arguments)) = tool.as_ref().and_then(Tool::toolkit) {
+        return ran(run, arguments);
+    }
     if let Some(Tool::Version) = tool {
         // The reader may have closed the pipe.
         let _unread = writeln!(std::io::stdout(), "oxkeeper {}", oxkeeper::admin::long_version());
@@ -107,6 +162,36 @@ fn command_first(mut arguments: Vec<OsString>) -> Vec<OsString> {
         arguments[1..end].rotate_left(options_end - 1);
     }
     arguments
+}
+
+/// What is asked for if this program was called by the name `java`.
+fn called_as_java() -> Option<Call> {
+    let mut all = std::env::args_os().map(|argument| argument.to_string_lossy().into_owned());
+    all.next().filter(|name| java_command::is_called_so(name))?;
+    let versions = java_command::Versions {
+        full: &oxkeeper::admin::version(),
+        long: oxkeeper::admin::long_version(),
+    };
+    Some(java_command::parse(&all.collect::<Vec<_>>(), &versions))
+}
+
+/// Runs a toolkit with the process's own streams. A reader that closes the pipe, as `head` does, ends it quietly.
+fn ran(run: toolkits::Tool, arguments: &[String]) -> ExitCode {
+    let (mut input, mut err) = (std::io::stdin().lock(), std::io::stderr().lock());
+    let mut out = std::io::BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
+    let mut streams = toolkits::Streams { input: &mut input, out: &mut out, err: &mut err };
+    let ended = run(arguments, &mut streams);
+    let ended = ended.and_then(|code| Ok(out.flush().map(|()| code)?));
+    match ended {
+        Ok(code) => ExitCode::from(code),
+        Err(toolkits::Failed::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => {
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            let _unread = out.flush().and_then(|()| writeln!(err, "oxkeeper: {error}"));
+            ExitCode::FAILURE
+        }
+    }
 }
 
 /// Parses the arguments; without a file or a port, `conf/zoo.cfg` is used if it exists.

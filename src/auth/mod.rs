@@ -12,6 +12,7 @@ pub mod sasl;
 mod sasl_rules;
 pub mod x509;
 
+pub use digest::identity as digest_identity;
 pub use ip::text as ip_text;
 pub use sasl_rules::SaslRules;
 

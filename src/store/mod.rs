@@ -4,7 +4,8 @@
 //! [`Restore`].
 //!
 //! Reading order: [`disk`] (the only access to the file system), [`names`], [`record`] and [`log`] (append, flush,
-//! truncate), [`scan`] (reading a whole log back), [`snapshot`] and [`snapshot_read`] (and their compression),
+//! truncate), [`scan`] (reading a whole log back), [`raw_records`] (reading a damaged one),
+//! [`snapshot`] and [`snapshot_read`] (and their compression),
 //! [`epoch`], [`cut`] (the check before a truncation), [`decide`] (the decisions of recovery, as tables),
 //! [`mod@recover`] (which follows those tables), [`quarantine`] (of a member's data that can't be recovered),
 //! [`start`], [`worker`] (the work of the log thread), [`purge`].
@@ -31,6 +32,7 @@ pub mod names;
 mod packing;
 pub mod purge;
 pub mod quarantine;
+pub mod raw_records;
 pub mod record;
 pub mod recover;
 pub mod scan;

@@ -56,6 +56,23 @@ pub fn plan(
     Plan { snapshots: names(&snapshots[..older]), logs: names(&logs[..ended]) }
 }
 
+/// The files that [`plan`] chooses among those on the disk.
+///
+/// # Errors
+/// [`PurgeError`].
+pub fn obsolete<D: Disk>(disk: &D, folders: &Folders, keep: usize) -> Result<Plan, PurgeError> {
+    let list = |path: &Path| {
+        let path = path.to_owned();
+        move |source| PurgeError::List { path, source }
+    };
+    let snapshots = names::snapshots(disk, &folders.snapshots).map_err(list(&folders.snapshots))?;
+    let logs = names::logs(disk, &folders.logs).map_err(list(&folders.logs))?;
+    Ok(plan(&snapshots, &logs, keep, |file| {
+        let path = folders.snapshots.join(&file.name);
+        snapshot::looks_whole(disk, &path, Packing::of(&file.name)).unwrap_or(false)
+    }))
+}
+
 /// Removes the files that [`plan`] chooses; returns their paths.
 ///
 /// Not for a disk that stops after an error ([`disk::FailStop`]): a file that cannot be removed is no reason to stop a server.
@@ -70,16 +87,7 @@ pub fn purge<D: Disk>(
     if keep < KEEP_MIN {
         return Err(PurgeError::TooFew { keep });
     }
-    let list = |path: &Path| {
-        let path = path.to_owned();
-        move |source| PurgeError::List { path, source }
-    };
-    let snapshots = names::snapshots(disk, &folders.snapshots).map_err(list(&folders.snapshots))?;
-    let logs = names::logs(disk, &folders.logs).map_err(list(&folders.logs))?;
-    let plan = plan(&snapshots, &logs, keep, |file| {
-        let path = folders.snapshots.join(&file.name);
-        snapshot::looks_whole(disk, &path, Packing::of(&file.name)).unwrap_or(false)
-    });
+    let plan = obsolete(disk, folders, keep)?;
     let mut removed = remove(disk, &folders.snapshots, plan.snapshots)?;
     removed.extend(remove(disk, &folders.logs, plan.logs)?);
     Ok(removed)

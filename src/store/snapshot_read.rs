@@ -1,10 +1,14 @@
 //! Reading a snapshot back as a stream.
 
 use std::io::{self, Read};
+use std::path::Path;
 
 use byteorder::{BE, ByteOrder};
 use simd_adler32::Adler32;
 
+use super::disk::{Disk, Reading};
+use super::names::Packing;
+use super::packing::Unpacker;
 use super::snapshot::{DigestTrailer, HEADER_LEN, SEAL_LEN, SEAL_PATH, SNAPSHOT_MAGIC, Trailers};
 
 /// How much is read at once.
@@ -36,6 +40,15 @@ pub enum ReadError<E> {
     Seal { at: u64, stored: i64, actual: u32 },
     #[error("decode snapshot after {at}")]
     Body { at: u64, source: E },
+}
+
+/// Opens a snapshot for a [`SnapshotReader`]; the end of its name says whether it is compressed.
+///
+/// # Errors
+/// Those of the disk.
+pub fn open<'d, D: Disk>(disk: &'d D, path: &Path) -> io::Result<impl Read + use<'d, D>> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    Ok(Unpacker::new(Packing::of(&name), Reading::open(disk, path)?))
 }
 
 /// Streams a snapshot out of any reader, such as one that decompresses a file.

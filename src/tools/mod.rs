@@ -5,3 +5,6 @@
 pub mod bench;
 pub mod config_check;
 mod config_check_stores;
+pub mod four_letter_word;
+pub mod java_command;
+pub mod toolkits;

@@ -12,6 +12,7 @@ use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use jute::data::Acl;
 use jute::{Buffer, DecodeError, Reader, Ustring, Vector};
+use std::borrow::Cow;
 use std::ops::Range;
 
 /// Why a stream is no tree.
@@ -78,6 +79,20 @@ impl Batch {
         self.nodes.is_empty() && self.sessions.is_empty() && self.acls.is_empty()
     }
 
+    /// Sessions: id and timeout in milliseconds.
+    pub fn sessions(&self) -> &[(i64, i32)] {
+        &self.sessions
+    }
+
+    /// The znodes, in the order of the stream, for tools that build no tree.
+    pub fn znodes(&self) -> impl Iterator<Item = Seen<'_>> {
+        self.nodes.iter().map(|item| Seen {
+            path: String::from_utf8_lossy(&self.bytes[item.path.clone()]),
+            data: item.data.clone().map(|data| &self.bytes[data]),
+            stat: &item.stat,
+        })
+    }
+
     /// Makes room for other items, keeping the memory.
     pub fn clear(&mut self) {
         self.bytes.clear();
@@ -85,6 +100,14 @@ impl Batch {
         self.acls.clear();
         self.nodes.clear();
     }
+}
+
+/// A znode as a snapshot holds it.
+pub struct Seen<'b> {
+    /// The root's is empty.
+    pub path: Cow<'b, str>,
+    pub data: Option<&'b [u8]>,
+    pub stat: &'b StatPart,
 }
 
 /// Splits a stream into items.
@@ -182,9 +205,9 @@ impl Parser {
                     let after = from.at();
                     let item = self.node(&path, from).map_err(fail("znode"))?;
                     let path = match path {
-                        std::borrow::Cow::Borrowed(path) => after - path.len()..after,
+                        Cow::Borrowed(path) => after - path.len()..after,
                         // Bytes that are not UTF-8 are decoded to other ones (P-08).
-                        std::borrow::Cow::Owned(path) => {
+                        Cow::Owned(path) => {
                             odd.extend_from_slice(path.as_bytes());
                             end + odd.len() - path.len()..end + odd.len()
                         }

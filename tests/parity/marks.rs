@@ -26,6 +26,7 @@ const SUITES: &[(&str, &str)] = &[
     ("compat-tests/secured/", "stage secured "),
     ("compat-tests/tls/", "stage tls "),
     ("compat-tests/kerberos/", "stage kerberos "),
+    ("compat-tests/tools/", "stage tools "),
     ("compat-tests/kill/", "stage kill "),
     ("tests/shuttle", "stage shuttle "),
 ];

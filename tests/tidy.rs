@@ -59,22 +59,21 @@ pub const PURE: &[&str] = &["jute", "model", "auth", "tree", "zab", "request", "
 /// A new one needs a reason here, not just in `Cargo.toml`.
 pub const PURE_CRATES: &[&str] = &[
     "jute",
-    "bytes",       // Shared payloads.
-    "hashbrown",   // Hash tables that are given their hasher.
-    "foldhash",    // With a seed that is an argument; `RandomState` is refused below.
-    "crc32fast",   // The tree digest.
-    "thiserror",   // Typed errors.
-    "sha1",        // Passwords of scheme digest.
-    "sha2",        // The same, for SHA-256 and SHA-512.
-    "sha3",        // The same, for SHA3.
-    "md5",         // The same, for MD5; the crate is md-5.
-    "base64",      // The same, as text.
-    "subtle",      // Comparison in constant time.
-    "zeroize",     // Passwords are overwritten when dropped.
-    "regex",       // Rules of Kerberos names; its time is linear in the text.
-    "x509_parser", // Subjects, names and extensions of certificates.
-    "tracing",     // Logs are no decision; the subscriber is main's.
-    "shuttle",     // Its locks instead of std's, only in tests with the feature of that name.
+    "bytes",     // Shared payloads.
+    "hashbrown", // Hash tables that are given their hasher.
+    "foldhash",  // With a seed that is an argument; `RandomState` is refused below.
+    "crc32fast", // The tree digest.
+    "thiserror", // Typed errors.
+    "sha1",      // Passwords of scheme digest.
+    "sha2",      // The same, for SHA-256 and SHA-512.
+    "sha3",      // The same, for SHA3.
+    "md5",       // The same, for MD5; the crate is md-5.
+    "base64",    // The same, as text.
+    "subtle",    // Comparison in constant time.
+    "zeroize",   // Passwords are overwritten when dropped.
+    "regex",     // Rules of Kerberos names; its time is linear in the text.
+    "tracing",   // Logs are no decision; the subscriber is main's.
+    "shuttle",   // Its locks instead of std's, only in tests with the feature of that name.
 ];
 
 pub const EVERYTHING: &[&str] = &["*"];

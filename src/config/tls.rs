@@ -66,7 +66,7 @@ pub struct TlsSettings {
     /// `clientHostnameVerification`, already false where `hostnameVerification` is: the accepting side compares.
     pub verifies_client_host: bool,
     pub allows_reverse_dns: bool,
-    /// `crl` and `ocsp`: revocation is looked up.
+    /// `crl` and `ocsp`: revocation is checked.
     pub crl: bool,
     pub ocsp: bool,
     /// `handshakeDetectionTimeoutMillis`: how long an accepted connection between servers may take for its first bytes.

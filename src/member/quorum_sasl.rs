@@ -2,7 +2,7 @@
 //! that dials is the client of SASL.
 //!
 //! # Not here
-//! The mechanisms (`auth`, and Kerberos in `net`), and who is dialed or accepted.
+//! The mechanisms (`auth::digest_md5`, and Kerberos in `net`), and which servers are dialed or accepted.
 
 use super::auth_packet::{AuthPacket, AuthStatus};
 use super::opening::{ConnectionKind, Opened, Opening, Openings, Work};
@@ -164,7 +164,7 @@ impl Opening for Accepting {
 }
 
 impl Accepting {
-    /// A peer that never ends the exchange is not let in, whatever is required (Q-113b).
+    /// A peer that does not finish the exchange is disconnected, even if SASL is not required (unlike Java, Q-113b).
     fn challenge(&mut self, token: Option<&[u8]>, output: &mut Vec<u8>) -> Result<(), String> {
         if self.challenges == CHALLENGES_MAX {
             AuthPacket::put(AuthStatus::Error, token, output);
@@ -176,7 +176,8 @@ impl Accepting {
         Ok(())
     }
 
-    /// As in ZooKeeper, who may come without SASL may also come after it has failed. Servers then end the connection themselves.
+    /// As in ZooKeeper, a server that may connect without SASL may also stay connected after its
+    /// SASL has failed. The server that dialed usually closes the connection itself.
     fn refuse(&self, refusal: &Refusal, output: &mut Vec<u8>) -> Result<Opened, String> {
         AuthPacket::put(AuthStatus::Error, Some(&[]), output);
         if self.is_required {

@@ -24,7 +24,7 @@ pub enum EngineError {
     #[error("{prefix}keyStore.location is not set, and TLS needs a key and a certificate; set it")]
     NoKeyStore { prefix: &'static str },
     #[error(
-        "{prefix}trustStore.location is not set, so no certificate of a peer could be judged; set it{or}"
+        "{prefix}trustStore.location is not set, so no certificate of a peer can be verified; set it{or}"
     )]
     NoTrustStore { prefix: &'static str, or: &'static str },
     #[error("TLS settings {prefix}*")]
@@ -36,9 +36,9 @@ pub enum EngineError {
 /// Whose connections an engine is for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Side {
-    /// Client ports: accepts alone.
+    /// Client ports: connections are only accepted.
     Clients,
-    /// Between servers: accepts and dials.
+    /// Between servers: connections are accepted and made.
     Servers,
 }
 
@@ -101,7 +101,8 @@ impl Engine {
 
     /// The TLS of a connection to another server.
     ///
-    /// * `name`: the host of the server, which its certificate has to name if host names are compared.
+    /// * `name`: the host of the server, sent as SNI. The verifier ignores it; names are compared
+    ///   after the handshake (`peer_check.rs`).
     pub fn dialed(&self, name: ServerName<'static>) -> Result<Connection, rustls::Error> {
         let config = self.current().client.clone();
         let config =

@@ -1,4 +1,5 @@
-//! What is looked at after a handshake and before the first byte: the hosts that the peer's certificate names, and revocation.
+//! Checks of a peer after its handshake and before its first byte: the hosts that its certificate
+//! names, and revocation.
 //!
 //! Names may have to be resolved and lists fetched, which takes seconds; it is done by the task of the connection, not by the
 //! threads of the handshakes.
@@ -80,7 +81,8 @@ impl PeerCheck {
         checked.await.map_err(|reason| Refused::of(leaf, reason))
     }
 
-    /// Source: `ZKTrustManager.performHostVerification`; hosts of members that dialed are ours.
+    /// Source: `ZKTrustManager.performHostVerification`; the comparison of a member that dialed
+    /// with the `server.N` lines is our own.
     async fn check_host(&self, leaf: &Certificate<'_>, peer: Peer<'_>) -> Result<(), Refusal> {
         let (address, setting) = match peer {
             Peer::Dialed { address, .. } => (address, "hostnameVerification"),
@@ -123,7 +125,9 @@ impl PeerCheck {
                     if resolves_to(host, address).await {
                         return true;
                     }
-                    tried.push(format!("not {host} as that name resolves now"));
+                    tried.push(format!(
+                        "{host} (in the certificate, but resolves to another address)"
+                    ));
                 }
                 false
             }

@@ -1,4 +1,4 @@
-//! Why a handshake was refused, in the words of the settings.
+//! Why a handshake was refused, and which setting to look at.
 
 use super::handshake::HandshakeError;
 use super::verifier::{Refused, refused};
@@ -65,7 +65,7 @@ impl Refusal {
         Self::new(reason, setting)
     }
 
-    /// Writes the one line that there is about a handshake.
+    /// Logs a refused handshake, in one line.
     ///
     /// * `port`: of this server. `prefix`: what the keys of the settings begin with.
     pub fn log(&self, peer: SocketAddr, port: u16, prefix: &str) {

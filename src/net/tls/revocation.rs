@@ -1,5 +1,5 @@
-//! Asks whether the certificates of a peer were revoked (`ssl.crl`, `ssl.ocsp`): responders first, then the lists. Without an
-//! answer the peer is refused.
+//! Asks whether the certificates of a peer were revoked (`ssl.crl`, `ssl.ocsp`): OCSP responders
+//! first, then CRLs. Without an answer the peer is refused.
 //!
 //! Source: `PKIXRevocationChecker` with its defaults, JDK 17.
 
@@ -27,10 +27,10 @@ const LIST_AGE_MAX: Duration = Duration::from_secs(30);
 /// Most requests at once.
 const REQUESTS_MAX: usize = 16;
 
-/// Most bytes of lists that are kept; above it all are dropped.
+/// Limit on the bytes of kept CRLs; above it all of them are dropped.
 const KEPT_BYTES_MAX: usize = 64 << 20;
 
-/// Asks, and keeps lists for a while. One for each kind of port.
+/// Asks, and keeps CRLs for 30 s. Client ports and ports for servers have one each.
 pub struct Revocation {
     crl: bool,
     ocsp: bool,

@@ -1,5 +1,6 @@
-//! Judges the peer's certificates in a handshake, as JSSE does: webpki is asked first, and `auth::x509::path` decides where the two
-//! differ. Hosts and revocation come after the handshake (`peer_check.rs`): they may take seconds.
+//! Judges the peer's certificates in a handshake, as JSSE does: webpki is asked first, and
+//! `auth::x509::path` decides where the two differ. Hosts and revocation are checked after the
+//! handshake (`peer_check.rs`), because they may take seconds.
 
 use crate::auth::x509::path::{self, Checked, Question, Signed, Trust};
 use crate::auth::x509::{Certificate, Purpose, Refusal};
@@ -24,7 +25,7 @@ const SERVER_CHAIN_MAX: usize = 10;
 /// Most bytes of a chain: JSSE's limit on a handshake message.
 const CHAIN_BYTES_MAX: usize = 32 << 10;
 
-/// A refused peer: what its certificate says it is, and why it is not believed.
+/// A refused peer: the subject of its certificate, and the reason.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("{reason}")]
 pub struct Refused {
@@ -54,7 +55,7 @@ pub fn refused(error: &Error) -> Option<&Refused> {
 #[derive(Debug)]
 pub struct Verifier {
     trust: Trust,
-    /// The CAs among the trusted certificates, for webpki, which would take any as one.
+    /// The CAs among the trusted certificates. webpki gets only these, because it accepts every trust anchor as a CA.
     authorities: Vec<TrustAnchor<'static>>,
     subjects: Vec<DistinguishedName>,
     is_mandatory: bool,
@@ -155,8 +156,8 @@ impl Verifier {
         Question { trust: &self.trust, chain, purpose, now, names_are_checked, check: self }
     }
 
-    /// Of a chain that was judged well: the certificates below the trusted one, the leaf first, and the trusted one. Nothing for a
-    /// pinned leaf, which no one can revoke.
+    /// The path of a chain that `judge` has accepted: its certificates from the leaf up, and the
+    /// trusted certificate. `None` for a pinned leaf, which no CA can revoke.
     ///
     /// # Errors
     /// [`Refusal`], if the chain no longer holds.

@@ -3,9 +3,11 @@
 
 mod server_process;
 
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use server_process::{OXKEEPER, Process};
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, TcpListener};
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 fn bench(server: &Process, arguments: &[&str]) -> Output {
@@ -59,6 +61,93 @@ fn bench_with_a_rate_sends_no_more_and_prints_json() {
     assert!(json["all"]["p50_us"].as_u64() <= json["all"]["p999_us"].as_u64());
     let names = server.client().children("/");
     assert!(names.iter().any(|name| name.starts_with("oxkeeper-bench-")), "{names:?}");
+}
+
+/// Writes `ca.pem`, `server.pem` with its key, and `client.pem` and `client.key`.
+fn certificates(folder: &Path) {
+    let key = || KeyPair::generate().expect("a key");
+    let params = |name: &str| {
+        let mut params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).expect("an address");
+        params.distinguished_name.push(DnType::CommonName, name);
+        params
+    };
+    let (mut ca, ca_key) = (params("ca"), key());
+    ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let write = |name: &str, text: String| std::fs::write(folder.join(name), text).expect("a file");
+    write("ca.pem", ca.self_signed(&ca_key).expect("a certificate").pem());
+    let issuer = Issuer::new(ca, ca_key);
+    let [server, client] = ["server", "client"].map(|name| {
+        let key = key();
+        let leaf = params(name).signed_by(&key, &issuer).expect("a certificate").pem();
+        (leaf, key.serialize_pem())
+    });
+    write("server.pem", server.0 + &server.1);
+    write("client.pem", client.0);
+    write("client.key", client.1);
+}
+
+#[test]
+fn bench_connects_with_tls_and_authenticates() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| dir.path().join(name).display().to_string();
+    certificates(dir.path());
+    std::fs::write(at("password"), "secret\n").expect("a file");
+    let jaas = "Server { org.apache.zookeeper.server.auth.DigestLoginModule required user_bob=\"secret\"; };";
+    std::fs::write(at("jaas.conf"), jaas).expect("a file");
+    let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+    let secure = port.local_addr().expect("its address");
+    drop(port);
+    let server = Process::start_with_flags(
+        dir.path(),
+        &format!(
+            "maxClientCnxns=0\nsecureClientPort={}\nssl.keyStore.location={}\nssl.trustStore.location={}\n\
+             authProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider\n\
+             sessionRequireClientSASLAuth=true",
+            secure.port(),
+            at("server.pem"),
+            at("ca.pem")
+        ),
+        &format!("-Djava.security.auth.login.config={}", at("jaas.conf")),
+    );
+    let of = |addr: String, arguments: &[String]| {
+        let mut command = Command::new(OXKEEPER);
+        command.args(["bench", "--server", &addr, "--keys", "10", "--duration", "500ms"]);
+        command.args(["--warm-up", "0s", "-c", "3", "-f", "4", "--json"]).args(arguments);
+        command.output().expect("it runs")
+    };
+    let sasl = ["--sasl-user", "bob", "--sasl-password-file"].map(str::to_owned);
+    let sasl = [&sasl[..], &[at("password")]].concat();
+    let trust = ["--tls-ca".to_owned(), at("ca.pem")];
+    let own = ["--tls-cert".to_owned(), at("client.pem"), "--tls-key".to_owned(), at("client.key")];
+    for (addr, arguments) in
+        [(secure, [&trust[..], &own, &sasl].concat()), (server.addr, sasl.clone())]
+    {
+        let output = of(addr.to_string(), &arguments);
+        assert!(output.status.success(), "{output:?}");
+        let json: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        assert!(json["all"]["count"].as_u64() > Some(0), "{json}");
+        assert!(json["version"].is_string(), "{json}");
+    }
+    for (addr, arguments, why) in [
+        (secure.to_string(), [&trust[..], &own].concat(), "prepare znodes on"),
+        (secure.to_string(), [&trust[..], &sasl].concat(), "connect to"),
+        (
+            format!("localhost:{}", secure.port()),
+            [&trust[..], &own, &sasl].concat(),
+            "is for 127.0.0.1, not for localhost",
+        ),
+        (server.addr.to_string(), [&trust[..], &own].concat(), "TLS: "),
+        (server.addr.to_string(), own[..2].to_vec(), "--tls-ca"),
+        (server.addr.to_string(), sasl[..2].to_vec(), "--sasl-password-file"),
+    ] {
+        let output = of(addr, &arguments);
+        let said = text(&output.stderr);
+        assert!(!output.status.success() && said.contains(why), "{arguments:?}: {said}");
+        assert!(!said.contains("secret"), "{said}");
+    }
+    std::fs::write(at("password"), "wrong").expect("a file");
+    let output = of(server.addr.to_string(), &sasl);
+    assert!(text(&output.stderr).contains("SASL as bob: "), "{output:?}");
 }
 
 #[test]

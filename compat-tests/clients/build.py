@@ -82,6 +82,28 @@ def c():
 
 
 @once
+def c_with_tls():
+    """The C client with OpenSSL, which Debian's library lacks, from the source of ZooKeeper that ZOOKEEPER_SOURCE names; None without it."""
+    if not (tree := os.environ.get("ZOOKEEPER_SOURCE")):
+        return None
+    source, jute = pathlib.Path(tree) / "zookeeper-client/zookeeper-client-c", "zookeeper-jute/src/main/resources/zookeeper.jute"
+    names = ["zookeeper", "recordio", "zk_log", "zk_hashtable", "addrvec", "mt_adaptor", "hashtable/hashtable", "hashtable/hashtable_itr"]
+    found = ["FCNTL_H", "GETLOGIN", "GETPWUID_R", "GETUID", "NETINET_IN_H", "OPENSSL_H", "POLL", "SYS_SOCKET_H", "SYS_TIME_H", "SYS_UTSNAME_H",
+             "UNISTD_H"]
+    flags = ["-O1", "-w", "-Werror=implicit-function-declaration", "-D_GNU_SOURCE", "-DTHREADED", '-DPACKAGE_STRING="3.9.5"',
+             *(f"-DHAVE_{name}=1" for name in found)]
+    compiler, program = command("gcc", "build-essential"), HERE / "c/tls.c"
+
+    def build(path):
+        call(*tools.java("-cp", tools.jars(), "org.apache.jute.compiler.generated.Rcc", "-l", "c", pathlib.Path(tree) / jute), cwd=path)
+        (path / "config.h").write_text("")  # Autoconf's; the flags say what is in it.
+        call(compiler, *flags, f"-I{path}", f"-I{source}/include", f"-I{source}/src", "-o", path / "work", program,
+             *(source / f"src/{name}.c" for name in names), path / "zookeeper.jute.c", "-lssl", "-lcrypto", "-lpthread", "-lm")
+
+    return built("c-tls", [program, tree, *flags, cache.program(compiler)], build) / "work"
+
+
+@once
 def go():
     compiler = command("go", "golang-go", "/usr/local/go/bin/go")
 

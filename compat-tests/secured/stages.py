@@ -3,7 +3,7 @@
 import pathlib
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tls"))
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "tls"))
 from factory import PASSWORD, folder  # noqa: E402
 
 USER, WORD = "zk", "password of the servers"

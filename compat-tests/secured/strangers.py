@@ -110,7 +110,7 @@ TLS_ROWS = [
 ]
 
 
-def check(ensemble, rows, is_required):
+def dial_every_port(ensemble, rows, is_required):
     """Plays the rows at the election port of every member and at the learner port of the leader."""
     places = [(member, ELECTION) for member in ensemble.members] + [(ensemble.leader(), LEARNER)]
     jobs = [(member, port, *row) for member, port in places for row in rows]

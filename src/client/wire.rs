@@ -21,6 +21,9 @@ pub enum ClientError {
     Length(i32),
     #[error("cannot decode the connect response")]
     Welcome(#[from] DecodeError),
+    /// What the caller puts around the protocol has failed: TLS, or the client's authentication.
+    #[error("{0}")]
+    Security(String),
     #[error(transparent)]
     Io(io::Error),
 }
@@ -101,9 +104,31 @@ impl Welcome {
     }
 }
 
+/// What a [`Wire`] runs on: a socket, or something on a socket such as TLS.
+pub trait Stream: Read + Write {
+    fn tcp(&self) -> &TcpStream;
+}
+
+impl Stream for TcpStream {
+    fn tcp(&self) -> &TcpStream {
+        self
+    }
+}
+
+/// Opens a socket and sends nothing.
+///
+/// # Errors
+/// [`ClientError`] when no server listens there or the TCP handshake takes longer than `timeout`.
+pub fn dial(addr: SocketAddr, timeout: Duration) -> Result<TcpStream, ClientError> {
+    let stream = TcpStream::connect_timeout(&addr, timeout)?;
+    stream.set_nodelay(true)?;
+    stream.set_write_timeout(Some(timeout))?;
+    Ok(stream)
+}
+
 /// A connection to one server. Dropping it closes the socket and not the session.
-pub struct Wire {
-    stream: TcpStream,
+pub struct Wire<S = TcpStream> {
+    stream: S,
     buffer: Vec<u8>,
     /// Bytes at the front of `buffer` that were handed out already.
     taken: usize,
@@ -113,12 +138,16 @@ impl Wire {
     /// Opens a socket and sends nothing.
     ///
     /// # Errors
-    /// [`ClientError`] when no server listens there or the TCP handshake takes longer than `timeout`.
+    /// As [`dial`].
     pub fn open(addr: SocketAddr, timeout: Duration) -> Result<Self, ClientError> {
-        let stream = TcpStream::connect_timeout(&addr, timeout)?;
-        stream.set_nodelay(true)?;
-        stream.set_write_timeout(Some(timeout))?;
-        Ok(Self { stream, buffer: Vec::new(), taken: 0 })
+        Ok(Self::over(dial(addr, timeout)?))
+    }
+}
+
+impl<S: Stream> Wire<S> {
+    /// * `stream`: a connection on which nothing was sent yet.
+    pub const fn over(stream: S) -> Self {
+        Self { stream, buffer: Vec::new(), taken: 0 }
     }
 
     /// Sends a connect request and waits for the response.
@@ -152,7 +181,7 @@ impl Wire {
             }
             let left = deadline.saturating_duration_since(Instant::now());
             // A timeout of zero would mean "for ever" to the socket.
-            self.stream.set_read_timeout(Some(left.max(Duration::from_millis(1))))?;
+            self.stream.tcp().set_read_timeout(Some(left.max(Duration::from_millis(1))))?;
             let mut chunk = [0; 16 << 10];
             match self.stream.read(&mut chunk)? {
                 0 => return Err(ClientError::Closed),
@@ -161,8 +190,8 @@ impl Wire {
         }
     }
 
-    /// The socket, for a caller that moves the bytes itself from now on. Bytes that were received and not handed out are lost.
-    pub fn into_stream(self) -> TcpStream {
+    /// The stream, for a caller that moves the bytes itself from now on. Bytes that were received and not handed out are lost.
+    pub fn into_stream(self) -> S {
         self.stream
     }
 
@@ -171,7 +200,7 @@ impl Wire {
     /// # Errors
     /// As the socket's.
     pub fn shut_down_sending(&mut self) -> Result<(), ClientError> {
-        Ok(self.stream.shutdown(Shutdown::Write)?)
+        Ok(self.stream.tcp().shutdown(Shutdown::Write)?)
     }
 
     fn buffered_frame(&mut self) -> Result<Option<Vec<u8>>, ClientError> {

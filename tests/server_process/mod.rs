@@ -74,6 +74,16 @@ impl Process {
         Self { home: home.to_owned(), addr, log_start, child }
     }
 
+    /// Starts a server, and waits until it serves.
+    ///
+    /// * `flags`: of Java, such as `-Dname=value`.
+    pub fn start_with_flags(home: &Path, settings: &str, flags: &str) -> Self {
+        let flags = format!("SERVER_JVMFLAGS={flags}");
+        let mut process = Self::spawn_as(&["env", &flags], Path::new(OXKEEPER), home, settings, 0);
+        process.wait_until_serving();
+        process
+    }
+
     /// Starts a server that may read its folder but not write to it, also when root runs the test.
     pub fn spawn_without_rights(home: &Path) -> Self {
         let data = home.join("data/version-2");

@@ -3,10 +3,13 @@ package main
 
 import (
 	"bufio"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
 	"log"
+	"net"
 	"os"
 	"sort"
 	"strconv"
@@ -52,9 +55,35 @@ func watch(key string, events <-chan zk.Event) {
 	}()
 }
 
+// dialer dials with TLS if the variable TLS_CERTIFICATES names a folder of certificates.
+func dialer() (zk.Dialer, error) {
+	folder := os.Getenv("TLS_CERTIFICATES")
+	if folder == "" {
+		return net.DialTimeout, nil
+	}
+	roots, err := os.ReadFile(folder + "/trust.pem")
+	if err != nil {
+		return nil, err
+	}
+	own, err := tls.LoadX509KeyPair(folder+"/client.pem", folder+"/client.key")
+	if err != nil {
+		return nil, err
+	}
+	config := &tls.Config{RootCAs: x509.NewCertPool(), Certificates: []tls.Certificate{own}}
+	config.RootCAs.AppendCertsFromPEM(roots)
+	return func(network, address string, timeout time.Duration) (net.Conn, error) {
+		return tls.DialWithDialer(&net.Dialer{Timeout: timeout}, network, address, config)
+	}, nil
+}
+
 func connect(address string, timeoutMs int) error {
+	dial, err := dialer()
+	if err != nil {
+		return err
+	}
 	quiet := zk.WithLogger(log.New(io.Discard, "", 0))
-	connection, events, err := zk.Connect(strings.Split(address, ","), time.Duration(timeoutMs)*time.Millisecond, quiet)
+	timeout := time.Duration(timeoutMs) * time.Millisecond
+	connection, events, err := zk.Connect(strings.Split(address, ","), timeout, zk.WithDialer(dial), quiet)
 	client = connection
 	go func() {
 		for event := range events {

@@ -148,8 +148,7 @@ fn configs(settings: &TlsSettings, side: Side, stores: &Stores) -> Result<Config
     let provider = suites::limited(aws_lc_rs::default_provider(), &settings.cipher_suites);
     let provider = Arc::new(provider);
     let versions = versions(&settings.versions);
-    let key = CertifiedKey::new(stores.keys.chain.clone(), stores.keys.signer.clone());
-    let key = Arc::new(OwnKey(Arc::new(key)));
+    let key = OwnKey::of(&stores.keys);
     let verifier = match (side, settings.client_auth) {
         (Side::Clients, ClientAuth::None) => None,
         (_, auth) => {
@@ -212,7 +211,13 @@ fn versions(versions: &[TlsVersion]) -> Vec<&'static SupportedProtocolVersion> {
 
 /// The one key that this server has. rustls' own resolvers refuse certificates of version 1.
 #[derive(Debug)]
-struct OwnKey(Arc<CertifiedKey>);
+pub(super) struct OwnKey(Arc<CertifiedKey>);
+
+impl OwnKey {
+    pub fn of(keys: &Keys) -> Arc<Self> {
+        Arc::new(Self(Arc::new(CertifiedKey::new(keys.chain.clone(), keys.signer.clone()))))
+    }
+}
 
 impl ResolvesServerCert for OwnKey {
     fn resolve(&self, _hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {

@@ -17,6 +17,7 @@ mod stream;
 mod suites;
 #[cfg(test)]
 pub mod test_certificates;
+mod tool_client;
 mod verifier;
 #[cfg(test)]
 mod verifier_tests;
@@ -28,4 +29,5 @@ pub use refusal::Refusal;
 pub use reload::Watch;
 pub use sniff::{SNIFF_BYTES, Sniffed, sniff};
 pub use stream::TlsStream;
+pub use tool_client::{ToolClientError, tool_client};
 pub use verifier::Verifier;

@@ -5,20 +5,21 @@
 //! are counted as never answered.
 
 use super::connection_load::{ConnectionLoad, LaneError, Plan};
-use super::prepare::connect;
 use super::record::{Recorder, Slice, TICK_US};
+use super::security::{BenchSocket, BenchStream, Security, Server};
 use crate::client::{ClientError, Hello, put_request};
 use crate::model::op;
 use std::cell::RefCell;
 use std::io;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Receiver;
+use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::LocalSet;
 
@@ -52,7 +53,8 @@ pub struct Share {
     /// Numbers of its connections, of all `connections`.
     pub numbers: Vec<u32>,
     pub connections: u32,
-    pub servers: Arc<[SocketAddr]>,
+    pub security: Arc<Security>,
+    pub servers: Arc<[Server]>,
     pub session_timeout_ms: i32,
     pub seed: u64,
     /// Microseconds since the start from which no request is sent; may be moved to an earlier time.
@@ -63,11 +65,12 @@ pub struct Share {
 pub fn work(share: Share, news: UnboundedSender<ThreadMessage>, start: &Receiver<Instant>) {
     let mut ready = Vec::with_capacity(share.numbers.len());
     for &number in &share.numbers {
-        let server = share.servers[number as usize % share.servers.len()];
-        match Session::open(server, share.session_timeout_ms) {
+        let server = &share.servers[number as usize % share.servers.len()];
+        match Session::open(&share.security, server, share.session_timeout_ms) {
             Ok(session) => ready.push((number, session)),
             Err(error) => {
-                let _nobody_waits = news.send(ThreadMessage::Failed { server, error });
+                let failed = ThreadMessage::Failed { server: server.addr, error };
+                let _nobody_waits = news.send(failed);
                 return;
             }
         }
@@ -133,32 +136,34 @@ impl Thread {
 
 /// A session and its present socket.
 struct Session {
-    server: SocketAddr,
-    stream: std::net::TcpStream,
+    server: Server,
+    stream: BenchStream,
     /// The connect request that takes the session to another socket.
     hello: Hello,
 }
 
 impl Session {
-    fn open(server: SocketAddr, timeout_ms: i32) -> Result<Self, ClientError> {
+    fn open(security: &Security, server: &Server, timeout_ms: i32) -> Result<Self, ClientError> {
         let hello =
             Hello { timeout_ms, password: vec![0; 16], read_only: Some(false), ..Hello::default() };
-        let (session, _) = Self::hello(server, hello)?;
+        let (session, _) = Self::hello(security, server, hello)?;
         Ok(session)
     }
 
     /// Connects; returns the session, and whether it is a new one because the requested one has expired.
-    fn hello(server: SocketAddr, mut hello: Hello) -> Result<(Self, bool), ClientError> {
-        let (mut wire, mut welcome) = connect(server, &hello, HANDSHAKE)?;
+    fn hello(
+        security: &Security,
+        server: &Server,
+        mut hello: Hello,
+    ) -> Result<(Self, bool), ClientError> {
+        let (mut wire, mut welcome) = security.connect(server, &hello, HANDSHAKE)?;
         let expired = welcome.session_id == 0;
         if expired {
             hello = Hello { session_id: 0, password: vec![0; 16], ..hello };
-            (wire, welcome) = connect(server, &hello, HANDSHAKE)?;
+            (wire, welcome) = security.connect(server, &hello, HANDSHAKE)?;
         }
         (hello.session_id, hello.password) = (welcome.session_id, welcome.password);
-        let stream = wire.into_stream();
-        stream.set_nonblocking(true)?;
-        Ok((Self { server, stream, hello }, expired))
+        Ok((Self { server: server.clone(), stream: wire.into_stream(), hello }, expired))
     }
 }
 
@@ -174,31 +179,42 @@ enum Broken {
 /// Runs a lane to the end of the run, on as many sockets as it takes.
 async fn drive(mut lane: ConnectionLoad, mut session: Session, thread: Rc<Thread>) {
     loop {
-        let ended = match session.stream.try_clone().and_then(TcpStream::from_std) {
-            Ok(mut stream) => match send_and_read(&mut lane, &mut stream, &thread).await {
-                Ok(()) => return farewell(stream).await,
-                Err(broken) => broken,
-            },
-            Err(error) => error.into(),
+        let Session { server, stream, hello } = session;
+        let ended = match stream.into_socket() {
+            Ok(BenchSocket::Plain(stream)) => run_on(&mut lane, stream, &thread).await,
+            Ok(BenchSocket::Tls(stream)) => run_on(&mut lane, stream, &thread).await,
+            Err(error) => Err(error.into()),
         };
-        tracing::debug!(peer = %session.server, error = %ended, "connection lost");
+        let Err(broken) = ended else { return };
+        tracing::debug!(peer = %server.addr, error = %broken, "connection lost");
         let lost = lane.lose();
         thread.note(|recorder| {
             recorder.troubles().connections_lost += 1;
             recorder.troubles().unanswered += lost;
         });
-        let (server, hello) = (session.server, session.hello.clone());
-        drop(session);
         let Some(again) = reopen(server, hello, &thread).await else { return };
         session = again;
     }
 }
 
+/// Runs a lane on one connection, to the end of the run and of the session.
+async fn run_on(
+    lane: &mut ConnectionLoad,
+    mut stream: impl AsyncRead + AsyncWrite + Unpin,
+    thread: &Thread,
+) -> Result<(), Broken> {
+    send_and_read(lane, &mut stream, thread).await?;
+    farewell(stream).await;
+    Ok(())
+}
+
 /// Connects again until there is a session; `None` if the run ends before.
-async fn reopen(server: SocketAddr, hello: Hello, thread: &Thread) -> Option<Session> {
+async fn reopen(server: Server, hello: Hello, thread: &Thread) -> Option<Session> {
     while thread.now_us() < thread.end_us() {
-        let hello = hello.clone();
-        let attempt = tokio::task::spawn_blocking(move || Session::hello(server, hello));
+        let (security, server, hello) =
+            (thread.share.security.clone(), server.clone(), hello.clone());
+        let attempt =
+            tokio::task::spawn_blocking(move || Session::hello(&security, &server, hello));
         if let Ok(Ok((session, expired))) = attempt.await {
             thread.note(|recorder| recorder.troubles().sessions_expired += u64::from(expired));
             return Some(session);
@@ -211,23 +227,15 @@ async fn reopen(server: SocketAddr, hello: Hello, thread: &Thread) -> Option<Ses
 /// Sends and reads until the run is over and everything is answered.
 async fn send_and_read(
     lane: &mut ConnectionLoad,
-    stream: &mut TcpStream,
+    stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
     thread: &Thread,
 ) -> Result<(), Broken> {
-    let (mut reader, writer) = stream.split();
     let mut buffer = vec![0; READ_BYTES];
     let mut held = Vec::new();
     let mut sent = 0;
     loop {
         let (now_us, end_us) = (thread.now_us(), thread.end_us());
         lane.fill(now_us, end_us);
-        while sent < lane.out.len() {
-            match writer.try_write(&lane.out[sent..]) {
-                Ok(len) => sent += len,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                Err(error) => return Err(error.into()),
-            }
-        }
         // A connection that always has more to send would otherwise keep all that it ever sent.
         if lane.out.len() <= 2 * sent {
             lane.out.drain(..sent);
@@ -240,19 +248,40 @@ async fn send_and_read(
         }
         // The end may be moved up at any time, so it is read in every tick.
         let wake_us = lane.wake_us().min(now_us + TICK_US).max(now_us + 1);
+        let read = std::future::poll_fn(|cx| {
+            poll_turn(cx, &mut *stream, &lane.out, &mut sent, &mut buffer)
+        });
         tokio::select! {
             biased;
-            read = reader.read(&mut buffer) => match read? {
+            read = read => match read? {
                 0 => return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
                 len => {
                     held.extend_from_slice(&buffer[..len]);
                     take_frames(lane, &mut held, thread)?;
                 }
             },
-            ready = writer.writable(), if sent < lane.out.len() => ready?,
             () = tokio::time::sleep_until((thread.began + Duration::from_micros(wake_us)).into()) => {}
         }
     }
+}
+
+/// Sends what the connection takes, and reads what has come: how many bytes, 0 at its end.
+fn poll_turn(
+    cx: &mut Context<'_>,
+    stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
+    out: &[u8],
+    sent: &mut usize,
+    buffer: &mut [u8],
+) -> Poll<io::Result<usize>> {
+    while *sent < out.len() {
+        match Pin::new(&mut *stream).poll_write(cx, &out[*sent..]) {
+            Poll::Ready(written) => *sent += written?,
+            Poll::Pending => break,
+        }
+    }
+    let mut read = ReadBuf::new(buffer);
+    ready!(Pin::new(stream).poll_read(cx, &mut read))?;
+    Poll::Ready(Ok(read.filled().len()))
 }
 
 /// Gives the lane all whole frames at the front of `held`.
@@ -288,7 +317,7 @@ fn take_frames(
 }
 
 /// Ends the session, so that the server need not wait for it to expire.
-async fn farewell(mut stream: TcpStream) {
+async fn farewell(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
     let mut bytes = Vec::new();
     put_request(&mut bytes, i32::MAX, op::CLOSE_SESSION, |_| ());
     let mut rest = Vec::new();

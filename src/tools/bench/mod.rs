@@ -1,7 +1,8 @@
 //! `oxkeeper bench`: puts load on ZooKeeper servers, oxkeeper or any other, and measures throughput and latencies.
 //!
 //! The pure parts have their tests beside them: `mix` (which operation), `lane` (one connection), `record` and
-//! `report` (the results), `picture` and `progress` (their display). `drive` and `prepare` move bytes.
+//! `report` (the results), `picture` and `progress` (their display). `drive` and `prepare` move bytes, over what
+//! `security` opens.
 
 mod connection_load;
 mod drive;
@@ -13,6 +14,7 @@ mod progress;
 mod record;
 mod report;
 mod run;
+mod security;
 mod znodes;
 
 pub use mix::Mix;

@@ -1,10 +1,10 @@
 //! Creates a run's znodes before it and removes them after it, over a connection of its own.
 
+use super::security::{BenchStream, Security, Server};
 use super::znodes::{KEYS_PER_FOLDER, Znodes, put_body};
-use crate::client::{ClientError, Hello, Incoming, Welcome, Wire, put_request};
+use crate::client::{ClientError, Hello, Incoming, Wire, put_request};
 use crate::model::{Code, op};
 use jute::{DecodeError, Reader};
-use std::net::SocketAddr;
 use std::time::Duration;
 
 /// Requests sent before the first of their answers is read.
@@ -27,23 +27,9 @@ pub enum PrepareError {
     Code { what: &'static str, path: String, code: Code },
 }
 
-/// Opens a socket and a session.
-///
-/// # Errors
-/// [`ClientError`] when no ZooKeeper server answers. A session id of 0 says that the session has expired.
-pub fn connect(
-    addr: SocketAddr,
-    hello: &Hello,
-    patience: Duration,
-) -> Result<(Wire, Welcome), ClientError> {
-    let mut wire = Wire::open(addr, patience)?;
-    let welcome = wire.handshake(hello, patience)?;
-    Ok((wire, welcome))
-}
-
 /// A session that creates and removes znodes.
 pub struct ZnodeSetup {
-    wire: Wire,
+    wire: Wire<BenchStream>,
     last_xid: i32,
 }
 
@@ -51,13 +37,14 @@ impl ZnodeSetup {
     /// # Errors
     /// [`PrepareError`] when there is no server, or it gives no session.
     pub fn open(
-        addr: SocketAddr,
+        security: &Security,
+        server: &Server,
         timeout_ms: i32,
         patience: Duration,
     ) -> Result<Self, PrepareError> {
         let hello =
             Hello { timeout_ms, password: vec![0; 16], read_only: Some(false), ..Hello::default() };
-        let (wire, welcome) = connect(addr, &hello, patience)?;
+        let (wire, welcome) = security.connect(server, &hello, patience)?;
         if welcome.session_id == 0 {
             return Err(PrepareError::Refused);
         }

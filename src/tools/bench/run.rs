@@ -8,8 +8,9 @@ use super::prepare::{PrepareError, ZnodeSetup};
 use super::progress::Progress;
 use super::record::Totals;
 use super::report::{Report, Setting};
+use super::security::{Security, SecurityError, SecurityOptions, Server};
 use super::znodes::Znodes;
-use crate::client::{ClientError, word};
+use crate::client::ClientError;
 use std::io::{self, IsTerminal, Write};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
@@ -59,6 +60,8 @@ pub struct Options {
     /// Session timeout to request.
     #[arg(long, default_value = "30s", value_parser = parse_duration)]
     pub session_timeout: Duration,
+    #[command(flatten)]
+    pub security: SecurityOptions,
     /// Znode below which the run creates its own.
     #[arg(long, default_value = "/")]
     pub under: String,
@@ -78,6 +81,8 @@ pub struct Options {
 pub enum BenchError {
     #[error("server {0}: not host:port, or no such host")]
     Server(String, #[source] io::Error),
+    #[error(transparent)]
+    Security(#[from] SecurityError),
     #[error("cannot connect to {server}")]
     Connect { server: SocketAddr, source: ClientError },
     #[error("cannot prepare znodes on {server}")]
@@ -141,31 +146,32 @@ async fn bench(options: &Options, seed: u64) -> Result<Ended, BenchError> {
         may_write(path).map_err(|source| BenchError::Picture { path: path.clone(), source })?;
     }
     let servers = resolve(&options.server)?;
-    let timeout_ms = i32::try_from(options.session_timeout.as_millis()).unwrap_or(i32::MAX);
-    let first = servers[0];
+    let timeout_ms = timeout_ms(options);
+    let security = Arc::new(Security::of(&options.security)?);
+    let first = &servers[0];
     let in_prepare = |source| match source {
-        PrepareError::Client(source) => BenchError::Connect { server: first, source },
-        source => BenchError::Prepare { server: first, source },
+        PrepareError::Client(source) => BenchError::Connect { server: first.addr, source },
+        source => BenchError::Prepare { server: first.addr, source },
     };
-    let mut maker = ZnodeSetup::open(first, timeout_ms, PATIENCE).map_err(in_prepare)?;
+    let mut maker = ZnodeSetup::open(&security, first, timeout_ms, PATIENCE).map_err(in_prepare)?;
     let root = format!("{}/oxkeeper-bench-{seed:016x}", options.under.trim_end_matches('/'));
     let znodes = Znodes { root: root.clone(), keys: options.keys };
     // The bytes differ, so that they can't be compressed on the way.
     let value: Vec<u8> =
         (0..options.value_size).map(|at| (seed >> (at % 57)) as u8 ^ at as u8).collect();
-    let setting = setting(options, first);
+    let setting = setting(options, &security, first);
     say(&format!("{}: {}", setting.servers, setting.line()));
     let made = maker.make(&znodes, options.connections, &value);
     maker.close();
     let measured = match made {
-        Ok(()) => measure(options, &servers, timeout_ms, znodes, value, seed).await,
+        Ok(()) => measure(options, &security, &servers, znodes, value, seed).await,
         Err(error) => Err(in_prepare(error)),
     };
     let cleaned = if options.keep {
         say(&format!("znodes are kept below {root}"));
         Ok(())
     } else {
-        clean(first, timeout_ms, root).await
+        clean(security, first.clone(), timeout_ms, root).await
     };
     let (totals, measured_us) = measured?;
     let report = Report {
@@ -189,25 +195,33 @@ async fn bench(options: &Options, seed: u64) -> Result<Ended, BenchError> {
     Ok(if well { Ended::Well } else { Ended::WithFailures })
 }
 
+fn timeout_ms(options: &Options) -> i32 {
+    i32::try_from(options.session_timeout.as_millis()).unwrap_or(i32::MAX)
+}
+
 /// Checks that the picture can be written, before anything is measured; an existing file is kept until there is a new one.
 fn may_write(path: &std::path::Path) -> io::Result<()> {
     std::fs::OpenOptions::new().create(true).append(true).open(path).map(drop)
 }
 
-fn resolve(names: &[String]) -> Result<Arc<[SocketAddr]>, BenchError> {
+fn resolve(names: &[String]) -> Result<Arc<[Server]>, BenchError> {
     let mut servers = Vec::with_capacity(names.len());
     for name in names {
         let fail = |source| BenchError::Server(name.clone(), source);
         let found = name.to_socket_addrs().map_err(fail)?.next();
-        servers.push(found.ok_or_else(|| fail(io::ErrorKind::NotFound.into()))?);
+        let addr = found.ok_or_else(|| fail(io::ErrorKind::NotFound.into()))?;
+        let host = name.rsplit_once(':').map_or(name.as_str(), |(host, _)| host);
+        let host = host.trim_matches(['[', ']']).to_owned();
+        servers.push(Server { addr, host });
     }
     Ok(servers.into())
 }
 
-fn setting(options: &Options, server: SocketAddr) -> Setting {
+fn setting(options: &Options, security: &Security, server: &Server) -> Setting {
+    let srvr = security.word(server, "srvr", Duration::from_secs(2));
     Setting {
         servers: options.server.join(","),
-        version: word(server, "srvr", Duration::from_secs(2)).ok().as_deref().and_then(version_of),
+        version: srvr.ok().as_deref().and_then(version_of),
         mix: options.mix.to_string(),
         connections: options.connections,
         in_flight: usize::from(options.in_flight),
@@ -227,8 +241,8 @@ fn version_of(srvr: &str) -> Option<String> {
 /// The run itself; returns what was counted, and the microseconds measured.
 async fn measure(
     options: &Options,
-    servers: &Arc<[SocketAddr]>,
-    timeout_ms: i32,
+    security: &Arc<Security>,
+    servers: &Arc<[Server]>,
     znodes: Znodes,
     value: Vec<u8>,
     seed: u64,
@@ -255,8 +269,9 @@ async fn measure(
             plan: plan.clone(),
             numbers: (thread..connections).step_by(threads as usize).collect(),
             connections,
+            security: security.clone(),
             servers: servers.clone(),
-            session_timeout_ms: timeout_ms,
+            session_timeout_ms: timeout_ms(options),
             seed,
             end_us: end_us.clone(),
         };
@@ -353,10 +368,15 @@ async fn collect(
 }
 
 /// Removes the run's znodes; another Ctrl-C stops that.
-async fn clean(server: SocketAddr, timeout_ms: i32, root: String) -> Result<(), BenchError> {
+async fn clean(
+    security: Arc<Security>,
+    server: Server,
+    timeout_ms: i32,
+    root: String,
+) -> Result<(), BenchError> {
     let gone = root.clone();
     let removal = tokio::task::spawn_blocking(move || {
-        let mut maker = ZnodeSetup::open(server, timeout_ms, PATIENCE)?;
+        let mut maker = ZnodeSetup::open(&security, &server, timeout_ms, PATIENCE)?;
         let removed = maker.remove(&gone)?;
         maker.close();
         Ok(removed)

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use zookeeper_client::{
     Acls, Client, CreateMode, Error, EventType, LockOptions, LockPrefix, MultiWriteError, OneshotWatcher,
-    OwnedLockClient, SessionState,
+    OwnedLockClient, SessionState, TlsOptions,
 };
 
 /// The state kept from command to command.
@@ -61,9 +61,19 @@ fn watch(work: &Work, kind: &str, path: &str, watcher: OneshotWatcher) {
     });
 }
 
+/// * `folder`: has the certificates.
+fn tls(folder: &str) -> Result<TlsOptions, Error> {
+    let file = |name: &str| std::fs::read_to_string(format!("{folder}/{name}")).expect("a certificate or a key");
+    TlsOptions::new().with_pem_ca(&file("trust.pem"))?.with_pem_identity(&file("client.pem"), &file("client.key"))
+}
+
 async fn connect(address: &str, timeout_ms: &str) -> Result<Client, Error> {
     let timeout = Duration::from_millis(timeout_ms.parse().expect("milliseconds"));
-    let client = Client::connector().with_session_timeout(timeout).connect(address).await?;
+    let connector = Client::connector().with_session_timeout(timeout);
+    let client = match std::env::var("TLS_CERTIFICATES") {
+        Ok(folder) => connector.with_tls(tls(&folder)?).secure_connect(address).await?,
+        Err(_) => connector.connect(address).await?,
+    };
     let mut states = client.state_watcher();
     say("state", "SyncConnected");
     states.state();

@@ -3,6 +3,7 @@
 
 mod process {
     mod audit;
+    mod command_line;
 }
 
 use oxkeeper::client::{Hello, Incoming, Welcome, Wire, put_request, word};
@@ -231,27 +232,6 @@ fn banner_and_log_have_version_address_and_restored_data() {
     assert_eq!(serving["address"], server.addr.to_string());
     let restored = serving["restored"].as_str().unwrap();
     assert!(restored.contains("znodes, 0 sessions at 0x0 from snapshot 0x0"), "{restored}");
-
-    for arguments in [&["--version"][..], &["version"], &["--log-level=warn", "version"]] {
-        let version = Command::new(OXKEEPER).args(arguments).output().unwrap();
-        let version = String::from_utf8(version.stdout).unwrap();
-        assert!(
-            version.starts_with("oxkeeper ") && version.contains("as ZooKeeper 3.9.5"),
-            "{version}"
-        );
-    }
-}
-
-#[test]
-fn options_of_the_log_may_stand_before_a_command() {
-    let dir = tempfile::tempdir().unwrap();
-    let file = dir.path().join("zoo.cfg");
-    fs::write(&file, "dataDir=/nowhere\nclientPort=2181\n").unwrap();
-    let mut command = Command::new(OXKEEPER);
-    command.args(["--log-level", "info", "--log-format=json", "config", "check"]).arg(&file);
-    let checked = command.output().unwrap();
-    let text = String::from_utf8_lossy(&checked.stdout);
-    assert!(checked.status.success() && text.contains("dataDir"), "{text}");
 }
 
 /// A scratch directory for a server that must refuse to start.
@@ -327,12 +307,6 @@ fn refused_start_names_the_line_and_the_remedy() {
     refused(&bad.start(&["."], &[]), 2, &[".: cannot read file: Is a directory"]);
     refused(&bad.start(&["1", "2", "3", "4", "5"], &[]), 2, &["command line: 5 arguments"]);
     refused(&bad.start(&["2x", "d"], &[]), 2, &["command line: clientPort=2x is not a number"]);
-    refused(&bad.start(&["conf", "check"], &[]), 2, &["command line: conf is no command"]);
-    refused(&bad.start(&["status"], &[]), 2, &["command line: status is no command", "--help"]);
-    refused(&bad.start(&["--port"], &[]), 2, &["command line: --port: unknown option"]);
-    for levels in ["off", "somebody=debug"] {
-        refused(&bad.start(&["."], &[("RUST_LOG", levels)]), 2, &["ERROR .: cannot read file"]);
-    }
     let flags = [("SERVER_JVMFLAGS", "-Dzookeeper.sessionRequireClientSASLAuth=true")];
     let asks =
         "-D flag in SERVER_JVMFLAGS: sessionRequireClientSASLAuth=true needs scheme sasl; add";

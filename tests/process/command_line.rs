@@ -1,0 +1,45 @@
+//! What stands on the command line beside a configuration: commands, options of the log, and words that are neither.
+
+use crate::{Bad, OXKEEPER, refused};
+use std::fs;
+use std::process::Command;
+
+#[test]
+fn version_is_printed_by_command_and_option() {
+    for arguments in [&["--version"][..], &["version"], &["--log-level=warn", "version"]] {
+        let version = Command::new(OXKEEPER).args(arguments).output().unwrap();
+        let version = String::from_utf8(version.stdout).unwrap();
+        assert!(
+            version.starts_with("oxkeeper ") && version.contains("as ZooKeeper 3.9.5"),
+            "{version}"
+        );
+    }
+}
+
+#[test]
+fn options_of_the_log_may_stand_before_a_command() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("zoo.cfg");
+    fs::write(&file, "dataDir=/nowhere\nclientPort=2181\n").unwrap();
+    let mut command = Command::new(OXKEEPER);
+    command.args(["--log-level", "info", "--log-format=json", "config", "check"]).arg(&file);
+    let checked = command.output().unwrap();
+    let text = String::from_utf8_lossy(&checked.stdout);
+    assert!(checked.status.success() && text.contains("dataDir"), "{text}");
+}
+
+#[test]
+fn words_that_are_no_commands_and_unknown_options_are_refused() {
+    let bad = Bad::new();
+    refused(&bad.start(&["conf", "check"], &[]), 2, &["command line: conf is no command"]);
+    refused(&bad.start(&["status"], &[]), 2, &["command line: status is no command", "--help"]);
+    refused(&bad.start(&["--port"], &[]), 2, &["command line: --port: unknown option"]);
+}
+
+#[test]
+fn reason_of_a_refused_start_is_told_although_levels_hide_errors() {
+    let bad = Bad::new();
+    for levels in ["off", "somebody=debug"] {
+        refused(&bad.start(&["."], &[("RUST_LOG", levels)]), 2, &["ERROR .: cannot read file"]);
+    }
+}

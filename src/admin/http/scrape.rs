@@ -24,7 +24,9 @@ pub fn read_scrape(method: &str, path: &str, query: &str) -> Scrape {
     match method {
         "TRACE" => return refused(403),
         "GET" | "HEAD" | "POST" if path == "/metrics" => {}
-        _ => return refused(404),
+        "GET" | "HEAD" => return refused(404),
+        "POST" | "PUT" | "DELETE" => return refused(405),
+        _ => return refused(501),
     }
     match target::values(query, "name[]") {
         Some(names) => Scrape::Metrics { names },
@@ -51,7 +53,9 @@ mod tests {
         for (method, path, query, status) in [
             ("TRACE", "/metrics", "", 403),
             ("GET", "/", "", 404),
-            ("PUT", "/metrics", "", 404),
+            ("POST", "/x", "", 405),
+            ("PUT", "/metrics", "", 405),
+            ("FOO", "/metrics", "", 501),
             ("GET", "/metrics", "name[]=%", 400),
         ] {
             let Scrape::Answered(answer) = read_scrape(method, path, query) else { panic!() };

@@ -150,11 +150,11 @@ def make(folder):
     made.leaf("sha1", "ca", digest="sha1")
     made.leaf("critical", "ca", extra=["1.2.3.4=critical,DER:0500"])
     made.leaf("of-leaf", "client")
-    # A chain of 9 and one of 100 certificates.
+    # Chains of 7 to 11 and one of 100 certificates.
     made.authority("deep-1", by="ca", kind="ec:prime256v1")
     for at in range(2, 100):
         made.leaf(f"deep-{at}", f"deep-{at - 1}", names=None, key="deep-1", extra=["basicConstraints=critical,CA:TRUE"])
-    for count in (9, 10, 11):
+    for count in (8, 9, 10, 11):
         made.leaf(f"chain{count}", f"deep-{count - 1}", "ec:prime256v1")
     made.leaf("chain7", "deep-6", "ec:prime256v1")
     made.leaf("chain100", "deep-99", "ec:prime256v1")

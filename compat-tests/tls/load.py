@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 import os
 import pathlib
+import resource
 import shutil
 import socket
 import ssl
@@ -15,8 +16,9 @@ import time
 from factory import folder
 from peers import REFUSED, SERVED
 
-SWAPS, TAKEN_WITHIN = 6, 4
+SWAPS, TAKEN_WITHIN = 34 if os.environ.get("OXKEEPER_LONG") else 6, 4
 ABORTS, MEMORY_KB = 400, 24 << 10
+SLOW, SLOW_KB = 1500, 64
 
 
 class Store:
@@ -116,6 +118,35 @@ def swapped(store, how, context, session):
     return attempt
 
 
+class Trust:
+    """A trust store that changes."""
+
+    def __init__(self, *roots):
+        self.path = pathlib.Path(tempfile.mkdtemp(prefix="oxkeeper-reload-")) / "trust.pem"
+        self.write(*roots)
+
+    def write(self, *roots):
+        new = self.path.with_suffix(".new")
+        new.write_text("".join((folder() / f"{root}.crt").read_text() for root in roots))
+        new.rename(self.path)
+
+
+def overlapped(trust, old, new):
+    """Row: the authority of clients is replaced by another one, with a time when both count. `old`, `new`: clients of either."""
+
+    def attempt(server):
+        seen = [(old(server), new(server))]
+        for roots in (("ca", "other"), ("other",)):
+            trust.write(*roots)
+            time.sleep(TAKEN_WITHIN)
+            seen.append((old(server), new(server)))
+        shutil.rmtree(trust.path.parent, ignore_errors=True)
+        wanted = [(SERVED, REFUSED), (SERVED, SERVED), (REFUSED, SERVED)]
+        return SERVED if seen == wanted else str(seen)
+
+    return attempt
+
+
 def abort(plain):
     """Closes with a reset, so that nothing is left at this end."""
     plain.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -189,5 +220,32 @@ def aborted(port, context, client_hello, last):
         grown = memory(server) - kept
         is_java = server.command[0] == "java"  # Its heap grows as it likes.
         return SERVED if is_java or grown < MEMORY_KB else f"{grown} KB more"
+
+    return attempt
+
+
+def slow(client_hello, honest):
+    """Row: an honest client is served while many others have sent half a ClientHello and go no further; these are closed."""
+
+    def attempt(server):
+        _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 8192), hard))
+        before, opened = memory(server), []
+        try:
+            for _ in range(SLOW):
+                opened.append(socket.create_connection(("127.0.0.1", server.secure), timeout=20))
+                opened[-1].sendall(client_hello[:100])
+            outcome, grown = honest(server), memory(server) - before
+            for plain in opened:
+                with contextlib.suppress(ConnectionError):
+                    while plain.recv(100):
+                        pass
+        except TimeoutError:
+            return "a slow one stays"
+        finally:
+            for plain in opened:
+                plain.close()
+        is_java = server.command[0] == "java"
+        return outcome if is_java or grown < SLOW * SLOW_KB else f"{grown} KB more"
 
     return attempt

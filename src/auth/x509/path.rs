@@ -1,8 +1,8 @@
 //! Whether a chain of certificates leads to a trusted one, as JSSE's PKIX decides (also for certificates of version 1).
 //!
-//! `net::tls` asks webpki first. webpki refuses three things that Java accepts: certificates of
-//! version 1, leaves with CA:true, and some values of extendedKeyUsage. For these this file
-//! decides. For every other chain that webpki refuses it finds the reason for the log.
+//! `net::tls` asks webpki first. webpki refuses four things that Java accepts: certificates of
+//! version 1, leaves with CA:true, some values of extendedKeyUsage, and more than six CAs between
+//! leaf and root. For these this file decides. For every other chain that webpki refuses it finds the reason for the log.
 //!
 //! # Invariants
 //! 1. A chain is trusted only if it ends at an entry of the trust store: the entry's key has signed

@@ -1,16 +1,16 @@
 //! Handshakes, on threads of their own, and a bounded number at a time; those of clients at lower
 //! priority than requests.
 
+use super::handshake_places::{Places, TURN};
 use super::stream::{SocketReader, SocketWriter, TlsStream};
 use rustls::Connection;
 use std::io;
-use std::sync::Arc;
 use tokio::net::TcpStream;
 use tokio::runtime::{Builder, Runtime};
-use tokio::sync::Semaphore;
 use tokio_util::task::AbortOnDropHandle;
 
-/// Limit on handshakes at one time. Further connections wait in their order, and nothing is read from them.
+/// Limit on handshakes at one time. Further connections wait in their order, and nothing is read from them; each of them has the
+/// oldest handshake end, once that one has had its turn.
 const UNDER_WAY_MAX: usize = 1024;
 /// Bytes that a peer may send before the handshake is done.
 const BYTES_MAX: usize = 64 * 1024;
@@ -24,6 +24,8 @@ pub enum HandshakeError {
     Closed,
     #[error("the peer sent more than {BYTES_MAX} bytes before the handshake was done")]
     TooLong,
+    #[error("it was not done within {} s, while others waited for its place", TURN.as_secs())]
+    GaveWay,
     #[error(transparent)]
     Tls(#[from] rustls::Error),
     #[error(transparent)]
@@ -34,7 +36,7 @@ pub enum HandshakeError {
 pub struct Handshakes {
     /// `None` only while it is dropped.
     runtime: Option<Runtime>,
-    places: Arc<Semaphore>,
+    places: Places,
 }
 
 impl Handshakes {
@@ -66,7 +68,7 @@ impl Handshakes {
             });
         }
         let runtime = Some(builder.build()?);
-        Ok(Self { runtime, places: Arc::new(Semaphore::new(UNDER_WAY_MAX)) })
+        Ok(Self { runtime, places: Places::new(UNDER_WAY_MAX) })
     }
 
     /// Performs a handshake; the stream that it returns belongs to the caller's runtime. Ends the
@@ -82,7 +84,7 @@ impl Handshakes {
         tls: impl FnOnce() -> Result<Connection, rustls::Error> + Send + 'static,
         first: Vec<u8>,
     ) -> Result<TlsStream, HandshakeError> {
-        let _place = self.places.acquire().await; // It is never closed.
+        let place = self.places.take().await;
         let socket = socket.into_std()?;
         let runtime = self.runtime.as_ref().expect("it is taken when this is dropped");
         let task = runtime.spawn(async move {
@@ -91,7 +93,11 @@ impl Handshakes {
             shake(&socket, &mut tls, &first).await?;
             Ok::<_, HandshakeError>((socket.into_std()?, tls))
         });
-        let done = AbortOnDropHandle::new(task).await.map_err(io::Error::other)?;
+        let done = tokio::select! {
+            biased;
+            done = AbortOnDropHandle::new(task) => done.map_err(io::Error::other)?,
+            () = place.gives_way() => Err(HandshakeError::GaveWay),
+        };
         let (socket, tls) = done?;
         Ok(TlsStream::new(TcpStream::from_std(socket)?, tls))
     }

@@ -3,6 +3,7 @@
 mod engine;
 mod fetch;
 mod handshake;
+mod handshake_places;
 mod peer_check;
 #[cfg(test)]
 mod peer_check_tests;

@@ -20,7 +20,9 @@ impl Refusal {
     pub fn of(error: &HandshakeError) -> Self {
         match error {
             HandshakeError::Tls(error) => Self::of_tls(error),
-            HandshakeError::Closed | HandshakeError::TooLong => Self::new(error.to_string(), None),
+            HandshakeError::Closed | HandshakeError::TooLong | HandshakeError::GaveWay => {
+                Self::new(error.to_string(), None)
+            }
             // What rustls' reader finds comes in this form too.
             HandshakeError::Io(error) => {
                 let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());

@@ -123,6 +123,7 @@ impl Verifier {
         match error {
             webpki::Error::CaUsedAsEndEntity
             | webpki::Error::UnsupportedCertVersion
+            | webpki::Error::MaximumPathDepthExceeded
             | webpki::Error::RequiredEkuNotFoundContext(_) => Ok(()),
             error => {
                 Err(Refusal::Strict { subject: first.subject_text(), reason: error.to_string() })

@@ -166,6 +166,31 @@ fn a_pinned_certificate_is_trusted_after_its_end() {
 }
 
 #[test]
+fn chains_with_more_cas_than_webpki_takes_are_trusted() {
+    let root = issue(Draft::authority("ca0", "ca0"), None);
+    let verifier = verifier(&[&root]);
+    let mut authorities = vec![root];
+    for at in 1..10 {
+        let draft = Draft::authority(&format!("ca{at}"), &format!("ca{}", at - 1));
+        authorities.push(issue(draft, Some(&authorities[at - 1].key)));
+    }
+    for (purpose, length) in [(Purpose::Client, 8), (Purpose::Server, 10)] {
+        let nearest = length - 1;
+        let leaf = Draft::new("leaf", &format!("ca{nearest}"));
+        let leaf = issue(leaf, Some(&authorities[nearest].key));
+        let above: Vec<_> =
+            authorities[1..=nearest].iter().rev().map(|ca| ca.der.clone()).collect();
+        let judge = |above: &[_]| {
+            verifier.judge(&leaf.der, above, purpose, UnixTime::now()).map_err(|error| error.reason)
+        };
+        assert_eq!(judge(&above), Ok(()));
+        let (subject, issuer) = (format!("CN=ca{nearest}"), format!("CN=ca{}", nearest - 1));
+        let unknown = Refusal::UnknownIssuer { subject, issuer };
+        assert_eq!(judge(&above[..1]), Err(unknown));
+    }
+}
+
+#[test]
 fn chains_are_limited_as_in_jsse() {
     let root = issue(Draft::authority("root", "root"), None);
     let leaf = issue(Draft::new("leaf", "root"), Some(&root.key));

@@ -142,7 +142,10 @@ Connections Sets (1)/(1):
             let text = filled(&status, |list, to| match list {
                 List::Sessions => {
                     let mut all = sessions.clone();
-                    while all.put(to, max, date, |&session| Line::Session(session)) {}
+                    while all
+                        .put(&mut |line| line.put(to), max, date, |&session| Line::Session(session))
+                    {
+                    }
                 }
                 List::Ephemerals => {
                     for line in [Line::Owner(0x10), Line::Path("/a"), Line::Path("/b")] {
@@ -152,7 +155,7 @@ Connections Sets (1)/(1):
                 List::ConnectionExpiries => {
                     let line = |&(peer, session): &_| Line::ConnectionExpiry { peer, session };
                     let mut all = connections.clone();
-                    while all.put(to, max, date, line) {}
+                    while all.put(&mut |line| line.put(to), max, date, line) {}
                 }
                 other => panic!("{other:?} in a dump of a standalone server"),
             });

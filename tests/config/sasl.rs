@@ -107,7 +107,10 @@ fn wrong_section_is_refused_with_its_line_and_without_its_passwords() {
             "/jaas:3: section Server has login module my.own.Module",
         ),
         ("Server { };".to_owned(), "/jaas:1: section Server has no login module"),
-        (server(&format!("{DIGEST} user_bob=s3@x")), "found a character that only quotation marks"),
+        (
+            server(&format!("{DIGEST} user_bob=s3@x")),
+            "found a character that needs quotation marks",
+        ),
         (server(KERBEROS), "/jaas:3: section Server needs useKeyTab=true"),
         (server(&format!("{KERBEROS} useKeyTab=true")), "needs principal=\"service/host@REALM\""),
         (
@@ -307,7 +310,7 @@ fn risks_name_what_is_open_and_what_shuts_it() {
         "set fips-mode=false",
         "set ssl.quorum.clientAuth=need",
         "set portUnification=false",
-        "set ssl.clientAuth=need if they should have some",
+        "set ssl.clientAuth=need to require one",
         "set client.portUnification=false and secureClientPort",
         "remove letAnySaslUserDoX",
         "set sessionRequireClientSASLAuth=true",

@@ -2,6 +2,7 @@
 //! waits: a peer that stops half-way costs others a second, and not the ten that it has.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Semaphore, SemaphorePermit};
@@ -10,6 +11,9 @@ use tokio_util::sync::CancellationToken;
 
 /// How long a handshake keeps its place in any case.
 pub const TURN: Duration = Duration::from_secs(1);
+
+/// How long one that waits leaves the next oldest alone.
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// A bounded number of places, which are given in the order in which they are asked for.
 pub struct Places {
@@ -52,7 +56,7 @@ impl Places {
                 let permit = tokio::select! {
                     biased;
                     permit = &mut waiting => permit,
-                    () = self.end_oldest() => waiting.await,
+                    never = self.end_oldest() => match never {},
                 };
                 permit.ok() // It is never closed.
             }
@@ -67,20 +71,19 @@ impl Places {
         Place { places: self, number, give_way, _permit: permit }
     }
 
-    /// Tells the oldest handshake to give way, once it has had its turn.
-    async fn end_oldest(&self) {
+    /// Tells the oldest handshake to give way, once it has had its turn, and the next one a little later: the place of the first
+    /// may go to another one that waits.
+    async fn end_oldest(&self) -> Infallible {
         loop {
-            let until = {
-                let mut taken = self.taken();
-                let Some(oldest) = taken.turns.first_entry() else { return };
-                let until = oldest.get().until;
-                if until <= Instant::now() {
-                    oldest.remove().give_way.cancel();
-                    return;
+            let now = Instant::now();
+            let mut next = now + PAUSE;
+            if let Some(oldest) = self.taken().turns.first_entry() {
+                match oldest.get().until {
+                    until if now < until => next = until,
+                    _ => oldest.remove().give_way.cancel(),
                 }
-                until
-            };
-            sleep_until(until).await;
+            }
+            sleep_until(next).await;
         }
     }
 

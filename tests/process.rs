@@ -217,7 +217,7 @@ fn banner_and_log_have_version_address_and_restored_data() {
     assert!(banner.contains("\n  restored  no data found: a new, empty tree\n"), "{banner}");
     let log = server.said("err");
     assert!(log.contains(" INFO starting version=") && log.contains("zoo.cfg"), "{log}");
-    assert!(log.contains(" WARN ") && log.contains("initLimit=10, syncLimit=5 (line 5)"), "{log}");
+    assert!(log.contains(" WARN ") && log.contains("initLimit=10, syncLimit=5 (line 6)"), "{log}");
 
     server.signal(rustix::process::Signal::TERM);
     assert_eq!(server.ended().code(), Some(0));

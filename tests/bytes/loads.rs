@@ -48,7 +48,7 @@ pub const LOADS: &[Load] = &[
     },
     Load {
         name: "clients do not read answers",
-        rows: &["answers that a client does not take", "reads of one connection under one hold"],
+        rows: &["unsent answers to a client", "reads of one connection under one hold"],
         bound_bytes: READERS * (IDLE + 2 * (MIB + (256 << 10)) + FRAME + READ),
         least_bytes: READERS * MIB / 2,
         apply: unread_answers,
@@ -83,7 +83,7 @@ pub const LOADS: &[Load] = &[
     },
     Load {
         name: "packets of learners do not end",
-        rows: &["packets of all learners that are not whole", "a whole packet"],
+        rows: &["unfinished packets of all learners, together", "a whole packet"],
         bound_bytes: HALF_PACKETS * (IDLE + READ + 8 * ENTRY),
         least_bytes: HALF_PACKETS * ENTRY / 2,
         apply: half_packets,
@@ -97,7 +97,10 @@ pub const LOADS: &[Load] = &[
     },
     Load {
         name: "learners sync and do not read",
-        rows: &["answers to a learner's syncs", "what a learner connection brought"],
+        rows: &[
+            "answers to a learner's syncs",
+            "bytes received on a learner connection and not processed",
+        ],
         bound_bytes: SYNCERS * (IDLE + 2 * 16 * MIB + 8 * READ + 4 * ENTRY),
         least_bytes: SYNCERS * MIB,
         apply: syncs,

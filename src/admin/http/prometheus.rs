@@ -242,7 +242,7 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part}\n{text}");
         }
-        assert!(!text.contains("process_") && !text.contains("jvm_memory"), "{text}");
+        assert!(!text.contains("\nprocess_") && !text.contains("jvm_memory"), "{text}");
     }
 
     // rows: M-40

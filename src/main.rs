@@ -35,7 +35,7 @@ struct Arguments {
 #[derive(clap::Subcommand)]
 enum Tool {
     /// Put load on ZooKeeper servers, oxkeeper or any other, and measure throughput and latencies.
-    Bench(bench::Options),
+    Bench(Box<bench::Options>),
     /// Print, repair or chop a transaction log, as zkTxnLogToolkit.sh does.
     TxnLog(ToolkitArguments),
     /// Copy a transaction log up to a zxid: ZXID FROM TO.

@@ -88,7 +88,7 @@ impl Verifier {
     /// Whether the chain leads to a trusted certificate, and its leaf may be used for `purpose`.
     ///
     /// # Errors
-    /// [`Refused`], if not.
+    /// `Refused`, if not.
     pub fn judge(
         &self,
         leaf: &CertificateDer<'_>,

@@ -3,7 +3,7 @@
 //! handshake (`peer_check.rs`), because they may take seconds.
 
 use crate::auth::x509::path::{self, Checked, Question, Signed, Trust};
-use crate::auth::x509::{Certificate, Purpose, Refusal};
+use crate::auth::x509::{Certificate, HostNames, Purpose, Refusal};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{
     CryptoProvider, WebPkiSupportedAlgorithms, verify_tls13_signature_with_raw_key,
@@ -59,6 +59,7 @@ pub struct Verifier {
     authorities: Vec<TrustAnchor<'static>>,
     subjects: Vec<DistinguishedName>,
     is_mandatory: bool,
+    compares_hosts: bool,
     algorithms: WebPkiSupportedAlgorithms,
 }
 
@@ -82,7 +83,13 @@ impl Verifier {
             return Err("there is no certificate in it".to_owned());
         }
         let algorithms = provider.signature_verification_algorithms;
-        Ok(Self { trust, authorities, subjects, is_mandatory, algorithms })
+        let compares_hosts = false;
+        Ok(Self { trust, authorities, subjects, is_mandatory, compares_hosts, algorithms })
+    }
+
+    /// Compares the host that is dialed with the certificate, for connections without a `PeerCheck` (`peer_check.rs`).
+    pub fn comparing_hosts(self) -> Self {
+        Self { compares_hosts: true, ..self }
     }
 
     /// Whether the chain leads to a trusted certificate, and its leaf may be used for `purpose`.
@@ -235,6 +242,16 @@ pub(super) fn parsed<'a>(
     path::parse_chain(&chain, max, CHAIN_BYTES_MAX)
 }
 
+fn check_host(leaf: &CertificateDer<'_>, host: &str) -> Result<(), Error> {
+    let names = Certificate::parse(leaf).map(|leaf| HostNames::of(&leaf)).unwrap_or_default();
+    match names.fit(host) {
+        true => Ok(()),
+        false => {
+            Err(Error::General(format!("the server's certificate is for {names}, not for {host}")))
+        }
+    }
+}
+
 fn to_error(refused: Refused) -> Error {
     Error::InvalidCertificate(CertificateError::Other(OtherError(Arc::new(refused))))
 }
@@ -286,11 +303,14 @@ impl ServerCertVerifier for Verifier {
         &self,
         leaf: &CertificateDer<'_>,
         above: &[CertificateDer<'_>],
-        _name: &ServerName<'_>,
+        name: &ServerName<'_>,
         _ocsp: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
         self.judge(leaf, above, Purpose::Server, now).map_err(to_error)?;
+        if self.compares_hosts {
+            check_host(leaf, &name.to_str())?;
+        }
         Ok(ServerCertVerified::assertion())
     }
 

@@ -32,8 +32,9 @@ impl Places {
         let place = self.take(until)?;
         let (done, outcome) = mpsc::sync_channel(1);
         let run = move || {
-            let _gone = done.send(step());
-            drop(place);
+            let outcome = step();
+            drop(place); // Before the outcome is told, so that whoever has it finds the place free.
+            let _gone = done.send(outcome);
         };
         thread::Builder::new().name("kerberos".to_owned()).spawn(run).ok()?;
         outcome.recv_timeout(until.saturating_duration_since(Instant::now())).ok()

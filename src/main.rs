@@ -5,7 +5,7 @@
 use clap::{CommandFactory, Parser};
 use oxkeeper::config::{self, Config, Environment, Launch, Settings};
 use oxkeeper::net;
-use oxkeeper::server::{self, Ready, ServerError, logging};
+use oxkeeper::server::{self, Ready, ServerError, ServiceManager, logging};
 use oxkeeper::tools::java_command::{self, Call};
 use oxkeeper::tools::{bench, config_check, four_letter_word, toolkits};
 use std::ffi::OsString;
@@ -245,8 +245,9 @@ fn serve(
             return ExitCode::FAILURE;
         }
     };
-    let served =
-        runtime.block_on(server::run(config, seed, |ready| announce(ready, &settings, format)));
+    let manager = ServiceManager::of(env);
+    let served = runtime
+        .block_on(server::run(config, seed, manager, |ready| announce(ready, &settings, format)));
     match served {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -13,6 +13,7 @@ use super::ready::Ready;
 use super::report::FourLetterWords;
 use super::restore::{RestoreError, Restored, Restorer};
 use super::role_log::Roles;
+use super::service_manager::ServiceManager;
 use super::shared_driver::{LogReports, SharedDriver};
 use super::tls::Tls;
 use super::{client_schemes, member, snapshots, stop};
@@ -51,20 +52,27 @@ type Disk = FailStop<RealDisk>;
 /// Serves until TERM or INT, or until the disk fails.
 ///
 /// * `seed`: of hash tables and random choices.
+/// * `manager`: told when the server has started, and when it stops.
 /// * `ready`: called once clients are served, with the address.
 ///
 /// # Errors
 /// [`ServerError`] with the process's exit code.
-pub async fn run(config: Config, seed: u64, ready: impl FnOnce(&Ready)) -> Result<(), ServerError> {
+pub async fn run(
+    config: Config,
+    seed: u64,
+    manager: ServiceManager,
+    ready: impl FnOnce(&Ready),
+) -> Result<(), ServerError> {
     super::limits::raise_open_files();
     super::limits::survive_file_limit()?;
     let audit = Audit::of(&config).map(|audit| AuditLog::start(&audit, principal(&config)));
     let audit = audit.transpose()?;
     let queue = audit.as_ref().map(AuditLog::queue);
     let mut is_started = false;
-    let served = serve(config, seed, queue.clone(), |state| {
+    let served = serve(config, seed, queue.clone(), manager.clone(), |state| {
         is_started = true;
         ready(state);
+        manager.started();
         queue.inspect(|queue| queue.put_own(AuditedOperation::ServerStart, AuditResult::Success));
     });
     let served = served.await;
@@ -78,14 +86,14 @@ async fn serve(
     config: Config,
     seed: u64,
     audit: Option<AuditQueue>,
+    manager: ServiceManager,
     ready: impl FnOnce(&Ready),
 ) -> Result<(), ServerError> {
     let clock = Clock::start();
     let (tls, ports) = open_ports(&config)?;
     let http = HttpPorts::open(&config)?;
     let folders = Folders::new(&config.data_dir, &config.data_log_dir);
-    let disk = FailStop::new(RealDisk);
-    let metrics = Arc::new(Registry::default());
+    let (disk, metrics) = (FailStop::new(RealDisk), Arc::new(Registry::default()));
     let openings = openings(&config)?;
     let parts = part_settings(&config, openings.clone(), seed, clock)?;
     let RestoredData { lock: _lock, tree, recovered, history } =
@@ -132,7 +140,7 @@ async fn serve(
     let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
     http.start(&words, &metrics, &stop)?;
     let server = connection(words, metrics, inbox.clone(), clock);
-    let stop_signal = stop::on_signal(inbox, stop.clone())?;
+    let stop_signal = stop::on_signal(inbox, stop.clone(), manager)?;
     let accepting =
         ports.accept(ClientPorts { shared: shared.clone(), server, tasks, stop }, moves);
     let _watching = tls.watch();

@@ -2,6 +2,7 @@
 
 use super::error::ServerError;
 use super::inbox::Inbox;
+use super::service_manager::ServiceManager;
 use crate::member::Input;
 use crate::request::Shared;
 use std::sync::Arc;
@@ -18,6 +19,7 @@ const LAST_REPLIES_MAX: Duration = Duration::from_secs(2);
 pub fn on_signal(
     inbox: Arc<Inbox>,
     stop: CancellationToken,
+    manager: ServiceManager,
 ) -> Result<JoinHandle<()>, ServerError> {
     let fail = |source| ServerError::System { what: "listen for signals", source };
     let mut term = signal(SignalKind::terminate()).map_err(fail)?;
@@ -40,6 +42,7 @@ pub fn on_signal(
             signal = name,
             "stopping: requests under way are finished, sessions are kept for the next start"
         );
+        manager.stopping();
         stop.cancel();
         inbox.put_input(Input::Stop);
     }))

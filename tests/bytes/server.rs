@@ -62,8 +62,12 @@ impl Server {
         let config = parse(source, &environment, &[]).expect("a configuration");
         std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-            let ended =
-                runtime.expect("a runtime").block_on(oxkeeper::server::run(config, 1, |_| {}));
+            let ended = runtime.expect("a runtime").block_on(oxkeeper::server::run(
+                config,
+                1,
+                Default::default(),
+                |_| {},
+            ));
             panic!("it serves until the test ends: {ended:?}");
         });
         let server = Self { clients: client, quorum, election, _dir: dir };

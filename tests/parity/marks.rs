@@ -27,6 +27,7 @@ const SUITES: &[(&str, &str)] = &[
     ("compat-tests/tls/", "stage tls "),
     ("compat-tests/kerberos/", "stage kerberos "),
     ("compat-tests/tools/", "stage tools "),
+    ("compat-tests/packages/", "stage packages "),
     ("compat-tests/kill/", "stage kill "),
     ("tests/shuttle", "stage shuttle "),
 ];

@@ -1,0 +1,91 @@
+"""What scripts/release makes: the same bytes twice, and a tarball that a link swaps in."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import tarfile
+import time
+
+from server import free_port
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def call(*command, timeout=300, **options):
+    """Runs a command and returns what it printed; what it says on both streams is in the error."""
+    options = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "timeout": timeout, "check": True, **options}
+    return subprocess.run([str(word) for word in command], **options).stdout
+
+
+def copy_of_sources(folder, mask):
+    """The files that Git knows, in another folder, made under another umask."""
+    before = os.umask(mask)
+    try:
+        for name in call("git", "ls-files", "--cached", "--others", "--exclude-standard", cwd=ROOT).splitlines():
+            source, target = ROOT / name, folder / name
+            if source.exists():
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(source, target)
+                target.chmod(0o777 & ~mask if os.access(source, os.X_OK) else 0o666 & ~mask)
+    finally:
+        os.umask(before)
+    return folder
+
+
+def release(folder, server, mask=0o022, zone="UTC", more=()):
+    """The packages of a copy of the sources; made once for all parts that ask with the same folder."""
+    out = folder / "out"
+    if not (out / "SHA256SUMS").exists():
+        sources = copy_of_sources(folder / "sources", mask)
+        date = call("git", "log", "-1", "--format=%ct", cwd=ROOT).strip()
+        environment = {**os.environ, "SOURCE_DATE_EPOCH": date, "TZ": zone}
+        call(sources / "scripts/release", "--binary", server, *more, out, env=environment, umask=mask)
+    return out
+
+
+def same_bytes(folder, server):
+    one = release(folder / "one", server)
+    time.sleep(1.1)  # Another second, should any file keep its time.
+    two = release(folder / "a longer name/two", server, mask=0o077, zone="Asia/Tokyo")
+    sums = [(out / "SHA256SUMS").read_text() for out in (one, two)]
+    assert sums[0] == sums[1], f"different bytes:\n{sums[0]}\n{sums[1]}"
+    call("sha256sum", "--check", "--strict", "SHA256SUMS", cwd=one)
+    return f"{len(sums[0].splitlines())} packages, the same bytes twice"
+
+
+def wait_for(what, seconds=30):
+    deadline = time.monotonic() + seconds
+    while not (found := what()):
+        assert time.monotonic() < deadline, f"not in {seconds} s: {what}"
+        time.sleep(0.1)
+    return found
+
+
+def tarball(folder, server):
+    """An operator's swap: the link names another folder, the scripts go on with the same zoo.cfg and data."""
+    packed = next(release(folder / "one", server).glob("*.tar.gz"))
+    with tarfile.open(packed) as archive:
+        archive.extractall(folder, filter="tar")
+    unpacked = folder / packed.name.removesuffix(".tar.gz")
+    for wanted in ("bin/zkServer.sh", "conf/zoo_sample.cfg", "libexec/bin/java", "docs/operations.md", "docs/third-party.txt", "LICENSE", "NOTICE"):
+        assert (unpacked / wanted).exists(), f"no {wanted} in the tarball"
+    assert not (unpacked / "conf/zoo.cfg").exists(), "a zoo.cfg in the tarball would hide that the operator's own is missing"
+    old = folder / "older-release"
+    shutil.copytree(unpacked, old, symlinks=True)
+    port, link = free_port(), folder / "zookeeper"
+    config = f"dataDir={folder / 'data'}\nclientPort={port}\nadmin.enableServer=false\n4lw.commands.whitelist=*\n"
+    environment = {**os.environ, "ZOO_LOG_DIR": str(folder / "logs")}
+    for home in (old, unpacked):
+        (home / "conf/zoo.cfg").write_text(config)
+        link.unlink(missing_ok=True)
+        call("ln", "-sfn", home.name, link)
+        assert "STARTED" in call(link / "bin/zkServer.sh", "start", env=environment)
+        try:
+            wait_for(lambda: "Mode: standalone" in call(link / "bin/zkServer.sh", "status", env=environment, check=False))
+            pid = (folder / "data/zookeeper_server.pid").read_text()
+            assert os.readlink(f"/proc/{pid}/exe") == str(home / "libexec/oxkeeper")
+        finally:
+            assert "STOPPED" in call(link / "bin/zkServer.sh", "stop", env=environment)
+        wait_for(lambda: not pathlib.Path(f"/proc/{pid}").exists())
+    return "swapped by a link; started, asked and stopped by the scripts"

@@ -1,0 +1,92 @@
+//! Tells systemd that the server has started and that it stops (`Type=notify`): a datagram to the socket that it names.
+
+use crate::config::Environment;
+use std::io;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+
+/// Where to tell; `None`: nobody asks.
+#[derive(Clone, Debug, Default)]
+pub struct ServiceManager {
+    socket: Option<String>,
+}
+
+impl ServiceManager {
+    pub fn of(env: &Environment) -> Self {
+        Self { socket: env.get("NOTIFY_SOCKET").filter(|name| !name.is_empty()).cloned() }
+    }
+
+    /// The data is loaded, the ports are open, and the server serves or takes part in elections.
+    pub fn started(&self) {
+        self.tell("READY=1");
+    }
+
+    /// TERM or INT has come.
+    pub fn stopping(&self) {
+        self.tell("STOPPING=1");
+    }
+
+    fn tell(&self, state: &str) {
+        let Some(name) = &self.socket else { return };
+        if let Err(error) = send(name, state) {
+            tracing::warn!(
+                %error,
+                socket = name,
+                "can't tell systemd {state}; if it waits for it, set Type=simple in the unit"
+            );
+        }
+    }
+}
+
+/// A name that begins with `@` is of Linux's abstract namespace.
+fn send(name: &str, state: &str) -> io::Result<()> {
+    let address = match name.strip_prefix('@') {
+        Some(name) => SocketAddr::from_abstract_name(name)?,
+        None => SocketAddr::from_pathname(name)?,
+    };
+    let socket = UnixDatagram::unbound()?;
+    // A service manager that doesn't read must not hold the server up.
+    socket.set_nonblocking(true)?;
+    socket.send_to_addr(state.as_bytes(), &address).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn manager(name: &str) -> ServiceManager {
+        ServiceManager::of(&[("NOTIFY_SOCKET".to_owned(), name.to_owned())].into())
+    }
+
+    fn heard(socket: &UnixDatagram) -> String {
+        let mut buffer = [0; 64];
+        let length = socket.recv(&mut buffer).unwrap();
+        String::from_utf8_lossy(&buffer[..length]).into_owned()
+    }
+
+    #[test]
+    fn states_reach_sockets_of_both_kinds() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("notify");
+        let socket = UnixDatagram::bind(&path).unwrap();
+        let told = manager(path.to_str().unwrap());
+        told.started();
+        told.stopping();
+        assert_eq!((heard(&socket), heard(&socket)), ("READY=1".into(), "STOPPING=1".into()));
+
+        let name = format!("oxkeeper-test-{}", std::process::id());
+        let address = SocketAddr::from_abstract_name(&name).unwrap();
+        let socket = UnixDatagram::bind_addr(&address).unwrap();
+        manager(&format!("@{name}")).started();
+        assert_eq!(heard(&socket), "READY=1");
+    }
+
+    #[test]
+    fn without_a_name_or_with_a_wrong_one_the_server_goes_on() {
+        for name in ["", "/nowhere/at/all", "@", &"x".repeat(500)] {
+            manager(name).started();
+        }
+        ServiceManager::of(&Environment::new()).started();
+        assert!(send("/nowhere/at/all", "READY=1").is_err());
+    }
+}

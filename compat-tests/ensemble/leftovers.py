@@ -109,7 +109,10 @@ def killed_as_they_start(ensemble, made):
 
 def left(member):
     """The kinds of files in a member's data directory; `snapshot.0` is a kind of its own."""
-    names = [path.name for path in (member.folder / "data/version-2").iterdir()]
+    folder = member.folder / "data/version-2"
+    if not folder.exists():
+        return "nothing"  # On a busy machine it was stopped before it had begun.
+    names = [path.name for path in folder.iterdir()]
     return " ".join(sorted({name if name == "snapshot.0" else name.split(".")[0] for name in names}))
 
 

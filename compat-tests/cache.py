@@ -92,6 +92,35 @@ def jars(version=None, profile=None):
 
 
 @functools.cache
+def debian_source(package):
+    """The source of a package of Debian, with Debian's patches. No root is needed: apt gets folders of its own, and the addresses that it uses anyway."""
+    release = pathlib.Path("/etc/debian_version").read_text()
+
+    def apt(folder, *words):
+        own = {"Dir::Etc::sourcelist": folder / "sources.list", "Dir::Etc::sourceparts": "/dev/null", "Dir::State::lists": folder / "lists",
+               "Dir::Cache": folder / "cache", "APT::Sandbox::User": "root"}
+        options = [word for name, place in own.items() for word in ("-o", f"{name}={place}")]
+        subprocess.run(["apt-get", "-q", *options, *words], cwd=folder, stdout=sys.stderr, check=True)
+
+    def fetch(part):
+        told = subprocess.run(["apt-get", "indextargets", "--format", "$(REPO_URI) $(RELEASE) $(COMPONENT)", "Created-By: Packages",
+                               "Origin: Debian"], capture_output=True, text=True, check=True).stdout
+        lines = sorted(set(told.splitlines()))
+        if not lines:
+            raise FileNotFoundError("apt has no lists of Debian's packages")
+        with tempfile.TemporaryDirectory() as scratch:
+            scratch = pathlib.Path(scratch)
+            (scratch / "lists").mkdir()
+            (scratch / "sources.list").write_text("".join(f"deb-src {line}\n" for line in lines))
+            apt(scratch, "update")
+            apt(scratch, "source", package)
+            for tree in scratch.glob(f"{package}-*/"):
+                shutil.move(tree, part / "tree")
+
+    return filled(named(DOWNLOADS, f"source-{package}", [package, release]), fetch) / "tree"
+
+
+@functools.cache
 def venv_python():
     """A Python that has kazoo."""
 

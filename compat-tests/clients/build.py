@@ -82,25 +82,32 @@ def c():
 
 
 @once
-def c_with_tls():
-    """The C client with OpenSSL, which Debian's library lacks, from the source of ZooKeeper that ZOOKEEPER_SOURCE names; None without it."""
-    if not (tree := os.environ.get("ZOOKEEPER_SOURCE")):
+def c_secure():
+    """The C client with OpenSSL and cyrus-sasl, which Debian's library lacks: from Debian's source of ZooKeeper, or from that which
+    ZOOKEEPER_SOURCE names. Without source it says why, and returns None."""
+    try:
+        tree = pathlib.Path(os.environ.get("ZOOKEEPER_SOURCE") or cache.debian_source("zookeeper"))
+    except (OSError, subprocess.SubprocessError) as error:
+        print(f"the C client with TLS and SASL is left out, as the source of Debian's zookeeper can't be had: {error}", flush=True)
         return None
-    source, jute = pathlib.Path(tree) / "zookeeper-client/zookeeper-client-c", "zookeeper-jute/src/main/resources/zookeeper.jute"
-    names = ["zookeeper", "recordio", "zk_log", "zk_hashtable", "addrvec", "mt_adaptor", "hashtable/hashtable", "hashtable/hashtable_itr"]
-    found = ["FCNTL_H", "GETLOGIN", "GETPWUID_R", "GETUID", "NETINET_IN_H", "OPENSSL_H", "POLL", "SYS_SOCKET_H", "SYS_TIME_H", "SYS_UTSNAME_H",
-             "UNISTD_H"]
+    for header in ("openssl/ssl.h", "sasl/sasl.h"):
+        if not pathlib.Path("/usr/include", header).exists():
+            raise RuntimeError(f"no {header} here; it comes with libssl-dev libsasl2-dev")
+    source, jute = tree / "zookeeper-client/zookeeper-client-c", tree / "zookeeper-jute/src/main/resources/zookeeper.jute"
+    names = ["recordio", "zk_log", "zk_hashtable", "zk_sasl", "addrvec", "mt_adaptor", "hashtable/hashtable", "hashtable/hashtable_itr"]
+    found = ["ARPA_INET_H", "CYRUS_SASL_H", "FCNTL_H", "GETLOGIN", "GETPWUID_R", "GETUID", "NETDB_H", "NETINET_IN_H", "OPENSSL_H", "POLL", "STRING_H",
+             "SYS_SOCKET_H", "SYS_TIME_H", "SYS_UTSNAME_H", "UNISTD_H"]
     flags = ["-O1", "-w", "-Werror=implicit-function-declaration", "-D_GNU_SOURCE", "-DTHREADED", '-DPACKAGE_STRING="3.9.5"',
              *(f"-DHAVE_{name}=1" for name in found)]
-    compiler, program = command("gcc", "build-essential"), HERE / "c/tls.c"
+    compiler, program = command("gcc", "build-essential"), HERE / "c/secure.c"
 
     def build(path):
-        call(*tools.java("-cp", tools.jars(), "org.apache.jute.compiler.generated.Rcc", "-l", "c", pathlib.Path(tree) / jute), cwd=path)
+        call(*tools.java("-cp", tools.jars(), "org.apache.jute.compiler.generated.Rcc", "-l", "c", jute), cwd=path)
         (path / "config.h").write_text("")  # Autoconf's; the flags say what is in it.
         call(compiler, *flags, f"-I{path}", f"-I{source}/include", f"-I{source}/src", "-o", path / "work", program,
-             *(source / f"src/{name}.c" for name in names), path / "zookeeper.jute.c", "-lssl", "-lcrypto", "-lpthread", "-lm")
+             *(source / f"src/{name}.c" for name in names), path / "zookeeper.jute.c", "-lssl", "-lcrypto", "-lsasl2", "-lpthread", "-lm")
 
-    return built("c-tls", [program, tree, *flags, cache.program(compiler)], build) / "work"
+    return built("c-secure", [program, str(tree), *flags, cache.program(compiler)], build) / "work"
 
 
 @once

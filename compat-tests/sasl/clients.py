@@ -4,44 +4,11 @@ import pathlib
 import subprocess
 import tempfile
 
-import cache
+import sasl_clients
 from server import jars, java
 
 PATIENCE = 60
 LOGIN = 'Client {{ org.apache.zookeeper.server.auth.DigestLoginModule required username="{}" password="{}"; }};\n'
-KAZOO = """
-import sys
-from kazoo.client import KazooClient
-from kazoo.exceptions import KazooException, NoAuthError
-from kazoo.security import make_acl
-
-def client(password):
-    options = {"mechanism": "DIGEST-MD5", "username": "bob", "password": password} if password else None
-    return KazooClient(hosts=sys.argv[1], sasl_options=options)
-
-bob = client(sys.argv[2])
-bob.start(timeout=20)
-bob.create("/kazoo", b"x", acl=[make_acl("sasl", "bob", all=True)])
-assert bob.get("/kazoo")[0] == b"x"
-anyone = client(None)
-anyone.start(timeout=20)
-try:
-    anyone.get("/kazoo")
-    raise AssertionError("read without an id")
-except NoAuthError:
-    pass
-wrong = client("wrong")
-try:
-    wrong.start(timeout=20)
-    wrong.get("/kazoo")
-    raise SystemExit("served with a wrong password")
-except NoAuthError:
-    raise SystemExit("served without an id") from None
-except (KazooException, wrong.handler.timeout_exception):
-    pass
-bob.stop()
-anyone.stop()
-"""
 
 
 def zkcli(server, user, password):
@@ -67,9 +34,19 @@ def zkcli(server, user, password):
     assert "secret" not in output and ("AuthFailed" in output or "Authentication" in output), output
 
 
-def kazoo(server, _user, password):
-    done = subprocess.run([cache.venv_python(), "-c", KAZOO, server.address, password], capture_output=True, text=True, timeout=PATIENCE)
-    assert done.returncode == 0, done.stdout + done.stderr
+def kazoo(server, user, password):
+    options = {"mechanism": "DIGEST-MD5", "username": user, "password": password}
+    sasl_clients.kazoo(server, user, options, {**options, "password": "wrong"})
 
 
-WORK = {"zkCli": zkcli, "kazoo": kazoo}
+def c(server, user, password):
+    with tempfile.TemporaryDirectory() as folder:
+        files = {}
+        for name, word in (("right", password), ("wrong", "wrong")):
+            files[name] = pathlib.Path(folder) / name
+            files[name].write_text(word)
+        sasl = ("DIGEST-MD5", "zk-sasl-md5", user)
+        sasl_clients.c(server, user, (*sasl, files["right"]), (*sasl, files["wrong"]))
+
+
+WORK = {"zkCli": zkcli, "kazoo": kazoo, "C": c}

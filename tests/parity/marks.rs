@@ -28,6 +28,7 @@ const SUITES: &[(&str, &str)] = &[
     ("compat-tests/kerberos/", "stage kerberos "),
     ("compat-tests/tools/", "stage tools "),
     ("compat-tests/packages/", "stage packages "),
+    ("compat-tests/pollers/", "stage pollers "),
     ("compat-tests/kill/", "stage kill "),
     ("tests/shuttle", "stage shuttle "),
 ];

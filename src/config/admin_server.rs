@@ -1,12 +1,15 @@
 //! Settings of AdminServer, and what it tells of the configuration.
 
+use super::checker::Checker;
 use super::parse_properties;
 use super::property_reader::{INT, Reader};
 use super::secrets;
 use super::system_properties::SystemProperties;
+use super::tls::{AdminTls, ClientAuth, TlsSettings};
+use super::tls_settings;
 
 /// The HTTP port with commands.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct AdminServer {
     /// `admin.serverAddress`: host name or address to bind; `None` is every address of the machine.
     pub host: Option<String>,
@@ -18,6 +21,8 @@ pub struct AdminServer {
     pub idle_timeout_ms: u32,
     /// `oxkeeper.admin.probes`: whether `/ready` and `/live` are answered.
     pub probes: bool,
+    /// `None`: it speaks plain HTTP alone.
+    pub tls: Option<AdminTls>,
     pub told: Told,
 }
 
@@ -56,9 +61,46 @@ pub(super) fn take(from: &mut Reader<'_>) -> Option<AdminServer> {
         // Java: below 1 there is no limit.
         idle_timeout_ms: u32::try_from(idle_ms).ok().filter(|&ms| ms > 0).unwrap_or(u32::MAX),
         probes,
+        tls: None,
         told: Told::default(),
     };
     Some(settings).filter(|_| !off)
+}
+
+/// TLS of AdminServer; `None` without it, and if a setting was wrong.
+///
+/// * `quorum`: settings of TLS between servers, if there is any.
+///
+/// Source: `JettyAdminServer`, ZooKeeper 3.9.5.
+pub(super) fn take_tls(
+    checker: &mut Checker,
+    system: &mut SystemProperties,
+    quorum: Option<&TlsSettings>,
+) -> Option<AdminTls> {
+    let mut flag = |name: &str| {
+        let key = format!("zookeeper.admin.{name}");
+        let place = system.get(&key).map(|property| property.place.clone());
+        let on = Reader::new(system, &mut checker.warnings).flag(&key, false);
+        place.filter(|_| on)
+    };
+    let (forced, unified, needed) =
+        (flag("forceHttps"), flag("portUnification"), flag("needClientAuth"));
+    if system.get("zookeeper.admin.enableServer").is_some_and(|off| off.value == "false") {
+        return None;
+    }
+    let is_forced = forced.is_some();
+    let Some(place) = forced.or(unified) else {
+        if let Some(place) = needed {
+            let text = "admin.needClientAuth=true asks clients of AdminServer for certificates, and its port has no TLS; set \
+                        admin.forceHttps=true";
+            checker.problem(&place, text);
+        }
+        return None;
+    };
+    // The client is not asked for a certificate unless it needs one.
+    let client_auth = if needed.is_some() { ClientAuth::Need } else { ClientAuth::None };
+    let settings = tls_settings::take_for_admin(checker, system, quorum, client_auth, &place)?;
+    Some(AdminTls { settings, is_forced })
 }
 
 impl Told {
@@ -147,6 +189,7 @@ mod tests {
             command_url: "/commands".to_owned(),
             idle_timeout_ms: 30_000,
             probes: true,
+            tls: None,
             told,
         };
         assert_eq!(plain, defaults);
@@ -166,5 +209,44 @@ mod tests {
             (Some("127.0.0.1"), 9, "/c")
         );
         assert!(!other.probes);
+    }
+
+    fn checked(lines: &str) -> Result<Option<AdminTls>, String> {
+        let text = format!("dataDir=/d\nclientPort=2181\n{lines}\n");
+        let source = Source { name: "z", text: text.as_bytes(), my_id: None };
+        let config = parse(source, &Environment::new(), &[]).map_err(|error| error.to_string())?;
+        Ok(config.admin.and_then(|admin| admin.tls))
+    }
+
+    // rows: C-236 C-237 C-238 A-08
+    #[test]
+    fn https_has_the_stores_of_connections_between_servers() {
+        let stores = "ssl.quorum.keyStore.location=/k.jks\nssl.quorum.trustStore.location=/t.jks\nssl.quorum.protocol=TLSv1.2";
+        assert_eq!(checked(stores).unwrap(), None);
+        let forced =
+            checked(&format!("admin.forceHttps=true\nadmin.portUnification=true\n{stores}"));
+        let forced = forced.unwrap().unwrap();
+        assert!(forced.is_forced, "it wins");
+        assert_eq!(forced.settings.key_store.unwrap().path, std::path::Path::new("/k.jks"));
+        assert_eq!(forced.settings.client_auth, ClientAuth::None);
+        assert_eq!(forced.settings.versions.len(), 2, "the stores alone are shared");
+        let unified = format!("admin.portUnification=true\nadmin.needClientAuth=true\n{stores}");
+        let unified = checked(&unified).unwrap().unwrap();
+        assert_eq!((unified.is_forced, unified.settings.client_auth), (false, ClientAuth::Need));
+        for (wrong, what) in [
+            ("admin.needClientAuth=true", "set admin.forceHttps=true"),
+            ("admin.forceHttps=true", "set ssl.quorum.keyStore.location"),
+            ("admin.portUnification=true", "set ssl.quorum.keyStore.location"),
+            (
+                "admin.forceHttps=true\nadmin.needClientAuth=true\nssl.quorum.keyStore.location=/k",
+                "set ssl.quorum.trustStore.location",
+            ),
+        ] {
+            let error = checked(wrong).unwrap_err();
+            assert!(error.contains(what), "{error}");
+            assert_eq!(checked(&format!("admin.enableServer=false\n{wrong}")).unwrap(), None);
+        }
+        let without_trust = checked("admin.forceHttps=true\nssl.quorum.keyStore.location=/k");
+        assert!(without_trust.unwrap().is_some(), "nobody is asked for a certificate");
     }
 }

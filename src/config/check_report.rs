@@ -5,8 +5,8 @@ use super::ensemble::Ensemble;
 use super::keys::{self, Class, KEYS, Key, Scope};
 use super::problem::OneLine;
 use super::system_properties::{SystemProperties, trim};
-use super::tls::{ClientTls, QuorumTls};
-use super::unused::Between;
+use super::tls::{ClientTls, QuorumTls, TlsSettings};
+use super::unused::{Between, Tls};
 use super::{
     Config, Environment, Launch, Problem, SettingPlace, Settings, Warning, parse_properties, risks,
     secrets, unsupported, unused,
@@ -35,6 +35,8 @@ pub struct Check {
     /// TLS, if it is configured without problems.
     pub client_tls: Option<ClientTls>,
     pub quorum_tls: Option<QuorumTls>,
+    /// Of HTTP ports, where the stores are their own.
+    pub http_tls: Vec<TlsSettings>,
 }
 
 /// One setting.
@@ -80,11 +82,12 @@ pub fn check(launch: &Launch, env: &Environment) -> Check {
     let tls = config.as_ref().map(where_tls_is);
     let idle = |key: &str| {
         let key = key.trim_start_matches("-Dzookeeper.");
-        tls.and_then(|(clients, between)| unused::reason(key, clients, between))
+        tls.and_then(|tls| unused::reason(key, tls))
     };
     let (client_tls, quorum_tls) = config
         .as_ref()
         .map_or((None, None), |config| (config.client_tls.clone(), config.quorum_tls.clone()));
+    let http_tls = config.as_ref().map(http_tls).unwrap_or_default();
     let (ensemble, client_host) =
         config.map_or((None, None), |config| (config.ensemble, config.client_host));
     let client_host = client_host.map(|host| {
@@ -121,17 +124,26 @@ pub fn check(launch: &Launch, env: &Environment) -> Check {
         client_host,
         client_tls,
         quorum_tls,
+        http_tls,
     }
 }
 
-/// Whether client ports use TLS, and whether connections between servers do.
-fn where_tls_is(config: &Config) -> (bool, Between) {
+/// The settings of HTTPS whose stores no other TLS has.
+pub(super) fn http_tls(config: &Config) -> Vec<TlsSettings> {
+    let admin = config.admin.as_ref().and_then(|admin| admin.tls.as_ref());
+    let admin = admin.filter(|_| config.quorum_tls.is_none()).map(|tls| tls.settings.clone());
+    let https = config.metrics.prometheus.as_ref().and_then(|metrics| metrics.https.as_ref());
+    admin.into_iter().chain(https.map(|https| https.settings.clone())).collect()
+}
+
+fn where_tls_is(config: &Config) -> Tls {
     let between = match (&config.ensemble, &config.quorum_tls) {
         (None, _) => Between::Alone,
         (Some(_), None) => Between::Plain,
         (Some(_), Some(_)) => Between::Tls,
     };
-    (config.client_tls.is_some(), between)
+    let admin = config.admin.as_ref().is_some_and(|admin| admin.tls.is_some());
+    Tls { clients: config.client_tls.is_some(), between, admin }
 }
 
 /// The setting that gives the host for clients: the key for it, or the line of this server.

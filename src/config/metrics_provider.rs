@@ -1,7 +1,11 @@
 //! The provider of metrics, and its port.
 
+use super::SettingPlace;
 use super::checker::{Checker, Setting};
 use super::secrets::shown;
+use super::system_properties::SystemProperties;
+use super::tls::TlsSettings;
+use super::tls_settings::{self, Side};
 
 /// `metricsProvider.className`.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -16,49 +20,108 @@ pub enum Provider {
 }
 
 /// `metricsProvider.*`.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct MetricsSettings {
     pub provider: Provider,
     /// The port where Prometheus reads metrics; `None`: the provider is another one.
     pub prometheus: Option<Prometheus>,
 }
 
-/// The port where Prometheus reads metrics.
-#[derive(Clone, Debug, Eq, PartialEq)]
+/// The ports where Prometheus reads metrics; there is one at least.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Prometheus {
     /// `metricsProvider.httpHost`: host name or address to bind; `None` is every address of the machine.
     pub host: Option<String>,
-    /// `metricsProvider.httpPort`: 0 lets the system choose one.
-    pub port: u16,
+    /// `metricsProvider.httpPort`: 0 lets the system choose one; `None`: `httpsPort` alone is set.
+    pub port: Option<u16>,
+    pub https: Option<MetricsHttps>,
     /// `metricsProvider.exportJvmInfo`: whether figures of the process are told.
     pub tells_process: bool,
 }
 
+impl Prometheus {
+    /// Whether one port speaks both: as in ZooKeeper 3.10, where both settings name it.
+    pub fn is_shared(&self) -> bool {
+        let https = self.https.as_ref().map(|https| https.port);
+        https.is_some_and(|https| https != 0 && self.port == Some(https))
+    }
+}
+
+/// A port with TLS, as ZooKeeper 3.10 has it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MetricsHttps {
+    /// `metricsProvider.httpsPort`: 0 lets the system choose one.
+    pub port: u16,
+    /// `metricsProvider.ssl.*`.
+    pub settings: TlsSettings,
+}
+
 const PROVIDERS: &str = "org.apache.zookeeper.metrics";
-const OWN: [&str; 3] =
-    ["metricsProvider.httpHost", "metricsProvider.httpPort", "metricsProvider.exportJvmInfo"];
+const OWN: [&str; 4] = [
+    "metricsProvider.httpHost",
+    "metricsProvider.httpPort",
+    "metricsProvider.httpsPort",
+    "metricsProvider.exportJvmInfo",
+];
+const SSL: &str = "metricsProvider.ssl.";
 
 /// Source: `MetricsProviderBootstrap` and `PrometheusMetricsProvider.configure`, ZooKeeper 3.9.5.
 pub(super) fn take(checker: &mut Checker) -> MetricsSettings {
     let provider = take_class(checker);
     if provider != Provider::Prometheus {
-        for key in OWN {
-            if let Some(Setting { value, place, .. }) = checker.take(key) {
-                let text = "metricsProvider.className names another provider";
-                checker.warn(&place, format!("{}: no effect; {text}", shown(key, &value)));
-            }
-        }
+        let set = checker.take_all(|key| OWN.contains(&key) || is_of_tls(key));
+        let text = "metricsProvider.className names another provider";
+        without_effect(checker, set, text);
         return MetricsSettings { provider, prometheus: None };
     }
     let host = checker.take("metricsProvider.httpHost").map(|host| host.value);
-    let port = checker.number("metricsProvider.httpPort", 0..=65_535).map_or(7000, |(n, _)| n);
+    let port = checker.number("metricsProvider.httpPort", 0..=65_535).map(|(n, _)| n as u16);
+    let https = take_https(checker);
     let tells = checker.take("metricsProvider.exportJvmInfo");
     let prometheus = Prometheus {
         host: host.filter(|host| host != "0.0.0.0"),
-        port: port as u16,
+        port: port.or_else(|| https.is_none().then_some(7000)),
+        https,
         tells_process: tells.is_none_or(|tells| tells.value.eq_ignore_ascii_case("true")),
     };
     MetricsSettings { provider, prometheus: Some(prometheus) }
+}
+
+fn is_of_tls(key: &str) -> bool {
+    let known = ["keyStore.", "trustStore.", "enabledProtocols", "ciphersuites", "need.", "want."];
+    key.strip_prefix(SSL).is_some_and(|name| known.iter().any(|start| name.starts_with(start)))
+}
+
+fn without_effect(checker: &mut Checker, set: Vec<(String, Setting)>, why: &str) {
+    for (key, Setting { value, place, .. }) in set {
+        checker.warn(&place, format!("{}: no effect; {why}", shown(&key, &value)));
+    }
+}
+
+/// `None` without the port, and if a setting was wrong.
+///
+/// Source: ZooKeeper's guide to 3.10, "Metrics Providers".
+fn take_https(checker: &mut Checker) -> Option<MetricsHttps> {
+    let is_set = checker.get("metricsProvider.httpsPort").is_some();
+    let port = checker.number("metricsProvider.httpsPort", 0..=65_535);
+    let set = checker.take_all(is_of_tls);
+    if !is_set {
+        without_effect(checker, set, "metricsProvider.httpsPort is not set");
+        return None;
+    }
+    let mut system = SystemProperties::default();
+    for (key, Setting { value, place, .. }) in set {
+        system.set(&format!("zookeeper.{key}"), &value, place);
+    }
+    let place =
+        port.as_ref().map_or(checker.whole.clone(), |(_, place): &(_, SettingPlace)| place.clone());
+    let settings = tls_settings::take(checker, &mut system, Side::Metrics, &place);
+    let left = system.all().into_iter().map(|(key, property)| {
+        let key = key.trim_start_matches("zookeeper.").to_owned();
+        (key, Setting { raw: property.value.clone(), value: property.value, place: property.place })
+    });
+    without_effect(checker, left.collect(), "no such setting is known");
+    Some(MetricsHttps { port: port?.0 as u16, settings: settings? })
 }
 
 fn take_class(checker: &mut Checker) -> Provider {

@@ -58,7 +58,7 @@ pub use auth_providers::Providers;
 pub use check_report::{Check, Understood, check};
 pub use checked_config::{Config, SnapshotCompression};
 pub use ensemble::Ensemble;
-pub use metrics_provider::{MetricsSettings, Prometheus, Provider};
+pub use metrics_provider::{MetricsHttps, MetricsSettings, Prometheus, Provider};
 pub use parse::{DEFAULT_CONFIG, Source, parse, parse_positional};
 pub use problem::{ConfigError, Problem, SettingPlace, Warning};
 pub use risks::{exposed, risks, secret_files};

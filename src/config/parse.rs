@@ -8,12 +8,12 @@ use super::ensemble::{self, Files};
 use super::logins::{JaasFile, Logins};
 use super::sasl::{ClientSasl, QuorumSasl, SaslRules};
 use super::system_properties::SystemProperties;
-use super::tls::{ClientTls, QuorumTls};
+use super::tls::{AdminTls, ClientTls, QuorumTls};
 use super::{
     Config, ConfigError, Entries, Environment, Problem, PropertiesError, SettingPlace, Told,
-    Warning, auth_providers, client_address, client_sasl, client_tls, dynamic, file_settings,
-    logins, members, parse_properties, property_settings, quorum_sasl, quorum_tls, throttle,
-    unsupported, unused,
+    Warning, admin_server, auth_providers, client_address, client_sasl, client_tls, dynamic,
+    file_settings, logins, members, parse_properties, property_settings, quorum_sasl, quorum_tls,
+    throttle, unsupported, unused,
 };
 use crate::model::{View, ViewError};
 
@@ -281,6 +281,7 @@ struct Secured {
     clients_use_tls: bool,
     client_tls: Option<ClientTls>,
     quorum_tls: Option<QuorumTls>,
+    admin_tls: Option<AdminTls>,
     client_sasl: Option<ClientSasl>,
     sasl_rules: SaslRules,
     quorum_sasl: Option<QuorumSasl>,
@@ -301,17 +302,35 @@ impl Secured {
         let client_tls = client_tls::take(checker, system, secure);
         let client_sasl = client_sasl::take(checker, system, logins);
         let sasl_rules = client_sasl::take_rules(checker, system);
-        let (mut quorum_tls, mut quorum_sasl) = (None, None);
+        let (mut quorum_tls, mut quorum_sasl): (Option<QuorumTls>, _) = (None, None);
         if let Some(Switches { tls, sasl }) = switches {
             let fips_mode = quorum_tls::take_fips_mode(checker, system);
             quorum_tls = quorum_tls::take(checker, system, &tls, fips_mode);
             quorum_sasl = quorum_sasl::take(checker, system, sasl, logins, fips_mode);
         }
-        unused::report(system, idle, clients_use_tls, between);
-        Self { clients_use_tls, client_tls, quorum_tls, client_sasl, sasl_rules, quorum_sasl }
+        let of_servers = quorum_tls.as_ref().map(|tls| &tls.settings);
+        let admin_tls = match (between, of_servers) {
+            // What is wrong with the stores is told already.
+            (unused::Between::Tls, None) => None,
+            (_, quorum) => admin_server::take_tls(checker, system, quorum),
+        };
+        let place = unused::Tls { clients: clients_use_tls, between, admin: admin_tls.is_some() };
+        unused::report(system, idle, place);
+        Self {
+            clients_use_tls,
+            client_tls,
+            quorum_tls,
+            admin_tls,
+            client_sasl,
+            sasl_rules,
+            quorum_sasl,
+        }
     }
 
-    fn into_config(self, config: Config) -> Config {
+    fn into_config(mut self, mut config: Config) -> Config {
+        if let Some(admin) = &mut config.admin {
+            admin.tls = self.admin_tls.take();
+        }
         let Self { client_tls, quorum_tls, client_sasl, sasl_rules, quorum_sasl, .. } = self;
         Config { client_tls, quorum_tls, client_sasl, sasl_rules, quorum_sasl, ..config }
     }

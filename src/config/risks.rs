@@ -2,6 +2,7 @@
 //! line for each at start, with the setting that closes the gap.
 
 use super::Config;
+use super::check_report::http_tls;
 use super::sasl::{KerberosLogin, KeyTab, Login};
 use super::tls::{ClientAuth, QuorumTls, StorePassword, TlsSettings};
 use std::path::{Path, PathBuf};
@@ -29,6 +30,14 @@ pub fn risks(config: &Config) -> Vec<String> {
                     .to_owned(),
             );
         }
+    }
+    let admin = config.admin.as_ref().and_then(|admin| admin.tls.as_ref());
+    if admin.is_some_and(|tls| !tls.is_forced) {
+        risks.push(
+            "AdminServer accepts connections without TLS, and without a certificate, too; once all its clients use https, set \
+             admin.forceHttps=true"
+                .to_owned(),
+        );
     }
     clients(config, &mut risks);
     servers(config, &mut risks);
@@ -153,7 +162,7 @@ pub fn secret_files(config: &Config) -> Vec<(String, PathBuf)> {
     let mut files = Vec::new();
     let clients = config.client_tls.as_ref().map(|tls| &tls.settings);
     let servers = config.quorum_tls.as_ref().map(|tls| &tls.settings);
-    for tls in clients.into_iter().chain(servers) {
+    for tls in clients.into_iter().chain(servers).chain(&http_tls(config)) {
         for (name, store) in [("keyStore", &tls.key_store), ("trustStore", &tls.trust_store)] {
             let Some(store) = store else { continue };
             if name == "keyStore" {

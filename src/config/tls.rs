@@ -1,4 +1,4 @@
-//! TLS of client ports and of the ports between servers, as checked settings.
+//! TLS of client ports, of the ports between servers and of HTTP ports, as checked settings.
 //!
 //! Key stores and trust stores are named here; `net::tls` reads them.
 
@@ -49,10 +49,10 @@ pub enum StoreKind {
     Bcfks,
 }
 
-/// TLS of the client ports (`ssl.*`), or between servers (`ssl.quorum.*`).
+/// TLS of the client ports (`ssl.*`), between servers (`ssl.quorum.*`), or of metrics (`metricsProvider.ssl.*`).
 #[derive(Clone, Debug, PartialEq)]
 pub struct TlsSettings {
-    /// `ssl.` or `ssl.quorum.`: what keys begin with, for messages.
+    /// `ssl.`, `ssl.quorum.` or `metricsProvider.ssl.`: what keys begin with, for messages.
     pub prefix: &'static str,
     /// Never empty, in ascending order.
     pub versions: Vec<TlsVersion>,
@@ -102,4 +102,13 @@ pub struct QuorumTls {
     pub reloads: bool,
     /// `fips-mode`: host names are not compared between servers, and a learner may not use DIGEST-MD5.
     pub fips_mode: bool,
+}
+
+/// TLS of AdminServer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AdminTls {
+    /// With the stores of `ssl.quorum.*`.
+    pub settings: TlsSettings,
+    /// `admin.forceHttps`: plain connections are refused; else they are served beside TLS (`admin.portUnification`).
+    pub is_forced: bool,
 }

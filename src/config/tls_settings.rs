@@ -1,4 +1,5 @@
-//! Reads the settings of TLS: `ssl.*` for client ports, `ssl.quorum.*` for connections between servers.
+//! Reads the settings of TLS: `ssl.*` for client ports, `ssl.quorum.*` for connections between servers, whose stores AdminServer
+//! uses too, and `metricsProvider.ssl.*` for the port of metrics.
 
 use super::checker::Checker;
 use super::property_reader::Reader;
@@ -27,6 +28,7 @@ const KINDS: [(&str, &str, StoreKind); 4] = [
 pub(super) enum Side {
     Clients,
     Servers,
+    Metrics,
 }
 
 impl Side {
@@ -34,6 +36,7 @@ impl Side {
         match self {
             Self::Clients => "ssl.",
             Self::Servers => "ssl.quorum.",
+            Self::Metrics => "metricsProvider.ssl.",
         }
     }
 
@@ -67,7 +70,7 @@ pub(super) fn take(
     let (crl, ocsp) = (from.flag("crl", false), from.flag("ocsp", false));
     let detection_timeout_ms = match side {
         Side::Servers => from.detection_timeout(),
-        Side::Clients => DETECTION_TIMEOUT_MS,
+        Side::Clients | Side::Metrics => DETECTION_TIMEOUT_MS,
     };
     from.check_stores(key_store.as_ref(), trust_store.as_ref(), client_auth, place);
     if problems < checker.problems.len() {
@@ -90,6 +93,52 @@ pub(super) fn take(
         crl,
         ocsp,
         detection_timeout_ms,
+    })
+}
+
+/// The settings of AdminServer: the stores of connections between servers, and nothing else of theirs.
+///
+/// * `quorum`: settings of connections between servers, which have taken the stores; `None`: nobody has.
+/// * `place`: the setting that switches TLS on.
+///
+/// Source: `JettyAdminServer`, ZooKeeper 3.9.5.
+pub(super) fn take_for_admin(
+    checker: &mut Checker,
+    system: &mut SystemProperties,
+    quorum: Option<&TlsSettings>,
+    client_auth: ClientAuth,
+    place: &SettingPlace,
+) -> Option<TlsSettings> {
+    let problems = checker.problems.len();
+    let mut from = Taker { checker, system, side: Side::Servers };
+    let (key_store, trust_store) = match quorum {
+        Some(quorum) => (quorum.key_store.clone(), quorum.trust_store.clone()),
+        None => (from.store("keyStore"), from.store("trustStore")),
+    };
+    if key_store.is_none() {
+        let text = "HTTPS of AdminServer needs a key and a certificate; set ssl.quorum.keyStore.location to their store";
+        from.checker.problem(place, text);
+    }
+    if trust_store.is_none() && client_auth != ClientAuth::None {
+        let text = "admin.needClientAuth=true needs the certificates that are trusted; set ssl.quorum.trustStore.location to their store";
+        from.checker.problem(place, text);
+    }
+    if problems < checker.problems.len() {
+        return None;
+    }
+    Some(TlsSettings {
+        prefix: Side::Servers.prefix(),
+        versions: vec![TlsVersion::V12, TlsVersion::V13],
+        cipher_suites: cipher_suites::DEFAULT.iter().map(|&suite| suite.to_owned()).collect(),
+        key_store,
+        trust_store,
+        client_auth,
+        verifies_host: false,
+        verifies_client_host: false,
+        allows_reverse_dns: false,
+        crl: false,
+        ocsp: false,
+        detection_timeout_ms: DETECTION_TIMEOUT_MS,
     })
 }
 
@@ -157,12 +206,12 @@ impl Taker<'_> {
     /// ZooKeeper's manual says otherwise.
     fn protocol(&mut self) -> Option<Vec<TlsVersion>> {
         let both = vec![TlsVersion::V12, TlsVersion::V13];
-        let between_servers = self.side == Side::Servers;
+        let takes_both = self.side != Side::Clients;
         let Some(protocol) = self.take("protocol") else {
-            return Some(if between_servers { both } else { vec![TlsVersion::V13] });
+            return Some(if takes_both { both } else { vec![TlsVersion::V13] });
         };
         match protocol.value.as_str() {
-            "TLSv1.3" | "TLS" if between_servers => Some(both),
+            "TLSv1.3" | "TLS" if takes_both => Some(both),
             "TLSv1.3" => Some(vec![TlsVersion::V13]),
             "TLSv1.2" => Some(vec![TlsVersion::V12]),
             _ => {
@@ -214,6 +263,16 @@ impl Taker<'_> {
     }
 
     fn client_auth(&mut self) -> ClientAuth {
+        if self.side == Side::Metrics {
+            // Both are on unless set, and the first wins.
+            let (need, want) =
+                (self.flag("need.client.auth", true), self.flag("want.client.auth", true));
+            return match (need, want) {
+                (true, _) => ClientAuth::Need,
+                (false, true) => ClientAuth::Want,
+                (false, false) => ClientAuth::None,
+            };
+        }
         let Some(auth) = self.take("clientAuth") else { return ClientAuth::Need };
         match auth.value.to_ascii_lowercase().as_str() {
             "none" => ClientAuth::None,
@@ -309,7 +368,11 @@ impl Taker<'_> {
             (Side::Servers, _) => {
                 "TLS between servers needs the certificates that are trusted; set ssl.quorum.trustStore.location to their store"
             }
-            (Side::Clients, ClientAuth::None) => return,
+            (Side::Clients | Side::Metrics, ClientAuth::None) => return,
+            (Side::Metrics, _) => {
+                "readers of metrics are asked for certificates; set metricsProvider.ssl.trustStore.location to those that are \
+                 trusted, or metricsProvider.ssl.need.client.auth=false and metricsProvider.ssl.want.client.auth=false"
+            }
             (Side::Clients, _) => {
                 "clients are asked for certificates (ssl.clientAuth); set ssl.trustStore.location to those that are trusted, \
                  or ssl.clientAuth=none"

@@ -43,10 +43,22 @@ impl Between {
     }
 }
 
+/// Where there is TLS.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Tls {
+    pub clients: bool,
+    pub between: Between,
+    /// AdminServer uses the stores of connections between servers.
+    pub admin: bool,
+}
+
 /// Why a setting of TLS has no effect, by its name in zoo.cfg; `None` if it has one.
-pub(super) fn reason(name: &str, clients_use_tls: bool, between: Between) -> Option<&'static str> {
-    if name.starts_with("ssl.quorum.") {
-        return match between {
+pub(super) fn reason(name: &str, tls: Tls) -> Option<&'static str> {
+    if let Some(quorum) = name.strip_prefix("ssl.quorum.") {
+        if tls.admin && (quorum.starts_with("keyStore.") || quorum.starts_with("trustStore.")) {
+            return None;
+        }
+        return match tls.between {
             Between::Alone => Some(keys::MEMBERS_ONLY),
             Between::Plain => Some(NO_QUORUM_TLS),
             Between::Tls => None,
@@ -56,25 +68,20 @@ pub(super) fn reason(name: &str, clients_use_tls: bool, between: Between) -> Opt
         return None;
     }
     match name {
-        _ if !clients_use_tls => Some(NO_CLIENT_TLS),
+        _ if !tls.clients => Some(NO_CLIENT_TLS),
         "ssl.handshakeDetectionTimeoutMillis" => Some(QUORUM_FORM_ALONE),
         _ => None,
     }
 }
 
 /// Reports the settings that were not taken.
-pub(super) fn report(
-    system: &SystemProperties,
-    idle: &mut Idle,
-    clients_use_tls: bool,
-    between: Between,
-) {
+pub(super) fn report(system: &SystemProperties, idle: &mut Idle, tls: Tls) {
     for (name, property) in system.all() {
         let Some(key) = keys::in_flag(&name).filter(|key| key.class == Class::Works) else {
             continue;
         };
         let bare = name.strip_prefix("zookeeper.").unwrap_or(&name);
-        let Some(why) = reason(bare, clients_use_tls, between) else { continue };
+        let Some(why) = reason(bare, tls) else { continue };
         if !key.default.eq_ignore_ascii_case(&property.value) {
             let is_line = matches!(property.place, super::SettingPlace::Line { .. });
             let name = if is_line { bare.to_owned() } else { format!("-D{name}") };

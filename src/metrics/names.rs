@@ -182,7 +182,6 @@ pub(super) const NEVER: &[(&str, &[&str])] = &[
     (
         "of the HTTP admin server, of which there is none yet",
         &[
-            "insecure_admin_count",
             "snapshot_rate_limited_count",
             "restore_error_count",
             "restore_rate_limited_count",

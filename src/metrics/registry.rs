@@ -114,6 +114,8 @@ registry! {
         tls: TlsFigures,
     }
     counters {
+        /// Plain connections to AdminServer where its port has TLS too.
+        insecure_admin_count,
         /// Bytes of watch events.
         watch_bytes,
         /// Throttled writes that waited longer than their session's timeout; each closed its connection.

@@ -1,6 +1,7 @@
 //! HTTP ports: heads of requests go to a function, and its answers to the client. Bodies of requests are not read.
 
 use super::http_stream::IdleStream;
+use super::http_tls::{HttpTls, Opened};
 use bytes::Bytes;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
@@ -15,7 +16,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
 /// Connections at the same time. Others wait in the queue of the port.
@@ -36,6 +38,10 @@ pub struct HttpRequest {
     /// The header of that name; bytes above 127 are left out.
     pub authorization: Option<String>,
     pub peer: SocketAddr,
+    /// It came over TLS.
+    pub is_secure: bool,
+    /// The subject of the client's certificate, if the client has shown one that is trusted.
+    pub subject: Option<String>,
 }
 
 /// An answer; the body is made piece by piece, while it is sent. A piece may be empty.
@@ -53,15 +59,33 @@ pub type HttpAnswers =
 /// Accepts and serves connections until the task is dropped.
 ///
 /// * `idle_max`: how long a client may send no request, or take no part of an answer.
-pub async fn serve_http(listener: TcpListener, idle_max: Duration, answers: Arc<HttpAnswers>) {
+/// * `tls`: `None`: connections are plain.
+pub async fn serve_http(
+    listener: TcpListener,
+    idle_max: Duration,
+    tls: Option<Arc<HttpTls>>,
+    answers: Arc<HttpAnswers>,
+) {
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     loop {
         let place = places.clone().acquire_owned().await.expect("the semaphore is never closed");
         match listener.accept().await {
             Ok((socket, peer)) => {
-                let answers = answers.clone();
+                let (answers, tls) = (answers.clone(), tls.clone());
                 tokio::spawn(async move {
-                    serve(socket, peer, idle_max, answers).await;
+                    let opened = match tls {
+                        Some(tls) => tls.open(socket, peer, idle_max).await,
+                        None => Some(Opened::Plain(socket)),
+                    };
+                    let mut from = Origin { peer, is_secure: false, subject: None };
+                    match opened {
+                        Some(Opened::Plain(socket)) => serve(socket, from, idle_max, answers).await,
+                        Some(Opened::Tls { stream, subject }) => {
+                            (from.is_secure, from.subject) = (true, subject);
+                            serve(stream, from, idle_max, answers).await;
+                        }
+                        None => {}
+                    }
                     drop(place);
                 });
             }
@@ -73,21 +97,34 @@ pub async fn serve_http(listener: TcpListener, idle_max: Duration, answers: Arc<
     }
 }
 
-async fn serve(socket: TcpStream, peer: SocketAddr, idle_max: Duration, answers: Arc<HttpAnswers>) {
+/// Where the requests of a connection come from.
+struct Origin {
+    peer: SocketAddr,
+    is_secure: bool,
+    subject: Option<String>,
+}
+
+async fn serve(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    from: Origin,
+    idle_max: Duration,
+    answers: Arc<HttpAnswers>,
+) {
+    let peer = from.peer;
     let service = service_fn(move |request: Request<Incoming>| {
-        let answer = answers(head(&request, peer));
+        let answer = answers(head(&request, &from));
         async move { Ok::<_, Infallible>(response(answer.await)) }
     });
     let mut builder = http1::Builder::new();
     // Without the timer hyper has no limit on the time of a head.
     builder.timer(TokioTimer::new()).header_read_timeout(idle_max).max_buf_size(HEAD_MAX);
-    let stream = TokioIo::new(IdleStream::new(socket, idle_max));
+    let stream = TokioIo::new(IdleStream::new(stream, idle_max));
     if let Err(error) = builder.serve_connection(stream, service).await {
         tracing::debug!(%peer, %error, "HTTP connection ended");
     }
 }
 
-fn head(request: &Request<Incoming>, peer: SocketAddr) -> HttpRequest {
+fn head(request: &Request<Incoming>, from: &Origin) -> HttpRequest {
     let authorization = request.headers().get(AUTHORIZATION);
     HttpRequest {
         method: request.method().as_str().to_owned(),
@@ -97,7 +134,9 @@ fn head(request: &Request<Incoming>, peer: SocketAddr) -> HttpRequest {
             let ascii = value.as_bytes().iter().filter(|byte| byte.is_ascii());
             ascii.map(|&byte| char::from(byte)).collect()
         }),
-        peer,
+        peer: from.peer,
+        is_secure: from.is_secure,
+        subject: from.subject.clone(),
     }
 }
 

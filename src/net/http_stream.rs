@@ -6,20 +6,19 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep};
 
 /// A stream that fails if its other end takes nothing for some time.
-pub struct IdleStream {
-    socket: TcpStream,
+pub struct IdleStream<S> {
+    socket: S,
     idle_max: Duration,
     /// Runs while a write waits.
     timer: Pin<Box<Sleep>>,
     waits: bool,
 }
 
-impl IdleStream {
-    pub fn new(socket: TcpStream, idle_max: Duration) -> Self {
+impl<S> IdleStream<S> {
+    pub fn new(socket: S, idle_max: Duration) -> Self {
         Self { socket, idle_max, timer: Box::pin(sleep(idle_max)), waits: false }
     }
 
@@ -42,7 +41,7 @@ impl IdleStream {
     }
 }
 
-impl AsyncRead for IdleStream {
+impl<S: AsyncRead + Unpin> AsyncRead for IdleStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -52,7 +51,7 @@ impl AsyncRead for IdleStream {
     }
 }
 
-impl AsyncWrite for IdleStream {
+impl<S: AsyncWrite + Unpin> AsyncWrite for IdleStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

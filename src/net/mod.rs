@@ -19,6 +19,9 @@ pub mod gss;
 pub mod gss_mechanism;
 mod http;
 mod http_stream;
+mod http_tls;
+#[cfg(test)]
+mod http_tls_tests;
 mod listener;
 mod listening_socket;
 mod nonce;
@@ -39,6 +42,7 @@ pub use bind::{ListenError, bind};
 pub use client::ServerHandles;
 pub use client_slot::reply_at_once;
 pub use http::{HttpAnswer, HttpAnswers, HttpRequest, serve_http};
+pub use http_tls::{HttpTls, Plain};
 pub use listener::{ClientPorts, Listener};
 pub use nonce::nonce;
 pub use peer_security::{PeerSecurity, PeerTls};

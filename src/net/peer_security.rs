@@ -171,7 +171,7 @@ fn tell(stream: &TlsStream, peer: SocketAddr, what: &str) {
 }
 
 /// Looks at the first bytes and leaves them unread.
-async fn look(socket: &TcpStream) -> io::Result<Sniffed> {
+pub(super) async fn look(socket: &TcpStream) -> io::Result<Sniffed> {
     let mut first = [0; SNIFF_BYTES];
     loop {
         let len = socket.peek(&mut first).await?;

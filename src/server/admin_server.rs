@@ -5,7 +5,7 @@ use super::report::FourLetterWords;
 use crate::config::{AdminServer, Config};
 use crate::member::ListenAddress;
 use crate::model::chain;
-use crate::net::{HttpAnswer, HttpAnswers, ListenError, bind, serve_http};
+use crate::net::{HttpAnswer, HttpAnswers, HttpTls, ListenError, bind, serve_http};
 use std::future::Future;
 use std::io;
 use std::net::{SocketAddr, TcpListener as StdListener};
@@ -26,6 +26,7 @@ pub struct AdminPort {
     place: ListenAddress,
     backlog: i32,
     idle_max: Duration,
+    tls: Option<Arc<HttpTls>>,
 }
 
 impl AdminPort {
@@ -33,7 +34,7 @@ impl AdminPort {
     ///
     /// # Errors
     /// If a standalone server can't bind the port. A member goes on without it, and tries again.
-    pub fn open(config: &Config) -> Result<Option<Self>, ServerError> {
+    pub fn open(config: &Config, tls: Option<Arc<HttpTls>>) -> Result<Option<Self>, ServerError> {
         let Some(AdminServer { host, port, idle_timeout_ms, .. }) = &config.admin else {
             return Ok(None);
         };
@@ -51,7 +52,7 @@ impl AdminPort {
             }
         };
         let idle_max = Duration::from_millis((*idle_timeout_ms).into());
-        Ok(Some(Self { listener, place, backlog, idle_max }))
+        Ok(Some(Self { listener, place, backlog, idle_max, tls }))
     }
 
     /// Serves on a thread of its own, until `stop`.
@@ -91,7 +92,7 @@ impl AdminPort {
                 Err(error) => warn(&error),
             }
         };
-        serve_http(listener, self.idle_max, answers).await;
+        serve_http(listener, self.idle_max, self.tls, answers).await;
     }
 }
 

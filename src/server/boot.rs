@@ -90,10 +90,11 @@ async fn serve(
     ready: impl FnOnce(&Ready),
 ) -> Result<(), ServerError> {
     let clock = Clock::start();
-    let (tls, ports) = open_ports(&config)?;
-    let http = HttpPorts::open(&config)?;
+    let metrics = Arc::new(Registry::default());
+    let (tls, ports) = open_ports(&config, &metrics)?;
+    let http = HttpPorts::open(&config, &tls.http)?;
     let folders = Folders::new(&config.data_dir, &config.data_log_dir);
-    let (disk, metrics) = (FailStop::new(RealDisk), Arc::new(Registry::default()));
+    let disk = FailStop::new(RealDisk);
     let openings = openings(&config)?;
     let parts = part_settings(&config, openings.clone(), seed, clock)?;
     let RestoredData { lock: _lock, tree, recovered, history } =
@@ -181,8 +182,8 @@ fn write_first_snapshot(
 }
 
 /// The stores are read and the ports bound before the data is loaded, so that what is wrong there is reported at once.
-fn open_ports(config: &Config) -> Result<(Tls, Ports), ServerError> {
-    let tls = Tls::start(config)?;
+fn open_ports(config: &Config, metrics: &Arc<Registry>) -> Result<(Tls, Ports), ServerError> {
+    let tls = Tls::start(config, metrics)?;
     let ports = Ports::bind(config, tls.clients.as_ref())?;
     Ok((tls, ports))
 }

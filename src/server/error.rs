@@ -28,6 +28,12 @@ pub enum ServerError {
     /// Settings or stores of TLS.
     #[error(transparent)]
     Tls(#[from] EngineError),
+    /// The same of AdminServer.
+    #[error("TLS of AdminServer")]
+    AdminTls(#[source] EngineError),
+    /// The same of the port of metrics.
+    #[error("TLS of metrics")]
+    MetricsTls(#[source] EngineError),
     #[error("cannot prepare the data directories")]
     Folders(#[source] Box<RecoverError<Infallible>>),
     #[error(transparent)]
@@ -61,12 +67,13 @@ impl ServerError {
             | Self::ListenSecure(ListenError::Resolve { .. })
             | Self::Tls(_) => 2,
             Self::Folders(_) | Self::DataDirLock(_) => 3,
-            Self::ListenAdmin(_) => 4,
+            Self::ListenAdmin(_) | Self::AdminTls(_) => 4,
             Self::Snapshot(_) => 10,
             Self::Failed { exit, .. } => *exit,
             // 14 is for quorum and election ports; a client port in use gives 1 in Java too.
             Self::Listen(ListenError::Bind { .. })
             | Self::ListenMetrics(_)
+            | Self::MetricsTls(_)
             | Self::ListenSecure(ListenError::Bind { .. })
             | Self::Recover(_)
             | Self::Unsure { .. }
@@ -101,7 +108,11 @@ impl ServerError {
             | Self::Snapshot(_) => Some("dataDir"),
             Self::Audit { .. } => Some("audit.enable"),
             // The line of TLS names the setting.
-            Self::Tls(_) | Self::System { .. } | Self::Failed { .. } => None,
+            Self::Tls(_)
+            | Self::AdminTls(_)
+            | Self::MetricsTls(_)
+            | Self::System { .. }
+            | Self::Failed { .. } => None,
         }
     }
 

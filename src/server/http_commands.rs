@@ -17,8 +17,23 @@ use tokio::time::timeout;
 /// Within this time a driver that turns has answered.
 const LIVE: Duration = Duration::from_secs(5);
 
+/// Tells browsers to use https from now on, for a day.
+///
+/// Source: `JettyAdminServer`, ZooKeeper 3.9.5.
+const STAY_SECURE: (&str, &str) = ("Strict-Transport-Security", "max-age=86400; includeSubDomains");
+
 impl FourLetterWords {
     pub async fn answer_http(&self, asked: HttpRequest) -> HttpAnswer {
+        let is_secure = asked.is_secure;
+        let mut answer = self.answer_command(asked).await;
+        if is_secure {
+            let (name, value) = STAY_SECURE;
+            answer.headers.push((name, value.to_owned()));
+        }
+        answer
+    }
+
+    async fn answer_command(&self, asked: HttpRequest) -> HttpAnswer {
         match http::read(&asked.method, &asked.path, &asked.query, &self.config) {
             Asked::Answered(answer) => self.sent(answer, None).await,
             Asked::Probe(probe) => {

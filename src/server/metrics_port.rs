@@ -1,18 +1,20 @@
-//! The port where Prometheus reads metrics.
+//! The ports where Prometheus reads metrics.
 
 use super::admin_server::{AdminPort, start_thread};
 use super::error::ServerError;
 use super::report::FourLetterWords;
+use super::tls::HttpEngines;
 use crate::config::Config;
 use crate::member::ListenAddress;
 use crate::metrics::{PART_LASTS, Registry};
-use crate::net::{HttpAnswer, HttpAnswers, bind, serve_http};
+use crate::net::{HttpAnswer, HttpAnswers, HttpTls, bind, serve_http};
 use std::future::Future;
 use std::net::TcpListener as StdListener;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 /// Connections in the system's queue, as in Java.
@@ -23,14 +25,15 @@ const IDLE_MAX: Duration = Duration::from_secs(30);
 /// The ports that speak HTTP.
 pub struct HttpPorts {
     admin: Option<AdminPort>,
-    metrics: Option<MetricsPort>,
+    metrics: Option<MetricsPorts>,
 }
 
 impl HttpPorts {
     /// # Errors
     /// If the server can't be without a port that can't be bound.
-    pub fn open(config: &Config) -> Result<Self, ServerError> {
-        Ok(Self { admin: AdminPort::open(config)?, metrics: MetricsPort::open(config)? })
+    pub fn open(config: &Config, tls: &HttpEngines) -> Result<Self, ServerError> {
+        let admin = AdminPort::open(config, tls.admin.clone())?;
+        Ok(Self { admin, metrics: MetricsPorts::open(config, tls.metrics.clone())? })
     }
 
     /// Serves them until `stop`.
@@ -53,20 +56,26 @@ impl HttpPorts {
     }
 }
 
-/// The port, bound.
-struct MetricsPort(StdListener);
+/// The ports, bound.
+struct MetricsPorts(Vec<(StdListener, Option<Arc<HttpTls>>)>);
 
-impl MetricsPort {
+impl MetricsPorts {
     /// `None`: the provider is another one.
     ///
     /// # Errors
-    /// If the port can't be bound: a server whose metrics nobody can read must not seem healthy.
-    fn open(config: &Config) -> Result<Option<Self>, ServerError> {
+    /// If a port can't be bound: a server whose metrics nobody can read must not seem healthy.
+    fn open(config: &Config, tls: Option<Arc<HttpTls>>) -> Result<Option<Self>, ServerError> {
         let Some(prometheus) = &config.metrics.prometheus else { return Ok(None) };
-        let place = ListenAddress { host: prometheus.host.clone(), port: prometheus.port };
-        let (listener, address) = bind(&place, BACKLOG).map_err(ServerError::ListenMetrics)?;
-        tracing::info!(%address, "metrics for Prometheus are told");
-        Ok(Some(Self(listener)))
+        let https = prometheus.https.as_ref().map(|https| (https.port, tls));
+        let mut ports = Vec::new();
+        let plain = prometheus.port.filter(|_| !prometheus.is_shared()).map(|port| (port, None));
+        for (port, tls) in plain.into_iter().chain(https) {
+            let place = ListenAddress { host: prometheus.host.clone(), port };
+            let (listener, address) = bind(&place, BACKLOG).map_err(ServerError::ListenMetrics)?;
+            tracing::info!(%address, tls = tls.is_some(), "metrics for Prometheus are told");
+            ports.push((listener, tls));
+        }
+        Ok(Some(Self(ports)))
     }
 
     /// Serves on a thread of its own, until `stop`.
@@ -87,17 +96,19 @@ impl MetricsPort {
                 Box::pin(async move { words.answer_scrape(asked).await })
             });
         start_thread("metrics", stop, async move {
-            let listener = match TcpListener::from_std(self.0) {
-                Ok(listener) => listener,
-                Err(error) => {
-                    tracing::error!(%error, "metrics cannot be told: raise ulimit -n, and start again");
-                    return;
+            let mut serving = JoinSet::new();
+            for (listener, tls) in self.0 {
+                match TcpListener::from_std(listener) {
+                    Ok(listener) => {
+                        serving.spawn(serve_http(listener, IDLE_MAX, tls, answers.clone()));
+                    }
+                    Err(error) => tracing::error!(
+                        %error,
+                        "metrics cannot be told: raise ulimit -n, and start again"
+                    ),
                 }
-            };
-            tokio::select! {
-                () = serve_http(listener, IDLE_MAX, answers) => {}
-                () = turn_often(metrics) => {}
             }
+            turn_often(metrics).await;
         })
     }
 }

@@ -2,8 +2,10 @@
 
 use super::error::ServerError;
 use crate::config::Config;
-use crate::net::tls::{Engine, Handshakes, Side, Watch};
-use crate::net::{PeerSecurity, PeerTls};
+use crate::config::tls::TlsSettings;
+use crate::metrics::Registry;
+use crate::net::tls::{Engine, EngineError, Handshakes, Side, Watch};
+use crate::net::{HttpTls, PeerSecurity, PeerTls, Plain};
 use std::io;
 use std::sync::Arc;
 use tokio_util::task::AbortOnDropHandle;
@@ -14,11 +16,19 @@ pub struct ClientEngine {
     pub handshakes: Arc<Handshakes>,
 }
 
+/// TLS of HTTP ports; `None`: the port has none.
+#[derive(Clone, Default)]
+pub struct HttpEngines {
+    pub admin: Option<Arc<HttpTls>>,
+    pub metrics: Option<Arc<HttpTls>>,
+}
+
 /// The engines of a server.
 pub struct Tls {
     /// `None`: no client port speaks TLS.
     pub clients: Option<ClientEngine>,
     pub servers: PeerSecurity,
+    pub http: HttpEngines,
     watches: Vec<Watch>,
 }
 
@@ -27,9 +37,7 @@ impl Tls {
     ///
     /// # Errors
     /// If a store can't be used.
-    pub fn start(config: &Config) -> Result<Self, ServerError> {
-        let threads =
-            |source: io::Error| ServerError::System { what: "start threads for TLS", source };
+    pub fn start(config: &Config, metrics: &Arc<Registry>) -> Result<Self, ServerError> {
         let mut watches = Vec::new();
         let mut clients = None;
         if let Some(tls) = &config.client_tls {
@@ -59,7 +67,8 @@ impl Tls {
             security.set_hosts(&ensemble.view);
             servers = security;
         }
-        Ok(Self { clients, servers, watches })
+        let http = http(config, metrics, &mut watches)?;
+        Ok(Self { clients, servers, http, watches })
     }
 
     /// Watches the stores until the returned tasks are dropped.
@@ -67,4 +76,34 @@ impl Tls {
         let watches = self.watches.into_iter();
         watches.map(|watch| AbortOnDropHandle::new(tokio::spawn(watch.run()))).collect()
     }
+}
+
+fn threads(source: io::Error) -> ServerError {
+    ServerError::System { what: "start threads for TLS", source }
+}
+
+/// Stores of HTTP ports are always watched: their clients are told nothing that lasts.
+fn http(
+    config: &Config,
+    metrics: &Arc<Registry>,
+    watches: &mut Vec<Watch>,
+) -> Result<HttpEngines, ServerError> {
+    let mut of = |settings: &TlsSettings, plain, failed: fn(EngineError) -> ServerError| {
+        let (engine, stores) = Engine::new(settings.clone(), Side::Clients).map_err(failed)?;
+        let engine = Arc::new(engine);
+        watches.push(Watch::new(engine.clone(), &stores, true));
+        let handshakes = Handshakes::of_http().map_err(threads)?;
+        Ok::<_, ServerError>(Arc::new(HttpTls { engine, handshakes, plain }))
+    };
+    let admin = config.admin.as_ref().and_then(|admin| admin.tls.as_ref());
+    let admin = admin.map(|tls| {
+        let plain = if tls.is_forced { Plain::Refused } else { Plain::Counted(metrics.clone()) };
+        of(&tls.settings, plain, ServerError::AdminTls)
+    });
+    let told = config.metrics.prometheus.as_ref().and_then(|ports| {
+        let https = ports.https.as_ref()?;
+        let plain = if ports.is_shared() { Plain::Served } else { Plain::Refused };
+        Some(of(&https.settings, plain, ServerError::MetricsTls))
+    });
+    Ok(HttpEngines { admin: admin.transpose()?, metrics: told.transpose()? })
 }

@@ -10,9 +10,9 @@ use rustls_pki_types::{CertificateDer, UnixTime};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
-/// The stores of client ports or of the ports between servers.
+/// The stores of client ports, of the ports between servers, or of an HTTP port.
 pub struct Stores {
-    /// `ssl.` or `ssl.quorum.`.
+    /// `ssl.`, `ssl.quorum.` or `metricsProvider.ssl.`.
     prefix: &'static str,
     stores: Vec<Store>,
     /// What a peer needs in its trust store to believe this server.
@@ -56,6 +56,9 @@ pub fn look_at(check: &mut Check) -> Vec<Stores> {
         let compares = tls.settings.verifies_host && !tls.fips_mode;
         let members = view.as_ref().map(|view| Members { view, compares });
         all.push(stores_of(check, &tls.settings, members));
+    }
+    for settings in check.http_tls.clone() {
+        all.push(stores_of(check, &settings, None));
     }
     all
 }
@@ -312,6 +315,7 @@ mod tests {
             client_host: None,
             client_tls: None,
             quorum_tls: None,
+            http_tls: Vec::new(),
         }
     }
 

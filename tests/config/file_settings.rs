@@ -1,6 +1,7 @@
 //! Settings that are read from zoo.cfg only.
 
 use crate::{BASE, file};
+use oxkeeper::config::tls::{ClientAuth, TlsVersion};
 use oxkeeper::config::{Config, Environment, Prometheus, Provider, Source, parse};
 use oxkeeper::model::golden::bytes_of;
 use std::path::Path;
@@ -96,7 +97,7 @@ fn metrics_go_where_the_provider_says() {
     };
     assert_eq!(of("impl.DefaultMetricsProvider"), (Provider::Default, None, String::new()));
     assert_eq!(of("impl.NullMetricsProvider"), (Provider::Null, None, String::new()));
-    let defaults = Prometheus { host: None, port: 7000, tells_process: true };
+    let defaults = Prometheus { host: None, port: Some(7000), https: None, tells_process: true };
     let (provider, port, warned) = of("prometheus.PrometheusMetricsProvider");
     assert_eq!((provider, port, &*warned), (Provider::Prometheus, Some(defaults), ""));
     let idle = of("impl.NullMetricsProvider\nmetricsProvider.httpPort=x").2;
@@ -108,6 +109,38 @@ fn metrics_go_where_the_provider_says() {
         "metricsProvider.httpPort=x",
     );
     refused(&format!("{BASE}metricsProvider.className=x.Y"), "is not a known metrics provider");
+}
+
+#[test]
+fn metrics_are_told_over_tls_as_in_310() {
+    const CLASS: &str = "metricsProvider.className=org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider\n";
+    const PORT: &str = "metricsProvider.httpsPort=7443\n";
+    const STORES: &str = "metricsProvider.ssl.keyStore.location=/k.jks\nmetricsProvider.ssl.trustStore.location=/t\n";
+    let of = |lines: &str| of(&format!("{BASE}{CLASS}{lines}"));
+    let https = |lines: &str| of(&format!("{PORT}{STORES}{lines}")).metrics.prometheus.unwrap();
+    let alone = https("");
+    assert_eq!(alone.port, None);
+    let tls = alone.https.unwrap();
+    assert_eq!((tls.port, tls.settings.client_auth), (7443, ClientAuth::Need));
+    assert_eq!(tls.settings.versions, [TlsVersion::V12, TlsVersion::V13]);
+    let both = https("metricsProvider.httpPort=70");
+    assert_eq!((both.port, both.is_shared()), (Some(70), false));
+    assert!(https("metricsProvider.httpPort=7443").is_shared());
+    let auth = |lines: &str| https(lines).https.unwrap().settings.client_auth;
+    let need = "metricsProvider.ssl.need.client.auth=false\n";
+    assert_eq!(auth(need), ClientAuth::Want);
+    assert_eq!(
+        auth(&format!("{need}metricsProvider.ssl.want.client.auth=false")),
+        ClientAuth::None
+    );
+    refused(&format!("{BASE}{CLASS}{PORT}"), "set metricsProvider.ssl.keyStore.location");
+    refused(
+        &format!("{BASE}{CLASS}{PORT}metricsProvider.ssl.keyStore.location=/k"),
+        "set metricsProvider.ssl.trustStore.location",
+    );
+    let idle = of(STORES);
+    assert_eq!(idle.metrics.prometheus.unwrap().port, Some(7000));
+    assert!(format!("{:?}", idle.warnings).contains("metricsProvider.httpsPort is not set"));
 }
 
 // rows: C-32 C-33

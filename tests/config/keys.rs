@@ -13,7 +13,8 @@ const RULES: [&str; 12] = [
 const LISTS: [&str; 3] = ["C-267", "C-268", "C-269"];
 /// Settings that work without a trace in [`Config`]: they decide whether there is a configuration, or set the log, or need
 /// another setting beside them.
-const CHECKS: [&str; 15] = [
+const CHECKS: [&str; 16] = [
+    "metricsProvider.ssl.want.client.auth",
     "enforce.auth.enabled",
     "enforce.auth.schemes",
     "oxkeeper.log.level",
@@ -90,6 +91,10 @@ fn keys_are_found_where_they_may_be_made() {
 const TLS: &str = "secureClientPort=2281\nssl.keyStore.location=/k\nssl.trustStore.location=/t\n";
 const PROMETHEUS: &str =
     "metricsProvider.className=org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider\n";
+const METRICS_TLS: &str = "metricsProvider.httpsPort=7443\nmetricsProvider.ssl.keyStore.location=/k\n\
+    metricsProvider.ssl.trustStore.location=/t\n\
+    metricsProvider.className=org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider\n";
+const ADMIN_TLS: &str = "admin.portUnification=true\nssl.quorum.keyStore.location=/k\nssl.quorum.trustStore.location=/t\n";
 const SASL: &str =
     "authProvider.sasl=org.apache.zookeeper.server.auth.SASLAuthenticationProvider\n";
 const QUORUM_SASL: &str = "quorum.auth.enableSasl=true\nquorum.auth.learnerRequireSasl=true\n";
@@ -103,6 +108,10 @@ fn base(key: &Key) -> &'static str {
         "metricsProvider.httpHost"
         | "metricsProvider.httpPort"
         | "metricsProvider.exportJvmInfo" => PROMETHEUS,
+        name if name.starts_with("metricsProvider.ssl.") => METRICS_TLS,
+        "metricsProvider.httpsPort" => METRICS_TLS,
+        "admin.portUnification" => QUORUM_STORES,
+        "admin.forceHttps" | "admin.needClientAuth" => ADMIN_TLS,
         name if name.starts_with("quorum.auth.") => QUORUM_SASL,
         name if needs_tls.iter().any(|start| name.starts_with(start)) => TLS,
         _ => "",
@@ -144,6 +153,10 @@ fn example(key: &Key) -> &'static str {
         ("snapshot.compression.method", _) => "gz",
         ("metricsProvider.className", _) => "org.apache.zookeeper.metrics.impl.NullMetricsProvider",
         ("metricsProvider.httpPort", _) => "700",
+        ("metricsProvider.ssl.keyStore.type" | "metricsProvider.ssl.trustStore.type", _) => "PEM",
+        ("metricsProvider.ssl.need.client.auth", _) => "false",
+        ("metricsProvider.ssl.enabledProtocols", _) => "TLSv1.2",
+        ("metricsProvider.ssl.ciphersuites", _) => "TLS_AES_128_GCM_SHA256",
         ("pathStats.sampleRate" | "snapshotSizeFactor", _) => "0.7",
         (name, Form::Text) if name.starts_with("connection_throttle_") => "0.7",
         (_, Form::Int | Form::Long) => "700",

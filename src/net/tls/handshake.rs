@@ -58,6 +58,14 @@ impl Handshakes {
         Self::start("server-tls", 1, false)
     }
 
+    /// A thread for the handshakes of one HTTP port, nice to the threads that serve clients.
+    ///
+    /// # Errors
+    /// If the system starts no thread.
+    pub fn of_http() -> io::Result<Self> {
+        Self::start("http-tls", 1, true)
+    }
+
     fn start(name: &str, threads: usize, is_nice: bool) -> io::Result<Self> {
         let mut builder = Builder::new_multi_thread();
         builder.worker_threads(threads).thread_name(name).enable_io();

@@ -1,0 +1,133 @@
+//! How connections to an HTTP port begin: plain, with TLS, or as their first bytes say.
+
+use super::peer_security::look;
+use super::tls::{Engine, HandshakeError, Handshakes, Peer, Refusal, Sniffed, TlsStream};
+use crate::auth::x509;
+use crate::metrics::Registry;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+/// From the first bytes to a finished handshake.
+const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
+
+/// TLS of an HTTP port.
+pub struct HttpTls {
+    pub engine: Arc<Engine>,
+    pub handshakes: Handshakes,
+    pub plain: Plain,
+}
+
+/// What becomes of plain connections.
+#[derive(Clone)]
+pub enum Plain {
+    Refused,
+    Served,
+    /// They are served, and counted as AdminServer's.
+    Counted(Arc<Registry>),
+}
+
+/// A connection that has shown what it speaks.
+pub(super) enum Opened {
+    Plain(TcpStream),
+    /// * `subject`: of the client's certificate, if it has shown one.
+    Tls {
+        stream: TlsStream,
+        subject: Option<String>,
+    },
+}
+
+/// Why a connection is not served.
+enum Failed {
+    Refused(Refusal),
+    NoTls,
+    /// The client has gone, or has sent nothing: no line is written about that.
+    Gone,
+}
+
+impl HttpTls {
+    /// Shakes hands if the connection begins with TLS. `None`: it is not served.
+    ///
+    /// * `patience`: how long the client may send nothing.
+    pub(super) async fn open(
+        &self,
+        socket: TcpStream,
+        peer: SocketAddr,
+        patience: Duration,
+    ) -> Option<Opened> {
+        let port = socket.local_addr().map_or(0, |address| address.port());
+        match self.shake_hands(socket, peer, patience).await {
+            Ok(opened) => return Some(opened),
+            Err(Failed::Gone) => {
+                tracing::debug!(%peer, "HTTP connection ended before its first request")
+            }
+            Err(Failed::NoTls) => tracing::warn!(
+                target: crate::model::STRANGERS, %peer, port,
+                "connection closed: it does not begin with TLS, and this HTTP port speaks nothing else; \
+                 ask for https"
+            ),
+            Err(Failed::Refused(refusal)) => self.tell(refusal, peer, port),
+        }
+        None
+    }
+
+    async fn shake_hands(
+        &self,
+        socket: TcpStream,
+        peer: SocketAddr,
+        patience: Duration,
+    ) -> Result<Opened, Failed> {
+        let first = timeout(patience, look(&socket)).await;
+        match first.map_err(|_| Failed::Gone)?.map_err(|_| Failed::Gone)? {
+            Sniffed::Tls => {}
+            Sniffed::Open => return Err(Failed::Gone),
+            Sniffed::Plain => {
+                match &self.plain {
+                    Plain::Refused => return Err(Failed::NoTls),
+                    Plain::Served => {}
+                    Plain::Counted(metrics) => metrics.insecure_admin_count.increment(),
+                }
+                return Ok(Opened::Plain(socket));
+            }
+        }
+        let engine = self.engine.clone();
+        let shaking = self.handshakes.perform(socket, move || engine.accepted(), Vec::new());
+        let stream = match timeout(HANDSHAKE_MAX, shaking).await {
+            Ok(Ok(stream)) => stream,
+            // As a probe of the port does.
+            Ok(Err(HandshakeError::Io(error))) if error.get_ref().is_none() => {
+                return Err(Failed::Gone);
+            }
+            Ok(Err(error)) => return Err(Failed::Refused(Refusal::of(&error))),
+            Err(_) => return Err(Failed::Refused(Refusal::late(HANDSHAKE_MAX))),
+        };
+        let of_client = Peer::Client { address: peer.ip() };
+        let checked = self.engine.check(of_client, stream.peer_certificates()).await;
+        checked.map_err(|refused| Failed::Refused(Refusal::of_certificate(&refused)))?;
+        let subject = stream.peer_certificates().first().map(|own| x509::subject(own)).transpose();
+        let subject = subject.map_err(|error| {
+            let reason = format!("the subject of the peer's certificate can't be printed: {error}");
+            Failed::Refused(Refusal::new(reason, None))
+        })?;
+        Ok(Opened::Tls { stream, subject })
+    }
+
+    /// AdminServer has the stores of connections between servers, and other settings beside them.
+    fn tell(&self, mut refusal: Refusal, peer: SocketAddr, port: u16) {
+        let mut prefix = self.engine.settings().prefix;
+        if prefix == "ssl.quorum." {
+            match refusal.setting {
+                Some("clientAuth") => {
+                    (prefix, refusal.setting) = ("admin.", Some("needClientAuth"))
+                }
+                Some("enabledProtocols" | "ciphersuites") => refusal.setting = None,
+                _ => {}
+            }
+        } else if refusal.setting == Some("clientAuth") {
+            refusal.setting = Some("need.client.auth");
+        }
+        refusal.log(peer, port, prefix);
+    }
+}

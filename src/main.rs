@@ -48,7 +48,7 @@ enum Tool {
     SnapshotSummary(ToolkitArguments),
     /// Remove old snapshots and logs, as zkCleanup.sh does: DATALOGDIR [SNAPDIR] -n COUNT.
     Purge(ToolkitArguments),
-    /// Ask a server a four-letter word: HOST PORT WORD.
+    /// Ask a server a four-letter word: HOST PORT WORD [--tls-ca FILE [--tls-cert FILE --tls-key FILE]].
     #[command(name = "4lw")]
     FourLetterWord(ToolkitArguments),
     /// Check a configuration without starting a server.

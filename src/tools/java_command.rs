@@ -141,7 +141,10 @@ fn run(class: &str, arguments: Vec<String>, flags: Vec<String>, versions: &Versi
         "server.SnapshotComparer" => Call::Tool(toolkits::snapshot_compare, arguments),
         "server.SnapshotRecursiveSummary" => Call::Tool(toolkits::snapshot_summary, arguments),
         "server.PurgeTxnLog" => Call::Tool(toolkits::purge, arguments),
-        "client.FourLetterWordMain" => Call::Tool(four_letter_word::run, arguments),
+        // Its stores of TLS are properties.
+        "client.FourLetterWordMain" => {
+            Call::Tool(four_letter_word::run, flags.into_iter().chain(arguments).collect())
+        }
         "version.VersionInfoMain" => said(&version_info(versions), "", 0),
         "Version" => version(&arguments, versions),
         "server.auth.DigestAuthenticationProvider" => digests(&arguments),

@@ -30,5 +30,5 @@ pub use refusal::Refusal;
 pub use reload::Watch;
 pub use sniff::{SNIFF_BYTES, Sniffed, sniff};
 pub use stream::TlsStream;
-pub use tool_client::{ToolClientError, tool_client};
+pub use tool_client::{ToolClientError, tool_client, tool_client_of_stores};
 pub use verifier::Verifier;

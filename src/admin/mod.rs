@@ -18,6 +18,7 @@ mod list;
 mod monitor;
 mod numbers;
 mod operations;
+mod own_figures;
 mod serve;
 mod status;
 mod words;
@@ -30,6 +31,7 @@ pub use effect::Effect;
 pub use environment::EnvironmentInfo;
 pub use list::{Expiries, Line, List};
 pub use operations::operation_name;
+pub use own_figures::{OwnFigures, PeerFigures};
 pub use status::{
     ConnectionInfo, DumpCounts, LeaderInfo, MemberInfo, Mode, ObserverInfo, ProcessInfo,
     SessionInfo, SetCounts, Status, WatchTotals,

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use super::EnvironmentInfo;
+use super::own_figures::OwnFigures;
 use crate::metrics::Queues;
 use crate::model::{ServerId, View, Zxid};
 
@@ -142,6 +143,7 @@ pub struct Status {
     pub observers: Vec<ObserverInfo>,
     /// For metrics; `None`: not asked for.
     pub process: Option<ProcessInfo>,
+    pub own: Option<OwnFigures>,
 }
 
 /// What the system knows of this process.
@@ -154,6 +156,9 @@ pub struct ProcessInfo {
     pub files_max: f64,
     pub virtual_bytes: f64,
     pub resident_bytes: f64,
+    pub threads: f64,
+    /// Limit of its memory, if figures stand in for those of a JVM.
+    pub heap_max_bytes: Option<f64>,
 }
 
 /// An observer of a leader.

@@ -84,10 +84,7 @@ pub fn check(launch: &Launch, env: &Environment) -> Check {
         let key = key.trim_start_matches("-Dzookeeper.");
         tls.and_then(|tls| unused::reason(key, tls))
     };
-    let (client_tls, quorum_tls) = config
-        .as_ref()
-        .map_or((None, None), |config| (config.client_tls.clone(), config.quorum_tls.clone()));
-    let http_tls = config.as_ref().map(http_tls).unwrap_or_default();
+    let (client_tls, quorum_tls, http_tls) = config.as_ref().map(tls_of).unwrap_or_default();
     let (ensemble, client_host) =
         config.map_or((None, None), |config| (config.ensemble, config.client_host));
     let client_host = client_host.map(|host| {
@@ -128,12 +125,9 @@ pub fn check(launch: &Launch, env: &Environment) -> Check {
     }
 }
 
-/// The settings of HTTPS whose stores no other TLS has.
-pub(super) fn http_tls(config: &Config) -> Vec<TlsSettings> {
-    let admin = config.admin.as_ref().and_then(|admin| admin.tls.as_ref());
-    let admin = admin.filter(|_| config.quorum_tls.is_none()).map(|tls| tls.settings.clone());
-    let https = config.metrics.prometheus.as_ref().and_then(|metrics| metrics.https.as_ref());
-    admin.into_iter().chain(https.map(|https| https.settings.clone())).collect()
+/// The settings of TLS: of client ports, between servers, and of HTTP ports.
+fn tls_of(config: &Config) -> (Option<ClientTls>, Option<QuorumTls>, Vec<TlsSettings>) {
+    (config.client_tls.clone(), config.quorum_tls.clone(), risks::http_tls(config))
 }
 
 fn where_tls_is(config: &Config) -> Tls {

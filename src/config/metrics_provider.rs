@@ -2,6 +2,7 @@
 
 use super::SettingPlace;
 use super::checker::{Checker, Setting};
+use super::property_reader::Reader;
 use super::secrets::shown;
 use super::system_properties::SystemProperties;
 use super::tls::TlsSettings;
@@ -25,6 +26,14 @@ pub struct MetricsSettings {
     pub provider: Provider,
     /// The port where Prometheus reads metrics; `None`: the provider is another one.
     pub prometheus: Option<Prometheus>,
+    /// `oxkeeper.metrics.jvmStandIns`: whether figures of the process stand in for those of a JVM.
+    pub jvm_stand_ins: bool,
+}
+
+/// Adds what is set by a property.
+pub(super) fn with_stand_ins(from_file: MetricsSettings, from: &mut Reader<'_>) -> MetricsSettings {
+    let jvm_stand_ins = from.flag("oxkeeper.metrics.jvmStandIns", false);
+    MetricsSettings { jvm_stand_ins, ..from_file }
 }
 
 /// The ports where Prometheus reads metrics; there is one at least.
@@ -72,7 +81,7 @@ pub(super) fn take(checker: &mut Checker) -> MetricsSettings {
         let set = checker.take_all(|key| OWN.contains(&key) || is_of_tls(key));
         let text = "metricsProvider.className names another provider";
         without_effect(checker, set, text);
-        return MetricsSettings { provider, prometheus: None };
+        return MetricsSettings { provider, ..MetricsSettings::default() };
     }
     let host = checker.take("metricsProvider.httpHost").map(|host| host.value);
     let port = checker.number("metricsProvider.httpPort", 0..=65_535).map(|(n, _)| n as u16);
@@ -84,7 +93,7 @@ pub(super) fn take(checker: &mut Checker) -> MetricsSettings {
         https,
         tells_process: tells.is_none_or(|tells| tells.value.eq_ignore_ascii_case("true")),
     };
-    MetricsSettings { provider, prometheus: Some(prometheus) }
+    MetricsSettings { provider, prometheus: Some(prometheus), jvm_stand_ins: false }
 }
 
 fn is_of_tls(key: &str) -> bool {

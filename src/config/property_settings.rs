@@ -5,7 +5,9 @@ use super::checker::Checker;
 use super::file_settings::FileSettings;
 use super::property_reader::{INT, LONG, POSITIVE_INT, Reader, kilobytes};
 use super::system_properties::{Property, SystemProperties, double};
-use super::{Config, SnapshotCompression, Warning, Whitelist, auth_providers, throttle};
+use super::{
+    Config, SnapshotCompression, Warning, Whitelist, auth_providers, metrics_provider, throttle,
+};
 use crate::model::DigestAlgorithm;
 use std::path::PathBuf;
 
@@ -114,7 +116,7 @@ pub(super) fn take(
         four_letter_words: from.words(read_only_mode_enabled),
         skip_acl,
         reconfig_enabled: from_file.reconfig_enabled,
-        metrics: from_file.metrics,
+        metrics: metrics_provider::with_stand_ins(from_file.metrics, &mut from),
         enforce_quota: from.flag("zookeeper.enforceQuota", false),
         digest_auth_enabled: from.flag("zookeeper.DigestAuthenticationProvider.enabled", true),
         super_digest: from.text("zookeeper.DigestAuthenticationProvider.superDigest"),

@@ -2,7 +2,6 @@
 //! line for each at start, with the setting that closes the gap.
 
 use super::Config;
-use super::check_report::http_tls;
 use super::sasl::{KerberosLogin, KeyTab, Login};
 use super::tls::{ClientAuth, QuorumTls, StorePassword, TlsSettings};
 use std::path::{Path, PathBuf};
@@ -187,6 +186,14 @@ pub fn secret_files(config: &Config) -> Vec<(String, PathBuf)> {
         }
     }
     files
+}
+
+/// The settings of HTTPS whose stores no other TLS has.
+pub(super) fn http_tls(config: &Config) -> Vec<TlsSettings> {
+    let admin = config.admin.as_ref().and_then(|admin| admin.tls.as_ref());
+    let admin = admin.filter(|_| config.quorum_tls.is_none()).map(|tls| tls.settings.clone());
+    let https = config.metrics.prometheus.as_ref().and_then(|metrics| metrics.https.as_ref());
+    admin.into_iter().chain(https.map(|https| https.settings.clone())).collect()
 }
 
 /// The line for a file with keys or passwords that others can read or write; `None` if nobody else can.

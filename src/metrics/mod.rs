@@ -12,6 +12,7 @@
 
 mod counter;
 mod families;
+mod histogram;
 mod names;
 mod percentiles;
 mod registry;
@@ -24,6 +25,7 @@ mod window;
 
 pub use counter::Counter;
 pub use families::Family;
+pub use histogram::{Histogram, HistogramValues};
 pub use percentiles::{Percentiles, Quantiles};
 pub use registry::{Queues, Registry, Value};
 pub use sets::{Samples, SummarySet};

@@ -1,6 +1,7 @@
 //! Every metric of this server, by the name Java gives it.
 
 use super::counter::Counter;
+use super::histogram::Histogram;
 use super::names;
 use super::percentiles::{Percentiles, Quantiles};
 use super::sets::SummarySet;
@@ -112,6 +113,10 @@ registry! {
         reads_before: Counter,
         /// Four gauges show these.
         tls: TlsFigures,
+        /// Whole time of each read, write and flush; Prometheus is told them as histograms.
+        read_times: Histogram,
+        write_times: Histogram,
+        flush_times: Histogram,
     }
     counters {
         /// Plain connections to AdminServer where its port has TLS too.

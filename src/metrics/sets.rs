@@ -6,6 +6,8 @@ use std::sync::{Mutex, MutexGuard};
 use super::shard::Sharded;
 use super::summary::SummaryValues;
 
+/// The key of all samples whose own key is not counted.
+const OTHER: &str = "other";
 /// Number of keys that are counted. Java keeps every key for ever, so that one client with sequential names at the top of the
 /// tree makes its answers, and its memory, grow without end.
 const KEYS_MAX: usize = 1000;
@@ -41,33 +43,33 @@ pub struct SummarySet {
 #[derive(Debug, Default)]
 struct Slot {
     samples: BTreeMap<Box<str>, Samples>,
-    /// The set is full and this slot has all its keys: other keys are not counted.
+    /// The set is full and this slot has all its keys: other keys count as [`OTHER`].
     complete: bool,
 }
 
 impl SummarySet {
-    /// Adds samples under `key`; once there are 1000 keys, no new ones are counted.
+    /// Adds samples under `key`; once there are 1000 keys, those of new ones go to the key `other`.
     pub fn record(&self, key: &str, samples: &Samples) {
         let mut slot = lock(self.slots.own());
         if let Some(found) = slot.samples.get_mut(key) {
             return found.add(samples);
         }
-        if slot.complete {
-            return;
-        }
-        let mut known = lock(&self.known);
-        if known.len() < KEYS_MAX {
-            known.insert(key.into(), ());
-        } else {
-            // From now on this thread does not look into the common table.
-            for key in known.keys() {
-                slot.samples.entry(key.clone()).or_insert(Samples::NONE);
+        if !slot.complete {
+            let mut known = lock(&self.known);
+            if known.len() < KEYS_MAX {
+                known.insert(key.into(), ());
+            } else {
+                // From now on this thread does not look into the common table.
+                for key in known.keys() {
+                    slot.samples.entry(key.clone()).or_insert(Samples::NONE);
+                }
+                slot.complete = true;
             }
-            slot.complete = true;
+            if known.contains_key(key) {
+                return slot.samples.entry(key.into()).or_insert(Samples::NONE).add(samples);
+            }
         }
-        if known.contains_key(key) {
-            slot.samples.entry(key.into()).or_insert(Samples::NONE).add(samples);
-        }
+        slot.samples.entry(OTHER.into()).or_insert(Samples::NONE).add(samples);
     }
 
     /// Every key with the values of its samples.
@@ -123,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_beyond_the_limit_are_not_counted() {
+    fn keys_beyond_the_limit_are_counted_together() {
         let set = &SummarySet::default();
         for number in 0..KEYS_MAX + 500 {
             set.record(&number.to_string(), &one(1));
@@ -136,8 +138,13 @@ mod tests {
             });
         });
         let values = set.values();
-        assert_eq!(values.len(), KEYS_MAX);
-        assert_eq!(values.iter().map(|(_, values)| values.count).sum::<u64>(), KEYS_MAX as u64 + 1);
+        assert_eq!(values.len(), KEYS_MAX + 1);
+        let count = |wanted: &str| values.iter().find(|(key, _)| &**key == wanted).unwrap().1.count;
+        assert_eq!(
+            values.iter().map(|(_, values)| values.count).sum::<u64>(),
+            KEYS_MAX as u64 + 502
+        );
+        assert_eq!((count(OTHER), count("0"), count("999")), (501, 2, 1));
         let first = values.iter().find(|(key, _)| &**key == "0").unwrap();
         assert_eq!(first.1.max, 3);
     }

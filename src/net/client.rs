@@ -372,7 +372,9 @@ impl<S: Transport, P> Client<S, P> {
         let (op, xid, zxid) = counts.last;
         let (began_us, ended_us) = (self.turn_us, self.server.epoch.elapsed().as_micros() as u64);
         stats.note(Answered { op, xid, zxid, count: counts.answered, began_us, ended_us });
-        let took_ms = (ended_us - began_us) as i64 / 1000;
+        let took_us = ended_us - began_us;
+        metrics.read_times.record(took_us, counts.answered);
+        let took_ms = took_us as i64 / 1000;
         metrics.request_latency.record_many(took_ms, counts.answered);
         metrics.readlatency.record_many(took_ms, counts.answered);
         self.machine.spaces.publish(|space| {

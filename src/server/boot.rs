@@ -89,8 +89,7 @@ async fn serve(
     manager: ServiceManager,
     ready: impl FnOnce(&Ready),
 ) -> Result<(), ServerError> {
-    let clock = Clock::start();
-    let metrics = Arc::new(Registry::default());
+    let (clock, metrics) = (Clock::start(), Arc::new(Registry::default()));
     let (tls, ports) = open_ports(&config, &metrics)?;
     let http = HttpPorts::open(&config, &tls.http)?;
     let folders = Folders::new(&config.data_dir, &config.data_log_dir);

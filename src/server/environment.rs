@@ -57,6 +57,7 @@ fn process_of(stat: &str, machine: &str, known: ProcessInfo) -> ProcessInfo {
         start_seconds: booted + ticks(22),
         virtual_bytes: field(23).unwrap_or(0.0),
         resident_bytes: field(24).unwrap_or(0.0) * PAGE_BYTES,
+        threads: field(20).unwrap_or(0.0),
         ..known
     }
 }
@@ -64,6 +65,11 @@ fn process_of(stat: &str, machine: &str, known: ProcessInfo) -> ProcessInfo {
 /// Linux tells times of processes in these, on every machine.
 const CLOCK_TICKS: f64 = 100.0;
 const PAGE_BYTES: f64 = 4096.0;
+
+/// Bytes of memory that this process may take at most; 0 if unknown.
+pub fn memory_max() -> f64 {
+    Memory::look().max_bytes as f64
+}
 
 /// The name of the user who has started the server.
 pub fn user_name() -> String {
@@ -156,6 +162,7 @@ mod tests {
         let found = process_of(stat, "cpu 1\nbtime 1700000000\n", ProcessInfo::default());
         assert_eq!((found.cpu_seconds, found.start_seconds), (2.0, 1_700_000_010.0));
         assert_eq!((found.virtual_bytes, found.resident_bytes), (8192.0, 12_288.0));
+        assert_eq!(found.threads, 9.0);
         let own = process(Some(5), None);
         assert!(own.resident_bytes > 1e6 && own.start_seconds > 1e9 && own.open_files == 5.0);
     }

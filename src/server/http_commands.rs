@@ -84,7 +84,7 @@ impl FourLetterWords {
     }
 
     /// The newest snapshot file.
-    fn last_snapshot(&self) -> Option<(Zxid, u64)> {
+    pub(super) fn last_snapshot(&self) -> Option<(Zxid, u64)> {
         let folder = self.config.data_dir.join("version-2");
         let newest = names::snapshots(&RealDisk, &folder).ok()?.pop()?;
         let written = fs::metadata(folder.join(&newest.name)).ok()?.modified().ok()?;

@@ -28,6 +28,7 @@ pub mod logging;
 mod member;
 mod metrics_port;
 mod oracle;
+mod own_figures;
 #[cfg(test)]
 mod peer_tls_tests;
 mod peers;

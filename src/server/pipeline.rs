@@ -133,6 +133,7 @@ impl Pipeline {
         let sync_ms = sync_us as i64 / 1000;
         if report.sync_took.is_some() {
             metrics.fsynctime.record(sync_ms);
+            metrics.flush_times.record(sync_us, 1);
         }
         if report.slow {
             metrics.slow_flushes.increment();

@@ -54,9 +54,12 @@ impl Published {
                 let took_ms = took_us as i64 / 1000;
                 metrics.request_latency.record(took_ms);
                 // As Java: a request that takes no zxid (a sync, a body that can't be decoded) counts as a read.
-                let kind =
-                    if born_ms.is_some() { &metrics.updatelatency } else { &metrics.readlatency };
+                let (kind, times) = match born_ms {
+                    Some(_) => (&metrics.updatelatency, &metrics.write_times),
+                    None => (&metrics.readlatency, &metrics.read_times),
+                };
                 kind.record(took_ms);
+                times.record(took_us, 1);
             }
             // The wall clock may have been set back meanwhile.
             if let Some(age_ms) = born_ms.and_then(age_ms) {

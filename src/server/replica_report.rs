@@ -5,7 +5,7 @@ use super::role_log::Roles;
 use crate::admin::{LeaderInfo, MemberInfo, Mode, ObserverInfo};
 use crate::model::{ServerId, Zxid};
 use crate::replica::{self, Replica};
-use crate::zab::{LearnerConnectionId, Role};
+use crate::zab::{LearnerConnectionId, PeerLag, Role};
 
 /// The figures that only the driver knows.
 pub struct Report {
@@ -18,6 +18,8 @@ pub struct Report {
     pub leader: Option<LeaderInfo>,
     /// The observers of a leader; [`observers`] says which they are.
     pub observers: Vec<ObserverInfo>,
+    /// For a leader: how far the other members are.
+    pub peers: Vec<PeerLag>,
     /// The zxid with which a leader's epoch begins: the last transaction may be of an earlier epoch.
     pub begin: Zxid,
     /// Monotonic milliseconds from which the uptime counts.
@@ -44,6 +46,7 @@ impl Report {
             member: None,
             leader: None,
             observers: Vec::new(),
+            peers: Vec::new(),
             begin: Zxid::ZERO,
             since_ms: 0,
         };
@@ -55,6 +58,7 @@ impl Report {
             Role::Learning(learner) => member.leader = Some(learner.leader()),
             Role::Leading(leader) => {
                 let learners = leader.learners(core);
+                report.peers = leader.peers(core);
                 report.begin = Zxid::new(leader.epoch(), 0);
                 report.leader = Some(LeaderInfo {
                     learners: learners.connected,

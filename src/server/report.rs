@@ -14,6 +14,7 @@ use crate::model::{SessionId, Zxid};
 use crate::net::{WordAnswer, WordRequest};
 use crate::request::{Conn, Shared};
 use crate::tree::QuotaTotals;
+use crate::zab::PeerLag;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use std::collections::BTreeMap;
@@ -199,17 +200,26 @@ impl FourLetterWords {
                 status.watches = WatchTotals { connections, paths, watches };
             }
             Word::Envi => status.environment = environment::look(),
-            Word::Mntr
-                if self.config.metrics.prometheus.as_ref().is_some_and(|at| at.tells_process) =>
-            {
-                let (open, max) = (status.open_file_descriptors, status.max_file_descriptors);
-                status.process = Some(environment::process(open, max));
-            }
+            Word::Mntr => self.look_for_metrics(&report.peers, &mut status),
             _ => {}
         }
         self.look_at_tree(word, &mut status);
         status.zxid = status.zxid.max(report.begin);
         status
+    }
+
+    /// What only the provider of Prometheus tells.
+    fn look_for_metrics(&self, peers: &[PeerLag], status: &mut Status) {
+        let Some(prometheus) = &self.config.metrics.prometheus else { return };
+        status.own = Some(self.own_figures(peers));
+        if prometheus.tells_process {
+            let (open, max) = (status.open_file_descriptors, status.max_file_descriptors);
+            let mut process = environment::process(open, max);
+            if self.config.metrics.jvm_stand_ins {
+                process.heap_max_bytes = Some(environment::memory_max());
+            }
+            status.process = Some(process);
+        }
     }
 
     fn look_at_tree(&self, word: Word, status: &mut Status) {

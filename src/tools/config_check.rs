@@ -191,6 +191,7 @@ mod tests {
             ensemble: check.ensemble,
             client_tls: check.client_tls,
             quorum_tls: check.quorum_tls,
+            http_tls: check.http_tls,
             client_host: check.client_host.map(|(host, its)| (host, place(its))),
         }
     }

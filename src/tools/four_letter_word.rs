@@ -190,7 +190,7 @@ mod tests {
         let port = listener.local_addr().unwrap().port().to_string();
         let answer = move || {
             let (mut socket, _) = listener.accept().unwrap();
-            let mut tls = engine.accepted().unwrap();
+            let rustls::Connection::Server(mut tls) = engine.accepted().unwrap() else { panic!() };
             let mut word = [0; 4];
             let mut stream = rustls::Stream::new(&mut tls, &mut socket);
             if stream.read_exact(&mut word).is_ok() {

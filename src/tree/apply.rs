@@ -278,6 +278,7 @@ impl Tree {
         let now = self.nodes.get(parent).cversion;
         let cversion = if cversion == -1 { now.wrapping_add(1) } else { cversion };
         if now < cversion {
+            self.peaks.note_sequence(cversion);
             self.change(parent, |node| {
                 node.cversion = cversion;
                 node.pzxid = zxid;

@@ -84,6 +84,8 @@ impl Tree {
             ..Node::EMPTY
         };
         self.put_blob(&mut node, path, data);
+        self.peaks.note_data(data);
+        self.peaks.note_sequence(stat.cversion);
         self.digest = self.digest.wrapping_add(digest);
         self.data_size += (path::utf16_len(path) + data.map_or(0, <[u8]>::len)) as u64;
         let id = self.nodes.insert(node);
@@ -135,6 +137,9 @@ impl Tree {
         let above = self.nodes.get_mut(parent);
         above.first_child = id;
         above.children += 1;
+        let (children, above_len) = (above.children, above.path_len);
+        let name_len = self.nodes.get(id).path_len.saturating_sub(above_len + 1);
+        self.peaks.note_children(children, name_len);
         self.note_child(parent, ChildChange::Created(id), first);
     }
 
@@ -162,6 +167,7 @@ impl Tree {
         with: impl FnOnce(&mut Node),
     ) {
         self.save_for_freeze(id);
+        self.peaks.note_data(data);
         let mut node = *self.nodes.get(id);
         let before = self.node_digest(&node);
         self.data_size -= node.data_bytes() as u64;

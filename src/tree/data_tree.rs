@@ -13,6 +13,7 @@ use super::key::{hash_of, key};
 use super::node::{Arena, NO_NODE, NewName, Node, NodeId};
 use super::options::Options;
 use super::owners::Owners;
+use super::peaks::Peaks;
 use super::quota_paths::QuotaPaths;
 use super::scan::Freeze;
 use crate::model::sync::{Arc, Mutex};
@@ -44,6 +45,7 @@ pub struct Tree {
     /// What Java counts twice: see [`Tree::approximate_data_size`].
     pub(super) root_alias_size: u64,
     pub(super) ephemerals: u64,
+    pub(super) peaks: Peaks,
     pub(super) last_zxid: Zxid,
     pub(super) digests: Digests,
     /// What `/zookeeper/config` held before the last reconfiguration applied.
@@ -86,6 +88,7 @@ impl Tree {
             data_size: 0,
             root_alias_size: 1,
             ephemerals: 0,
+            peaks: Peaks::default(),
             last_zxid: Zxid::ZERO,
             digests: Digests::default(),
             config_before: None,
@@ -174,6 +177,10 @@ impl Tree {
     /// snapshot is loaded, and data that is set on the root later counts once.
     pub const fn approximate_data_size(&self) -> u64 {
         self.data_size + self.root_alias_size
+    }
+
+    pub const fn peaks(&self) -> Peaks {
+        self.peaks
     }
 
     pub const fn ephemeral_count(&self) -> u64 {

@@ -6,10 +6,14 @@ use foldhash::fast::FixedState;
 use hashbrown::{HashMap, HashTable};
 
 const NONE: u32 = u32::MAX;
+/// An entry of a hash table, with what is free beside it.
+const INDEX_BYTES: usize = 8;
 
 pub(super) struct Shard {
     index: HashTable<u32>,
     paths: Slots<PathEntry>,
+    /// Bytes of all paths.
+    path_bytes: usize,
     records: Slots<Record>,
     /// Records by path and watcher, so that setting a watch again costs the same however many watchers the path has.
     by_pair: HashTable<u32>,
@@ -77,6 +81,7 @@ impl Shard {
         Self {
             index: HashTable::new(),
             paths: Slots::new(),
+            path_bytes: 0,
             records: Slots::new(),
             by_pair: HashTable::new(),
             by_watcher: HashMap::with_hasher(hash.clone()),
@@ -94,6 +99,7 @@ impl Shard {
     /// Adds `kinds`; returns those the watcher had on the path before.
     pub fn add(&mut self, hash: u64, path: &str, watcher: WatcherId, kinds: u8) -> u8 {
         let entry = self.find(hash, path).unwrap_or_else(|| {
+            self.path_bytes += path.len();
             let at = self.paths.add(PathEntry { path: path.into(), first: NONE });
             let (paths, state) = (&self.paths, &self.hash);
             self.index.insert_unique(hash, at, |&at| hash_of(state, paths.get(at).path.as_bytes()));
@@ -214,6 +220,14 @@ impl Shard {
         self.paths.len()
     }
 
+    /// Memory that its watches take, or about that.
+    pub const fn bytes(&self) -> usize {
+        let (paths, records) = (self.paths.items.capacity(), self.records.items.capacity());
+        // Besides its place a path has one in an index, and a record two.
+        let of_paths = paths * (size_of::<Option<PathEntry>>() + INDEX_BYTES);
+        self.path_bytes + of_paths + records * (size_of::<Option<Record>>() + 2 * INDEX_BYTES)
+    }
+
     /// Calls `fired` for the watchers that have one of `kinds` on `path`, with all their kinds, and removes those of `used_up`
     /// from them.
     pub fn fire(
@@ -276,6 +290,7 @@ impl Shard {
         }
         if self.paths.get(record.path).first == NONE {
             let entry = self.paths.remove(record.path);
+            self.path_bytes -= entry.path.len();
             let hash = hash_of(&self.hash, entry.path.as_bytes());
             if let Ok(found) = self.index.find_entry(hash, |&other| other == record.path) {
                 found.remove();

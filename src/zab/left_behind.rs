@@ -14,8 +14,10 @@
 use super::leader::Leader;
 use super::learner_handler::{LearnerHandler, Stage};
 use super::learner_handlers::LearnerHandlers;
+use super::notes::PeerLag;
 use super::{Action, Core, LearnerConnectionId, Packet};
-use crate::model::Zxid;
+use crate::model::{ServerId, Zxid};
+use std::collections::BTreeSet;
 
 /// A follower that lags is not waited for after this part of syncLimit without an ACK. A flush of what it lacks may take long: a
 /// follower of Java's acknowledges only after all that it has read.
@@ -182,5 +184,23 @@ impl Leader {
         if may_lag {
             self.try_commit(core, out);
         }
+    }
+}
+
+impl Leader {
+    /// The other members, and servers in no configuration that learn from this one.
+    pub fn peers(&self, core: &Core) -> Vec<PeerLag> {
+        let of = |id: ServerId| {
+            let handler = self.handlers.iter().find(|handler| handler.id == id);
+            PeerLag {
+                id,
+                is_connected: handler.is_some(),
+                lag_bytes: handler.map(|handler| self.handlers.sizes.lag(handler.lag.acked)),
+            }
+        };
+        let members = core.view.members.keys().copied();
+        let all: BTreeSet<ServerId> =
+            members.chain(self.handlers.iter().map(|handler| handler.id)).collect();
+        all.into_iter().filter(|id| *id != core.me).map(of).collect()
     }
 }

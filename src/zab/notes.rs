@@ -78,6 +78,15 @@ pub enum Note {
     Learns { leader: ServerId, epoch: Epoch, how: How, txns: u64 },
 }
 
+/// How far another server is behind this leader.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct PeerLag {
+    pub id: ServerId,
+    pub is_connected: bool,
+    /// Committed bytes that it has not acknowledged; `None`: it is not connected.
+    pub lag_bytes: Option<u64>,
+}
+
 /// A leader's learners, counted as Java does.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Learners {

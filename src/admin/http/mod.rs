@@ -11,6 +11,7 @@ mod answer;
 mod commands;
 mod figures;
 mod json;
+mod own_metrics;
 mod pen;
 mod probes;
 mod prometheus;

@@ -2,7 +2,7 @@
 
 use super::super::gauges::gauges;
 use super::super::numbers::java_double;
-use super::super::status::{Mode, ProcessInfo, Status};
+use super::super::status::{ProcessInfo, Status};
 use crate::metrics::{Family, Registry, Value};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -14,7 +14,7 @@ struct Metric {
     samples: Vec<Sample>,
 }
 
-struct Sample {
+pub(super) struct Sample {
     /// With the suffix.
     name: String,
     labels: Vec<(&'static str, String)>,
@@ -46,11 +46,11 @@ impl Metrics {
         if let Some(process) = &status.process {
             all.put_process(process);
         }
-        all.put_own(status);
+        all.put_own(metrics, status);
         all
     }
 
-    fn put(&mut self, name: &str, help: &str, kind: &'static str, samples: Vec<Sample>) {
+    pub(super) fn put(&mut self, name: &str, help: &str, kind: &'static str, samples: Vec<Sample>) {
         self.0.insert(name.to_owned(), Metric { help: help.to_owned(), kind, samples });
     }
 
@@ -121,44 +121,6 @@ impl Metrics {
         }
     }
 
-    /// What ZooKeeper's provider does not tell.
-    fn put_own(&mut self, status: &Status) {
-        let leads = status.serving && status.mode == Mode::Leader;
-        let role = if status.serving { status.mode.name() } else { "looking" };
-        let own = env!("CARGO_PKG_VERSION").to_owned();
-        let labels = vec![("version", own), ("as", super::super::COMPATIBLE_WITH.to_owned())];
-        let facts = [
-            ("oxkeeper_info", "This server's version, and the ZooKeeper it is like.", labels, 1.0),
-            (
-                "oxkeeper_is_leader",
-                "1 if this server leads an ensemble, else 0.",
-                vec![],
-                f64::from(u8::from(leads)),
-            ),
-            (
-                "oxkeeper_role",
-                "1 for the role of this server: standalone, leader, follower, observer, read-only or looking.",
-                vec![("role", role.to_owned())],
-                1.0,
-            ),
-            (
-                "oxkeeper_epoch",
-                "The epoch of the last transaction.",
-                vec![],
-                (status.zxid.to_wire() >> 32) as f64,
-            ),
-            (
-                "oxkeeper_epoch_transactions_left",
-                "Transactions until the epoch is used up and a new leader is elected.",
-                vec![],
-                f64::from(u32::MAX - status.zxid.counter()),
-            ),
-        ];
-        for (name, help, labels, value) in facts {
-            self.put(name, help, "gauge", vec![sample(name, labels, value)]);
-        }
-    }
-
     /// Every sample under its name with its labels, as `mntr` and `monitor` show it.
     pub fn each(&self, sink: &mut dyn FnMut(&str, f64)) {
         for sample in self.0.values().flat_map(|metric| &metric.samples) {
@@ -190,7 +152,7 @@ impl Metrics {
     }
 }
 
-fn sample(name: &str, labels: Vec<(&'static str, String)>, value: f64) -> Sample {
+pub(super) fn sample(name: &str, labels: Vec<(&'static str, String)>, value: f64) -> Sample {
     Sample { name: name.to_owned(), labels, value }
 }
 

@@ -6,11 +6,13 @@ machine=$(uname -m)
 build() {
   target=${CARGO_TARGET_DIR:-target}
   host=$(rustc -vV | sed -n 's/^host: //p')
-  local flags="--remap-path-prefix=$PWD=/oxkeeper --remap-path-prefix=$(realpath -m "$target")=/target"
-  flags="$flags --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo"
-  [ $# = 0 ] || flags="$flags -Ctarget-feature=+crt-static"
+  local flags=("--remap-path-prefix=$PWD=/oxkeeper" "--remap-path-prefix=$(realpath -m "$target")=/target"
+    "--remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo")
+  [ $# = 0 ] || flags+=(-Ctarget-feature=+crt-static)
+  # Without a repository the program's date is that of the sources.
+  git rev-parse HEAD > /dev/null 2>&1 || export OXKEEPER_BUILT_ON="${OXKEEPER_BUILT_ON:-$(date -u -d "@$SOURCE_DATE_EPOCH" '+%Y-%m-%d %H:%M UTC')}"
   cargo fetch --locked
-  RUSTFLAGS="$flags" cargo build --release --locked --offline --bin oxkeeper "$@"
+  CARGO_ENCODED_RUSTFLAGS=$(IFS=$'\x1f'; echo "${flags[*]}") cargo build --release --locked --offline --bin oxkeeper "$@"
 }
 
 # A tar of the folder $1 below $work whose bytes depend on names and contents alone.

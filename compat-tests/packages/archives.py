@@ -9,6 +9,8 @@ import time
 
 from server import free_port
 
+# A program that is linked statically, if there is one.
+STATIC = None
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
@@ -40,7 +42,10 @@ def release(folder, server, mask=0o022, zone="UTC", more=()):
         sources = copy_of_sources(folder / "sources", mask)
         date = call("git", "log", "-1", "--format=%ct", cwd=ROOT).strip()
         environment = {**os.environ, "SOURCE_DATE_EPOCH": date, "TZ": zone}
-        call(sources / "scripts/release", "--binary", server, *more, out, env=environment, umask=mask)
+        environment.pop("CARGO_TARGET_DIR", None)
+        programs = ["--binary", server] if server else []
+        programs += ["--static", STATIC] if server and STATIC else []
+        call(sources / "scripts/release", *programs, *more, out, env=environment, umask=mask, timeout=3600)
     return out
 
 
@@ -52,6 +57,13 @@ def same_bytes(folder, server):
     assert sums[0] == sums[1], f"different bytes:\n{sums[0]}\n{sums[1]}"
     call("sha256sum", "--check", "--strict", "SHA256SUMS", cwd=one)
     return f"{len(sums[0].splitlines())} packages, the same bytes twice"
+
+
+def built_twice(folder, _):
+    """Both programs from nothing, in two folders."""
+    sums = [(release(folder / name, None) / "SHA256SUMS").read_text() for name in ("built", "built at another place")]
+    assert sums[0] == sums[1], f"different bytes:\n{sums[0]}\n{sums[1]}"
+    return f"{len(sums[0].splitlines())} packages, built twice"
 
 
 def wait_for(what, seconds=30):

@@ -115,11 +115,10 @@ def unpack(layout, folder):
     """The image's files by a tool of others, so that the layout is checked too; and its configuration."""
     version = json.loads((layout / "index.json").read_text())["manifests"][0]["annotations"]["org.opencontainers.image.ref.name"]
     call("umoci", "unpack", "--image", f"{layout}:{version}", folder)
-    for name in ("etc/hosts", "proc/.", "tmp/.", "dev/."):
-        path = folder / "rootfs" / name
-        path.parent.mkdir(exist_ok=True)
-        if path.name == "hosts":
-            path.touch()
+    # An engine makes these, to mount at them.
+    for name in ("proc", "tmp", "dev"):
+        (folder / "rootfs" / name).mkdir(exist_ok=True)
+    (folder / "rootfs/etc/hosts").touch()
     blob = lambda digest: json.loads((layout / "blobs/sha256" / digest.partition(":")[2]).read_text())  # noqa: E731
     manifest = blob(json.loads((layout / "index.json").read_text())["manifests"][0]["digest"])
     (folder / "image.json").write_text(json.dumps(blob(manifest["config"]["digest"])))

@@ -215,8 +215,45 @@ PARTS = (defaults, variables, users, read_only, probes, commands, charts)
 
 
 def full(folder, server):
-    layouts = release(folder / "images", server, more=("--images",))
-    bundle = unpack(next(layouts.glob("*-image")), folder / "bundle")
+    bundle = unpack(next(layouts(folder, server).glob("*-image")), folder / "bundle")
     for part in PARTS:
         part(bundle, folder)
     return ", ".join(part.__name__ for part in PARTS)
+
+
+def layouts(folder, server):
+    return release(folder / "images", server, more=("--images",))
+
+
+KERBEROS = """Server {
+  com.sun.security.auth.module.Krb5LoginModule required useKeyTab=true keyTab="/conf/none.keytab" principal="zookeeper/host@REALM";
+};
+"""
+
+
+def static(folder, server):
+    """The program alone: serves, answers its probe, finds hosts by name, refuses Kerberos in words, ends at TERM."""
+    found = list(layouts(folder, server).glob("*-image-static"))
+    if not found:
+        return "left out: no --static"
+    bundle = unpack(found[0], folder / "static")
+    files = [path for path in (bundle / "rootfs").rglob("*") if path.is_file() and not path.name.isupper()]
+    programs = [path.name for path in files if path.stat().st_mode & 0o111]
+    assert programs == ["oxkeeper"], programs
+    volumes = ("/data",)
+    with Container(bundle, fresh(folder, "static"), volumes=volumes) as box:
+        wait_for(lambda: box.probe("/usr/bin/oxkeeper", "4lw", "localhost", "2181", "srvr"))
+        assert "Mode: standalone" in box.run("/usr/bin/oxkeeper", "4lw", "localhost", "2181", "srvr")
+        assert box.owner() == (1000, "oxkeeper")
+        bench = box.run("/usr/bin/oxkeeper", "bench", "--server", "localhost:2181", "--duration", "1s", "--warm-up", "100ms", "--keys", "100")
+        assert "ops/s" in bench, bench
+        assert box.terminate() == 0
+    conf = fresh(folder, "static-kerberos")
+    box = Container(bundle, conf, command=["-Djava.security.auth.login.config=/conf/jaas.conf", "/conf/zoo.cfg"], volumes=("/data", "/conf"))
+    (box.volumes["/conf"] / "jaas.conf").write_text(KERBEROS)
+    (box.volumes["/conf"] / "zoo.cfg").write_text("dataDir=/data\nclientPort=2181\nauthProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider\n")
+    with box:
+        assert box.process.wait(20) != 0
+        assert "linked statically" in box.log.read_text(), box.log.read_text()
+    size = sum(path.stat().st_size for path in found[0].rglob("*") if path.is_file())
+    return f"serves, {size / 1e6:.1f} MB"

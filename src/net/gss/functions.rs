@@ -16,6 +16,11 @@ pub enum GssError {
         "Kerberos needs the library libgssapi_krb5.so.2; install it (Debian: libgssapi-krb5-2): {0}"
     )]
     Library(String),
+    #[error(
+        "Kerberos needs the system's library, and this program is linked statically: install the \
+         package without `static` in its name"
+    )]
+    Static,
     #[error("{0}")]
     Call(String),
     #[error("a name or path has a zero byte")]
@@ -152,6 +157,10 @@ pub fn library() -> Result<&'static Gss, GssError> {
 }
 
 fn load() -> Result<Gss, GssError> {
+    // It would bring another C library into the process, beside the one that is linked.
+    if cfg!(target_feature = "crt-static") {
+        return Err(GssError::Static);
+    }
     let missing = |error: libloading::Error| GssError::Library(error.to_string());
     // SAFETY: the system's Kerberos library has initialisers that may run at any time, as every program linked with it relies on.
     let library = unsafe { Library::new(LIBRARY) }.map_err(missing)?;

@@ -136,7 +136,7 @@ class Image:
 
     def write(self, layers, config, version):
         at = datetime.datetime.fromtimestamp(TIME, datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-        blobs = [self.blob(gzip.compress(layer, 9, mtime=0), "layer.v1.tar+gzip") for layer in layers]
+        blobs = [self.blob(gzip.compress(layer, 6, mtime=0), "layer.v1.tar+gzip") for layer in layers]
         labels = {"org.opencontainers.image.title": "oxkeeper", "org.opencontainers.image.version": version,
                   "org.opencontainers.image.licenses": "Apache-2.0"}
         config = {**config, "ExposedPorts": {f"{port}/tcp": {} for port in PORTS}, "Labels": labels, "StopSignal": "SIGTERM"}

@@ -28,6 +28,7 @@ tarball() {
   mv "$root/conf/zoo.cfg" "$root/conf/zoo_sample.cfg"
   cp -r conf/prometheus conf/grafana conf/oxkeeper.service "$root/conf/"
   documents "$root/docs"
+  install -D -m 644 conf/man/oxkeeper.8 "$root/share/man/man8/oxkeeper.8"
   cp LICENSE NOTICE README.md CHANGELOG.md "$root/"
   packed "$1" | gzip -n -9 > "$to/$1.tar.gz"
 }
@@ -55,6 +56,7 @@ debian_package() {
   install -D -m 644 conf/oxkeeper.service "$root/lib/systemd/system/oxkeeper.service"
   install -D -m 644 conf/debian/sysusers.conf "$root/usr/lib/sysusers.d/oxkeeper.conf"
   documents "$doc"
+  mkdir -p "$root/usr/share/man/man8" && gzip -n -9 < conf/man/oxkeeper.8 > "$root/usr/share/man/man8/oxkeeper.8.gz"
   cp NOTICE "$doc/"
   cat conf/debian/copyright > "$doc/copyright"
   cp CHANGELOG.md "$doc/"

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import tarfile
@@ -72,6 +73,18 @@ def wait_for(what, seconds=30):
         assert time.monotonic() < deadline, f"not in {seconds} s: {what}"
         time.sleep(0.1)
     return found
+
+
+def manual(folder, server):
+    """The page names every command and option that the program's help does."""
+    page = (ROOT / "conf/man/oxkeeper.8").read_text().replace("\\-", "-")
+    shown = call(server, "--help")
+    commands = re.findall(r"(?m)^  ([a-z0-9][a-z0-9-]+)  ", shown)
+    options = [name for name in re.findall(r"(?m)^ +(?:-\w, )?(--[a-z-]+)", shown) if name not in ("--help", "--version")]
+    assert "bench" in commands and "--log-level" in options, shown
+    missing = [name for name in commands + options if name not in page]
+    assert not missing, f"oxkeeper.8 does not name {missing}"
+    return f"{len(commands)} commands, {len(options)} options"
 
 
 def tarball(folder, server):

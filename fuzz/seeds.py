@@ -178,6 +178,9 @@ def seeds():
     sections = [b'C { %s required user_bob="a\\"\\101"; }; // ours\n' % digest, b'S { %s optional user_z="${user.home}"; };' % digest]
     yield "jaas", b"".join(sections) + b'/* */ L { %s required username=z password="p"; };' % digest
     yield "jaas", b'S { %s required useKeyTab=true keyTab="/k" principal="a/b@R"; };' % kerberos
+    yield "logback", (ROOT / "compat-tests/audit/logback.xml").read_bytes()
+    for text in re.findall(r"<configuration>.*?</configuration>", (ROOT / "tests/process/logs.rs").read_text(), re.DOTALL):
+        yield "logback", text.encode()
     answers = ROOT / "src/net/tls/test_answers"
     root, leaf = ((answers / name).read_bytes() for name in ("root.der", "leaf.der"))
     yield "certificates", root + b"--" + leaf

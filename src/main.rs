@@ -3,7 +3,7 @@
 #![allow(clippy::disallowed_types, reason = "the seed comes from here")]
 
 use clap::{CommandFactory, Parser};
-use oxkeeper::config::{self, Config, Environment, Launch, Settings};
+use oxkeeper::config::{self, Config, Environment, Launch, LogSettings, Settings};
 use oxkeeper::net;
 use oxkeeper::server::{self, Ready, ServerError, ServiceManager, logging};
 use oxkeeper::tools::java_command::{self, Call};
@@ -92,7 +92,9 @@ enum ConfigTool {
 const BAD_INVOCATION: u8 = 2;
 
 fn main() -> ExitCode {
-    let given = match called_as_java() {
+    let called = called_as_java();
+    let as_java = called.is_some();
+    let given = match called {
         None => command_first(std::env::args_os().collect()),
         Some(Call::Server(all)) => {
             std::iter::once("oxkeeper".to_owned()).chain(all).map(OsString::from).collect()
@@ -105,7 +107,8 @@ fn main() -> ExitCode {
             return ExitCode::from(code);
         }
     };
-    let Arguments { arguments, logging, tool } = Arguments::parse_from(given);
+    let Arguments { arguments, mut logging, tool } = Arguments::parse_from(given);
+    logging.as_java = as_java;
     if let Some((run, arguments)) = tool.as_ref().and_then(Tool::toolkit) {
         return ran(run, arguments);
     }
@@ -123,7 +126,11 @@ fn main() -> ExitCode {
     };
     let launch = launch(&arguments, &env);
     let flags = launch.as_ref().map_or(&[][..], |launch| &launch.flags);
-    let format = logging::start(&logging, &env, flags);
+    let settings = match (&launch, &tool) {
+        (Ok(launch), None) => LogSettings::of_server(launch, &env, as_java),
+        _ => LogSettings::of_tool(),
+    };
+    let log = logging::start(&logging, &env, flags, &settings);
     let seed = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), "oxkeeper");
     if let Some(Tool::Bench(options)) = tool {
         return benched(bench::run(&options, seed));
@@ -136,9 +143,12 @@ fn main() -> ExitCode {
         return check(&launch, &options, &env);
     }
     match config::load(&launch, &env) {
-        Ok(config) => serve(config, &launch, &env, format, seed),
+        Ok(mut config) => {
+            config.audit_file = config.audit_file.or(settings.audit);
+            serve(config, &launch, &env, log.format, seed)
+        }
         Err(error) => {
-            if let Some(audit) = config::Audit::of_flags(&env, &launch.flags) {
+            if let Some(audit) = config::Audit::of_flags(&env, &launch.flags, settings.audit) {
                 server::AuditLog::tell_refused(&audit);
             }
             refused(&error)
@@ -218,6 +228,9 @@ fn serve(
     seed: u64,
 ) -> ExitCode {
     abort_on_panic();
+    if let Some(ensemble) = &config.ensemble {
+        logging::set_server_id(ensemble.my_id);
+    }
     let settings = launch.settings.to_string();
     tracing::info!(version = oxkeeper::admin::long_version(), %settings, "starting");
     for warning in &config.warnings {
@@ -262,6 +275,7 @@ fn abort_on_panic() {
     let print = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         print(panic);
+        logging::finish();
         std::process::abort();
     }));
 }
@@ -293,7 +307,7 @@ fn announce(ready: &Ready, settings: &str, format: logging::Format) {
             // Standard output may be closed.
             let _unread = std::io::stdout().write_all(text.as_bytes());
         }
-        logging::Format::Json => tracing::info!(
+        logging::Format::Json | logging::Format::Java => tracing::info!(
             address = %ready.address,
             settings,
             data_dir = %ready.data_dir.display(),

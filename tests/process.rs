@@ -4,6 +4,7 @@
 mod process {
     mod audit;
     mod command_line;
+    mod logs;
 }
 
 use oxkeeper::client::{Hello, Incoming, Welcome, Wire, put_request, word};

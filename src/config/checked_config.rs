@@ -3,6 +3,7 @@
 use super::admin_server::AdminServer;
 use super::auth_providers::Providers;
 use super::ensemble::Ensemble;
+use super::log_output::LogFile;
 use super::metrics_provider::MetricsSettings;
 use super::problem::Warning;
 use super::sasl::{ClientSasl, QuorumSasl, SaslRules};
@@ -155,8 +156,9 @@ pub struct Config {
     pub krb5_conf: Option<PathBuf>,
     /// `audit.enable`: whether the audit log is written.
     pub audit_enabled: bool,
-    /// `zookeeper.auditlog.file` in `zookeeper.log.dir`: the file of the audit log; `None`: it goes to the main log.
-    pub audit_file: Option<PathBuf>,
+    /// `zookeeper.auditlog.file` in `zookeeper.log.dir`, else that of `logback.xml`: the file of the audit log; `None`: it goes to
+    /// the main log.
+    pub audit_file: Option<LogFile>,
     /// AdminServer; `None`: `admin.enableServer=false`.
     pub admin: Option<AdminServer>,
     /// Settings of a member of an ensemble; `None`: standalone.

@@ -2,7 +2,8 @@
 //!
 //! # Invariants
 //! 1. A [`Config`] in hand has been checked: nothing downstream asks again whether it makes sense.
-//! 2. All parsing is pure over text and a map of environment variables; only [`load`] and [`load_from`] read files.
+//! 2. All parsing is pure over text and a map of environment variables; only [`load`], [`load_from`] and
+//!    [`LogSettings::of_server`] read files.
 //! 3. Nothing fails open: a setting that guards something and that this server cannot honour is a
 //!    [`Problem`], never a [`Warning`]. Every problem is reported, not only the first.
 //!
@@ -27,6 +28,11 @@ mod ensemble_tests;
 mod file_settings;
 pub mod jaas;
 pub mod keys;
+mod log_output;
+mod log_settings;
+pub mod logback;
+mod logback_loggers;
+mod logback_xml;
 mod logins;
 mod members;
 mod metrics_provider;
@@ -58,6 +64,8 @@ pub use auth_providers::Providers;
 pub use check_report::{Check, Understood, check};
 pub use checked_config::{Config, SnapshotCompression};
 pub use ensemble::Ensemble;
+pub use log_output::{Appender, LogFile, Rolling, Stream};
+pub use log_settings::LogSettings;
 pub use metrics_provider::{MetricsHttps, MetricsSettings, Prometheus, Provider};
 pub use parse::{DEFAULT_CONFIG, Source, parse, parse_positional};
 pub use problem::{ConfigError, Problem, SettingPlace, Warning};

@@ -3,6 +3,7 @@
 use super::admin_server;
 use super::checker::Checker;
 use super::file_settings::FileSettings;
+use super::log_output::{LogFile, Rolling};
 use super::property_reader::{INT, LONG, POSITIVE_INT, Reader, kilobytes};
 use super::system_properties::{Property, SystemProperties, double};
 use super::{
@@ -10,6 +11,7 @@ use super::{
 };
 use crate::model::DigestAlgorithm;
 use std::path::PathBuf;
+use tracing::level_filters::LevelFilter;
 
 /// `snapshotSizeFactor` unless set.
 const SNAPSHOT_SIZE_FACTOR: f64 = 0.33;
@@ -166,11 +168,15 @@ fn frame_sizes(from: &mut Reader<'_>) -> (i64, i64) {
     (jute_max, from.number("zookeeper.jute.maxbuffer.extrasize", INT, jute_max))
 }
 
-/// Whether there is an audit log, and its file.
-pub(super) fn audit(from: &mut Reader<'_>) -> (bool, Option<PathBuf>) {
+/// Whether there is an audit log, and its file, which rolls as the `logback.xml` that comes with ZooKeeper has it.
+pub(super) fn audit(from: &mut Reader<'_>) -> (bool, Option<LogFile>) {
     let log_dir = from.text("zookeeper.log.dir").unwrap_or_else(|| ".".to_owned());
     let file = from.text("zookeeper.auditlog.file").filter(|name| !name.is_empty());
-    let file = file.map(|name| PathBuf::from(log_dir).join(name));
+    let file = file.map(|name| {
+        let path = PathBuf::from(log_dir).join(name);
+        let rolling = Some(Rolling::beside(&path, 10 << 20, 10));
+        LogFile { path, threshold: LevelFilter::TRACE, rolling }
+    });
     (from.flag("zookeeper.audit.enable", false), file)
 }
 

@@ -6,21 +6,19 @@
 use super::clock::wall_ms;
 use super::environment::user_name;
 use super::error::ServerError;
-use super::rolling_file::{Rolling, RollingFile};
+use super::local_time::LocalTime;
+use super::rolling_file::RollingFile;
 use crate::admin::{is_audit_error, put_audit_prefix, put_audit_text};
-use crate::config::Audit;
+use crate::config::{Audit, LogFile};
 use crate::model::{AuditEvent, AuditResult, AuditUser, AuditedOperation, STRANGERS};
 use crate::request::{AUDIT_WAITING_MAX, Shared};
-use jiff::Timestamp;
-use jiff::tz::TimeZone;
 use std::mem;
 use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
 use std::task::Waker;
 use std::time::Duration;
+use tracing::level_filters::LevelFilter;
 
-/// As in the `logback.xml` that comes with ZooKeeper.
-const ROLLING: Rolling = Rolling { size_bytes: 10 << 20, kept: 10 };
 /// Above it, deletions of ephemeral znodes are left out: no connection of this server can be made to wait for them.
 const QUEUE_MAX: u64 = 4 * AUDIT_WAITING_MAX;
 /// Lines are written together up to this many bytes.
@@ -62,8 +60,9 @@ impl AuditLog {
     /// # Errors
     /// The file can't be opened, or there is no thread.
     pub fn start(settings: &Audit, server_user: Option<String>) -> Result<Self, ServerError> {
-        let file = settings.file.as_ref().map(|path| {
-            RollingFile::open(path, ROLLING)
+        let file = settings.file.as_ref().map(|LogFile { path, threshold, rolling }| {
+            RollingFile::open(path, rolling.clone())
+                .map(|file| (file, *threshold))
                 .map_err(|source| ServerError::Audit { path: path.clone(), source })
         });
         let file = file.transpose()?;
@@ -182,18 +181,19 @@ impl Queue {
 /// What the thread has.
 struct Writer {
     queue: Arc<Queue>,
-    /// `None`: the lines go into the server's log.
-    file: Option<RollingFile>,
+    /// With the level of the lines that go there; `None`: all go into the server's log.
+    file: Option<(RollingFile, LevelFilter)>,
     server_user: String,
-    zone: TimeZone,
-    /// The last second that was written as text.
-    second: (i64, String),
+    time: LocalTime,
 }
 
 impl Writer {
-    fn new(queue: Arc<Queue>, file: Option<RollingFile>, server_user: String) -> Self {
-        let zone = TimeZone::system();
-        Self { queue, file, server_user, zone, second: (i64::MIN, String::new()) }
+    fn new(
+        queue: Arc<Queue>,
+        file: Option<(RollingFile, LevelFilter)>,
+        server_user: String,
+    ) -> Self {
+        Self { queue, file, server_user, time: LocalTime::default() }
     }
 
     fn run(&mut self) {
@@ -221,8 +221,12 @@ impl Writer {
 
     /// Appends an event's line, or logs it.
     fn put_line(&mut self, lines: &mut String, wall_ms: i64, event: &AuditEvent) {
-        if self.file.is_some() {
-            let time = self.time(wall_ms);
+        if let Some((_, threshold)) = self.file {
+            let level = if is_audit_error(event) { LevelFilter::ERROR } else { LevelFilter::INFO };
+            if threshold < level {
+                return;
+            }
+            let time = self.time.text(wall_ms);
             put_audit_prefix(lines, &time, event);
             put_audit_text(lines, event, &self.server_user);
             lines.push('\n');
@@ -238,7 +242,7 @@ impl Writer {
     }
 
     fn write(&mut self, lines: &mut String) {
-        if let Some(file) = &mut self.file
+        if let Some((file, _)) = &mut self.file
             && let Err(error) = file.write(lines)
         {
             tracing::error!(
@@ -249,16 +253,5 @@ impl Writer {
         lines.clear();
         // Keeps little memory after a long line.
         lines.shrink_to(2 * WRITE_BYTES);
-    }
-
-    /// `2026-11-22 18:00:00,123`.
-    fn time(&mut self, wall_ms: i64) -> String {
-        let second = wall_ms.div_euclid(1000);
-        if self.second.0 != second {
-            let at = Timestamp::from_second(second).unwrap_or_default();
-            let text = at.to_zoned(self.zone.clone()).strftime("%Y-%m-%d %H:%M:%S").to_string();
-            self.second = (second, text);
-        }
-        format!("{},{:03}", self.second.1, wall_ms.rem_euclid(1000))
     }
 }

@@ -32,3 +32,11 @@ pub fn survive_file_limit() -> Result<(), ServerError> {
     // The signal stays caught after its listener is dropped.
     caught.map(drop).map_err(|source| ServerError::System { what: "catch the signal XFSZ", source })
 }
+
+/// The same before there is a runtime, for the files of the log. [`survive_file_limit`] says so if it fails again.
+pub fn survive_file_limit_early() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build();
+    if let Ok(runtime) = runtime {
+        let _later = runtime.block_on(async { survive_file_limit() });
+    }
+}

@@ -2,54 +2,71 @@
 //!
 //! A line that can't be written is lost, and the next one is tried: a full disk stops nothing.
 
+use crate::config::Rolling;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-
-/// When a file is renamed, and how many older ones stay.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Rolling {
-    /// A file of this size gets no further line.
-    pub size_bytes: u64,
-    /// Number of older files.
-    pub kept: u32,
-}
 
 /// A file that lines are appended to.
 #[derive(Debug)]
 pub struct RollingFile {
     path: PathBuf,
-    rolling: Rolling,
-    /// `None`: it could not be opened.
+    /// `None`: it grows for ever.
+    rolling: Option<Rolling>,
+    /// `None`: it could not be opened, or is not yet.
     file: Option<File>,
     len: u64,
     /// The last line is there in part.
     is_torn: bool,
 }
 
+/// What a call of [`RollingFile::write`] could not do.
+#[derive(Debug, thiserror::Error)]
+#[error("{source}")]
+pub struct WriteFailed {
+    pub source: io::Error,
+    /// Number of lines that are lost; 0: the file could not be renamed, and goes on.
+    pub lost: u64,
+}
+
 impl RollingFile {
+    /// A file that the first line opens, and creates with its folder if need be.
+    pub fn new(path: &Path, rolling: Option<Rolling>) -> Self {
+        Self { path: path.to_owned(), rolling, file: None, len: 0, is_torn: false }
+    }
+
     /// Opens the file, and creates it and its folder if need be.
     ///
     /// # Errors
     /// Those of the file system, but not that it is full: the next line tries again.
-    pub fn open(path: &Path, rolling: Rolling) -> io::Result<Self> {
-        let mut this = Self { path: path.to_owned(), rolling, file: None, len: 0, is_torn: false };
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let created = folder.map_or(Ok(()), fs::create_dir_all);
-        match created.and_then(|()| this.reopen()?.metadata()) {
-            Err(error) if !is_full(&error) => return Err(error),
-            Err(_) => {}
-            Ok(metadata) => this.len = metadata.len(),
+    pub fn open(path: &Path, rolling: Option<Rolling>) -> io::Result<Self> {
+        let mut this = Self::new(path, rolling);
+        match this.reopen() {
+            Err(error) if !is_full(&error) => Err(error),
+            Err(_) | Ok(()) => Ok(this),
         }
-        Ok(this)
+    }
+
+    /// Creates the file before its first line, if it can.
+    pub fn create(&mut self) {
+        if self.file.is_none() {
+            // The first line tries again, and has the error.
+            let _later = self.reopen();
+        }
     }
 
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    fn reopen(&mut self) -> io::Result<&mut File> {
-        Ok(self.file.insert(OpenOptions::new().append(true).create(true).open(&self.path)?))
+    fn reopen(&mut self) -> io::Result<()> {
+        if let Some(folder) = self.path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            fs::create_dir_all(folder)?;
+        }
+        let file = OpenOptions::new().append(true).create(true).open(&self.path)?;
+        self.len = file.metadata()?.len();
+        self.file = Some(file);
+        Ok(())
     }
 
     /// Appends whole lines, each with its end; renames the file between two of them.
@@ -57,24 +74,37 @@ impl RollingFile {
     /// # Errors
     /// The lines of this call from the first one that could not be written on are lost; or the file could not be renamed, and
     /// goes on.
-    pub fn write(&mut self, lines: &str) -> io::Result<()> {
+    pub fn write(&mut self, lines: &str) -> Result<(), WriteFailed> {
         let mut rest = lines;
-        let mut rolled = Ok(());
+        let (mut rolled, mut is_new) = (Ok(()), false);
+        let failed = |lost: &str| {
+            let lost = lost.bytes().filter(|byte| *byte == b'\n').count() as u64;
+            move |source| WriteFailed { source, lost }
+        };
         while !rest.is_empty() {
-            let now = self.fitting(rest);
-            if now == 0 {
-                rolled = rolled.and(self.roll());
-                continue;
+            if self.file.is_none() {
+                self.reopen().map_err(failed(rest))?;
             }
-            self.append(&rest[..now])?;
-            rest = &rest[now..];
+            let now = self.fitting(rest);
+            if now == 0 && is_new {
+                // Another process has filled it meanwhile, or it has the name of an older file.
+                self.len = 0;
+            } else if now == 0 {
+                rolled = rolled.and(self.roll().map_err(failed("")));
+                is_new = true;
+            } else {
+                self.append(&rest[..now]).map_err(failed(rest))?;
+                rest = &rest[now..];
+                is_new = false;
+            }
         }
         rolled
     }
 
     /// How many bytes of `lines` go into the file as it is: lines that begin before its size is reached.
     fn fitting(&self, lines: &str) -> usize {
-        let room = self.rolling.size_bytes.saturating_sub(self.len);
+        let size = self.rolling.as_ref().map_or(u64::MAX, |rolling| rolling.size_bytes);
+        let room = size.saturating_sub(self.len);
         let room = usize::try_from(room).unwrap_or(usize::MAX);
         if lines.len() <= room {
             return lines.len();
@@ -91,11 +121,6 @@ impl RollingFile {
         let was_torn = std::mem::take(&mut self.is_torn);
         let whole = was_torn.then(|| ["\n", lines].concat());
         let mut rest = whole.as_deref().unwrap_or(lines).as_bytes();
-        if self.file.is_none() {
-            self.is_torn = was_torn;
-            self.reopen()?;
-            self.is_torn = false;
-        }
         let mut written = Ok(());
         while let (Some(file), Ok(()), false) = (&mut self.file, &written, rest.is_empty()) {
             match file.write(rest) {
@@ -121,21 +146,26 @@ impl RollingFile {
 
     /// Renames the older files and this one, and begins a new one. In any case this one can be appended to afterwards.
     fn roll(&mut self) -> io::Result<()> {
-        (self.file, self.len, self.is_torn) = (None, 0, false);
-        for number in (1..self.rolling.kept).rev() {
-            ignore_missing(fs::rename(self.older(number), self.older(number + 1)))?;
+        let renamed = self.rename();
+        self.is_torn = false;
+        if let Err(error) = renamed {
+            // It goes on, and grows by its size once more before the next try.
+            self.len = 0;
+            return Err(error);
         }
-        ignore_missing(match self.rolling.kept {
-            0 => fs::remove_file(&self.path),
-            _ => fs::rename(&self.path, self.older(1)),
-        })
+        self.file = None;
+        Ok(())
     }
 
-    /// The path of an older file; 1 is the newest.
-    fn older(&self, number: u32) -> PathBuf {
-        let mut name = self.path.clone().into_os_string();
-        name.push(format!(".{number}"));
-        name.into()
+    fn rename(&self) -> io::Result<()> {
+        let Some(rolling) = &self.rolling else { return Ok(()) };
+        for age in (1..rolling.kept).rev() {
+            ignore_missing(fs::rename(rolling.older(age - 1), rolling.older(age)))?;
+        }
+        ignore_missing(match rolling.kept {
+            0 => fs::remove_file(&self.path),
+            _ => fs::rename(&self.path, rolling.older(0)),
+        })
     }
 }
 
@@ -154,7 +184,9 @@ fn is_full(error: &io::Error) -> bool {
 mod tests {
     use super::*;
 
-    const ROLLING: Rolling = Rolling { size_bytes: 10, kept: 2 };
+    fn rolling(path: &Path) -> Option<Rolling> {
+        Some(Rolling::beside(path, 10, 2))
+    }
 
     fn contents(folder: &Path) -> Vec<(String, String)> {
         let mut files: Vec<_> = fs::read_dir(folder)
@@ -177,7 +209,7 @@ mod tests {
     fn file_that_has_grown_is_renamed_between_two_lines_and_the_oldest_removed() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("new/a.log");
-        let mut file = RollingFile::open(&path, ROLLING).unwrap();
+        let mut file = RollingFile::open(&path, rolling(&path)).unwrap();
         file.write("1111\n2222\n").unwrap();
         let folder = path.parent().unwrap();
         assert_eq!(contents(folder), pairs(&[("a.log", "1111\n2222\n")]));
@@ -195,7 +227,7 @@ mod tests {
         assert_eq!(files[1..], [now, ("a.log.2".to_owned(), one.1)]);
         // Another process goes on with the file as it is.
         drop(file);
-        let mut file = RollingFile::open(&path, ROLLING).unwrap();
+        let mut file = RollingFile::open(&path, rolling(&path)).unwrap();
         file.write("77777777\n8\n").unwrap();
         assert_eq!(contents(folder)[..2], pairs(&[("a.log", "8\n"), ("a.log.1", "6\n77777777\n")]));
     }
@@ -206,9 +238,9 @@ mod tests {
         let path = dir.path().join("a.log");
         fs::create_dir_all(dir.path().join("a.log.1/x")).unwrap();
         fs::create_dir_all(dir.path().join("a.log.2/x")).unwrap();
-        let mut file = RollingFile::open(&path, ROLLING).unwrap();
+        let mut file = RollingFile::open(&path, rolling(&path)).unwrap();
         file.write("1111111111\n").unwrap();
-        assert!(file.write("2\n").is_err());
+        assert_eq!(file.write("2\n").unwrap_err().lost, 0);
         file.write("3\n").unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "1111111111\n2\n3\n");
     }
@@ -219,10 +251,10 @@ mod tests {
         let path = dir.path().join("a.log");
         // All writes fail as on a full disk.
         std::os::unix::fs::symlink("/dev/full", &path).unwrap();
-        let rolling = Rolling { size_bytes: 1000, ..ROLLING };
-        let mut file = RollingFile::open(&path, rolling).unwrap();
+        let mut file = RollingFile::open(&path, Some(Rolling::beside(&path, 1000, 2))).unwrap();
         for _ in 0..3 {
-            assert_eq!(file.write("lost\n").unwrap_err().kind(), io::ErrorKind::StorageFull);
+            let failed = file.write("lost\nlost\n").unwrap_err();
+            assert_eq!((failed.source.kind(), failed.lost), (io::ErrorKind::StorageFull, 2));
         }
         fs::remove_file(&path).unwrap();
         file.write("2\n").unwrap();
@@ -236,6 +268,6 @@ mod tests {
     #[test]
     fn file_that_cannot_be_opened_is_an_error_at_the_start() {
         let dir = tempfile::tempdir().unwrap();
-        assert!(RollingFile::open(dir.path(), ROLLING).is_err());
+        assert!(RollingFile::open(dir.path(), None).is_err());
     }
 }

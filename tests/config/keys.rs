@@ -13,7 +13,7 @@ const RULES: [&str; 12] = [
 const LISTS: [&str; 3] = ["C-267", "C-268", "C-269"];
 /// Settings that work without a trace in [`Config`]: they decide whether there is a configuration, or set the log, or need
 /// another setting beside them.
-const CHECKS: [&str; 16] = [
+const CHECKS: [&str; 25] = [
     "metricsProvider.ssl.want.client.auth",
     "enforce.auth.enabled",
     "enforce.auth.schemes",
@@ -24,6 +24,15 @@ const CHECKS: [&str; 16] = [
     "serverCnxnFactory",
     "audit.impl.class",
     "zookeeper.log.dir",
+    "zookeeper.log.file",
+    "zookeeper.log.threshold",
+    "zookeeper.log.maxfilesize",
+    "zookeeper.log.maxbackupindex",
+    "zookeeper.root.logger",
+    "zookeeper.console.threshold",
+    "zookeeper.tracelog.dir",
+    "zookeeper.tracelog.file",
+    "logback.configurationFile",
     "ssl.handshakeDetectionTimeoutMillis",
     "ssl.sslProvider",
     "sasl.serverconfig",

@@ -1,0 +1,161 @@
+//! Log lines in the form of ZooKeeper 3.9's own pattern, so that what reads Java's logs reads these:
+//! `2026-11-22 18:00:00,123 [myid:1] - INFO  [main:Class@1] - text key=value`.
+
+use super::clock::wall_ms;
+use super::local_time::LocalTime;
+use crate::model::ServerId;
+use std::fmt::{self, Write};
+use std::sync::{Mutex, OnceLock};
+use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::registry::LookupSpan;
+
+/// The server's id, once the configuration has told it.
+static SERVER_ID: OnceLock<ServerId> = OnceLock::new();
+
+/// From here on lines name the server as a member of an ensemble.
+pub fn set_server_id(id: ServerId) {
+    let _once = SERVER_ID.set(id);
+}
+
+/// The format.
+#[derive(Default)]
+pub struct JavaLine {
+    time: Mutex<LocalTime>,
+}
+
+impl<S, N> FormatEvent<S, N> for JavaLine
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        let mut text = String::new();
+        context.format_fields(Writer::new(&mut text), event)?;
+        let metadata = event.metadata();
+        let time = self.time.lock().expect("a panic aborts").text(wall_ms());
+        let thread = std::thread::current();
+        let place = Place {
+            thread: thread.name().unwrap_or("thread"),
+            module: metadata.module_path().unwrap_or_default(),
+            line: metadata.line().unwrap_or_default(),
+        };
+        put_line(&mut writer, &time, SERVER_ID.get(), *metadata.level(), &place, &text)
+    }
+}
+
+/// Where a line comes from.
+struct Place<'p> {
+    thread: &'p str,
+    module: &'p str,
+    line: u32,
+}
+
+fn put_line(
+    to: &mut impl Write,
+    time: &str,
+    server_id: Option<&ServerId>,
+    level: Level,
+    place: &Place<'_>,
+    text: &str,
+) -> fmt::Result {
+    write!(to, "{time} [myid:")?;
+    if let Some(id) = server_id {
+        write!(to, "{id}")?;
+    }
+    write!(to, "] - {level:<5} [{}:", place.thread)?;
+    put_class(to, place.module)?;
+    write!(to, "@{}] - ", place.line)?;
+    put_escaped(to, text)?;
+    to.write_char('\n')
+}
+
+/// The last name of a module as Java names classes: readers' patterns want letters and digits.
+fn put_class(to: &mut impl Write, module: &str) -> fmt::Result {
+    let name = module.rsplit("::").next().unwrap_or(module);
+    for word in name.split('_') {
+        let mut letters = word.chars();
+        if let Some(first) = letters.next() {
+            to.write_char(first.to_ascii_uppercase())?;
+        }
+        to.write_str(letters.as_str())?;
+    }
+    Ok(())
+}
+
+/// One line stays one line, whatever a value has in it.
+fn put_escaped(to: &mut impl Write, text: &str) -> fmt::Result {
+    let mut rest = text;
+    while let Some((at, c)) = rest.char_indices().find(|(_, c)| is_escaped(*c)) {
+        to.write_str(&rest[..at])?;
+        write!(to, "\\u{:04x}", u32::from(c))?;
+        rest = &rest[at + c.len_utf8()..];
+    }
+    to.write_str(rest)
+}
+
+fn is_escaped(c: char) -> bool {
+    (c.is_control() && c != '\t') || matches!(c, '\u{2028}' | '\u{2029}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(id: Option<ServerId>, level: Level, module: &str, text: &str) -> String {
+        let mut line = String::new();
+        let place = Place { thread: "main", module, line: 7 };
+        put_line(&mut line, "2026-11-22 18:00:00,123", id.as_ref(), level, &place, text).unwrap();
+        line
+    }
+
+    #[test]
+    fn line_has_the_form_of_zookeepers_pattern() {
+        assert_eq!(
+            line(None, Level::INFO, "oxkeeper::server::client_ports", "serves address=[::]:2181"),
+            "2026-11-22 18:00:00,123 [myid:] - INFO  [main:ClientPorts@7] - serves address=[::]:2181\n"
+        );
+        assert_eq!(
+            line(Some(ServerId(3)), Level::ERROR, "oxkeeper", "a\nb\u{2028}c\td"),
+            "2026-11-22 18:00:00,123 [myid:3] - ERROR [main:Oxkeeper@7] - a\\u000ab\\u2028c\td\n"
+        );
+    }
+
+    /// As shippers have them: Google's Ops Agent, and lnav.
+    const PATTERNS: [&str; 2] = [
+        r"^(?P<time>[0-9]{4}-[0-9]{2}-[0-9]{2}_[0-9]{2}:[0-9]{2}:[0-9]{2},[0-9]{3})_\[myid:(?P<myid>[0-9]+)?\]_-_(?P<level>[A-Z]+)_+\[(?P<thread>.+):(?P<class>.+)@(?P<line>[0-9]+)\]_+-_*(?P<text>.*)$",
+        r"^(?P<time>[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2},[0-9]{3}) \[myid:(?P<myid>[0-9]+)?\] - (?P<level>[A-Z]+)_+\[(?P<thread>.*):(?P<class>[A-Za-z0-9.$]+)@(?P<line>[0-9]+)\] - (?P<text>.*)$",
+    ];
+
+    fn patterns() -> Vec<regex::Regex> {
+        // `_` stands for white space, whose short form needs tables of Unicode.
+        let whole = |pattern: &str| regex::Regex::new(&pattern.replace('_', "[ \t]")).unwrap();
+        PATTERNS.into_iter().map(whole).collect()
+    }
+
+    // rows: C-269
+    #[test]
+    fn patterns_of_shippers_match_lines_of_java_and_ours() {
+        let java = include_str!("../../compat-tests/golden/logs/java-3.9.5.txt");
+        assert!(java.lines().count() > 10);
+        for pattern in patterns() {
+            for line in java.lines() {
+                assert!(pattern.is_match(line), "{line}");
+            }
+            for (id, level) in [(None, Level::INFO), (Some(ServerId(12)), Level::WARN)] {
+                let text = "text key=[a:b@1]x - c";
+                let line = line(id, level, "oxkeeper::auth::digest_md5", text);
+                let found = pattern.captures(line.trim_end()).unwrap();
+                assert_eq!((&found["level"], &found["line"]), (level.as_str(), "7"));
+                assert_eq!((&found["thread"], &found["class"]), ("main", "DigestMd5"));
+                assert_eq!(&found["text"], text);
+            }
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! The log of a server: where `logback.xml` and flags send it, files that are renamed, disks that take nothing.
+
+use crate::{Bad, OXKEEPER, PATIENCE, Server, free_port};
+use regex::Regex;
+use rustix::process::Signal;
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+/// A server with these files beside its zoo.cfg; `DIR` in a text stands for their folder.
+fn start(files: &[(&str, &str)], command: impl FnOnce(&Path) -> Command) -> Server {
+    start_after(files, |_| {}, command)
+}
+
+/// * `before`: what is done in the folder before the start.
+fn start_after(
+    files: &[(&str, &str)],
+    before: impl FnOnce(&Path),
+    command: impl FnOnce(&Path) -> Command,
+) -> Server {
+    let dir = tempfile::tempdir().expect("a directory");
+    let addr = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
+    let text = format!(
+        "dataDir=DIR/data\nclientPortAddress=127.0.0.1\nclientPort={}\nadmin.enableServer=false\n",
+        addr.port()
+    );
+    let here = dir.path().display().to_string();
+    for (name, text) in files.iter().chain(&[("zoo.cfg", text.as_str())]) {
+        fs::write(dir.path().join(name), text.replace("DIR", &here)).expect("a file");
+    }
+    before(dir.path());
+    let child = Server::launch(dir.path(), addr, &mut command(dir.path()));
+    Server { dir, addr, child }
+}
+
+fn plain(dir: &Path) -> Command {
+    let mut command = Command::new(OXKEEPER);
+    command.arg(dir.join("zoo.cfg"));
+    command
+}
+
+/// A link by the name `java`, as scripts call it.
+fn java(dir: &Path, flags: &[String]) -> Command {
+    let link = dir.join("java");
+    std::os::unix::fs::symlink(OXKEEPER, &link).expect("a link");
+    let mut command = Command::new(link);
+    command.args(flags).args(["-cp", "x", "org.apache.zookeeper.server.quorum.QuorumPeerMain"]);
+    command.arg(dir.join("zoo.cfg"));
+    command
+}
+
+const ROLLING: &str = "<configuration>
+  <property name='zookeeper.log.dir' value='DIR/logs'/>
+  <appender name='CONSOLE' class='ch.qos.logback.core.ConsoleAppender'><target>System.err</target>
+    <filter class='ch.qos.logback.classic.filter.ThresholdFilter'><level>WARN</level></filter></appender>
+  <appender name='ROLLINGFILE' class='ch.qos.logback.core.rolling.RollingFileAppender'>
+    <File>${zookeeper.log.dir}/${file:-z.log}</File>
+    <encoder><pattern>%d{ISO8601} [myid:%X{myid}] - %-5p [%t:%C{1}@%L] - %m%n</pattern></encoder>
+    <rollingPolicy class='ch.qos.logback.core.rolling.FixedWindowRollingPolicy'><maxIndex>2</maxIndex>
+      <FileNamePattern>${zookeeper.log.dir}/z.log.%i</FileNamePattern></rollingPolicy>
+    <triggeringPolicy class='ch.qos.logback.core.rolling.SizeBasedTriggeringPolicy'><MaxFileSize>SIZE</MaxFileSize></triggeringPolicy>
+  </appender>
+  <root level='INFO'><appender-ref ref='CONSOLE'/><appender-ref ref='ROLLINGFILE'/></root>
+</configuration>";
+
+fn stop(server: &mut Server) {
+    server.signal(Signal::TERM);
+    assert_eq!(server.ended().code(), Some(0));
+}
+
+/// The lines, each of which has to have Java's form.
+fn java_lines(text: &str) -> Vec<String> {
+    let form = r"^\d{4}-\d{2}-\d{2} \d{2}:\d{2}:\d{2},\d{3} \[myid:(\d+)?\] - (ERROR|WARN |INFO |DEBUG|TRACE) \[[^:]+:[A-Za-z0-9]+@\d+\] - .";
+    let form = Regex::new(&form.replace(r"\d", "[0-9]")).expect("an expression");
+    let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    lines.iter().for_each(|line| assert!(form.is_match(line), "{line}"));
+    lines
+}
+
+// rows: C-269
+#[test]
+fn files_of_logback_xml_are_renamed_by_size_and_keep_levels() {
+    let xml = ROLLING.replace("SIZE", "400");
+    let mut server = start(&[("logback.xml", &xml)], plain);
+    for _ in 0..3 {
+        stop(&mut server);
+        server.child =
+            Server::launch(server.dir.path(), server.addr, &mut plain(server.dir.path()));
+    }
+    stop(&mut server);
+    let logs = server.dir.path().join("logs");
+    let mut names: Vec<_> = fs::read_dir(&logs)
+        .expect("a folder")
+        .map(|file| file.expect("a file").file_name().into_string().expect("a name"))
+        .collect();
+    names.sort();
+    assert_eq!(names, ["z.log", "z.log.1", "z.log.2"]);
+    let text = |name: &str| fs::read_to_string(logs.join(name)).expect("a log");
+    let older = text("z.log.2") + &text("z.log.1");
+    assert!(text("z.log.1").len() >= 400 && older.len() < 2000);
+    java_lines(&older);
+    let lines = java_lines(&text("z.log"));
+    assert!(lines.last().is_some_and(|line| line.contains(" [myid:] - INFO  [")), "{lines:?}");
+    assert_eq!((server.said("out"), server.said("err")), (String::new(), String::new()));
+}
+
+// rows: C-269
+#[test]
+fn disk_that_takes_no_lines_stops_nothing_and_is_told_once() {
+    let xml = ROLLING.replace("SIZE", "1MB");
+    let full = |dir: &Path| {
+        fs::create_dir(dir.join("logs")).expect("a folder");
+        std::os::unix::fs::symlink("/dev/full", dir.join("logs/z.log")).expect("a link");
+    };
+    let mut server = start_after(&[("logback.xml", &xml)], full, plain);
+    let said = server.said("err");
+    let lines = java_lines(&said);
+    assert_eq!(lines.len(), 1, "{said}");
+    assert!(lines[0].contains("log file: lines are lost: make room on its disk"), "{said}");
+    fs::remove_file(server.dir.path().join("logs/z.log")).expect("it is there");
+    stop(&mut server);
+    let said = server.said("err");
+    let again = java_lines(&said)[1].clone();
+    let missing = Regex::new("it is written again, [1-9][0-9]* lines are missing").expect("one");
+    assert!(missing.is_match(&again) && said.lines().count() == 2, "{said}");
+    assert!(
+        !java_lines(&fs::read_to_string(server.dir.path().join("logs/z.log")).expect("a log"))
+            .is_empty()
+    );
+
+    // A file that has reached the limit on the size of files.
+    let xml = xml.replace("1MB", "1GB");
+    let large = |dir: &Path| {
+        fs::create_dir(dir.join("logs")).expect("a folder");
+        let file = fs::File::create(dir.join("logs/z.log")).expect("a file");
+        file.set_len(200 << 20).expect("a hole");
+    };
+    let limited = |dir: &Path| {
+        let mut command = Command::new("bash");
+        command.args(["-c", "ulimit -f 204800; exec \"$0\" \"$1\"", OXKEEPER]);
+        command.arg(dir.join("zoo.cfg"));
+        command
+    };
+    let mut server = start_after(&[("logback.xml", &xml)], large, limited);
+    stop(&mut server);
+    let said = server.said("err");
+    assert!(said.lines().count() == 1 && said.contains("log file: lines are lost"), "{said}");
+
+    // A file where the folder should be.
+    let blocked = |dir: &Path| fs::write(dir.join("logs"), "").expect("a file");
+    let mut server = start_after(&[("logback.xml", &xml)], blocked, plain);
+    stop(&mut server);
+    let said = server.said("err");
+    assert!(said.lines().count() == 1 && said.contains("log file: lines are lost"), "{said}");
+}
+
+// rows: C-269
+#[test]
+fn malformed_logback_xml_is_one_warning() {
+    let mut server = start(&[("logback.xml", "<configuration>\n<root></configuration>")], plain);
+    stop(&mut server);
+    let said = server.said("err");
+    let warned: Vec<&str> = said.lines().filter(|line| line.contains(" WARN ")).collect();
+    assert!(warned.len() == 1 && warned[0].contains("logback.xml: line 2: "), "{said}");
+    assert!(server.said("out").starts_with("oxkeeper "), "all else is as without that file");
+}
+
+// rows: C-267
+#[test]
+fn scripts_get_javas_lines_on_standard_output_and_in_the_file_of_their_flags() {
+    let flags = |dir: &Path| {
+        let dir = dir.display();
+        [
+            format!("-Dzookeeper.log.dir={dir}/logs"),
+            "-Dzookeeper.log.file=zookeeper-zk-server-a.log".to_owned(),
+            "-Dzookeeper.root.logger=INFO,CONSOLE,ROLLINGFILE".to_owned(),
+            "-Dzookeeper.log.threshold=WARN".to_owned(),
+        ]
+    };
+    let mut server = start(&[], |dir| java(dir, &flags(dir)));
+    stop(&mut server);
+    let lines = java_lines(&server.said("out"));
+    assert!(lines[0].contains(" [myid:] - INFO  [main:Oxkeeper@"), "{lines:?}");
+    assert!(lines.iter().any(|line| line.contains("] - serving address=")), "{lines:?}");
+    assert_eq!(server.said("err"), "");
+    let file = server.dir.path().join("logs/zookeeper-zk-server-a.log");
+    let levels = fs::read_to_string(file).expect("a log");
+    assert!(java_lines(&levels).iter().all(|line| !line.contains("INFO")), "{levels}");
+}
+
+// rows: C-267
+#[test]
+fn lines_of_a_member_name_it_and_a_refused_start_is_on_standard_error_too() {
+    let bad = Bad::new();
+    let (a, b, c) = (free_port(), free_port(), free_port());
+    let text = format!(
+        "dataDir={}\nclientPort={}\nadmin.enableServer=false\ninitLimit=5\nsyncLimit=2\n\
+         server.7=127.0.0.1:{a}:{b}\nserver.8=127.0.0.1:{c}:{}\nserver.9=127.0.0.1:{}:{}\n",
+        bad.path("data").display(),
+        free_port(),
+        free_port(),
+        free_port(),
+        free_port()
+    );
+    fs::write(bad.path("zoo.cfg"), text).expect("a configuration");
+    fs::create_dir(bad.path("data")).expect("a folder");
+    fs::write(bad.path("data/myid"), "7\n").expect("an id");
+    let out = bad.path("out");
+    let file = fs::File::create(&out).expect("a file");
+    let dir = bad.path(".");
+    let mut child = java(&dir, &[]).stdout(file).stderr(Stdio::null()).spawn().expect("a server");
+    let began = Instant::now();
+    while !fs::read_to_string(&out).expect("what it wrote").contains(" [myid:7] - INFO  [") {
+        assert!(began.elapsed() < PATIENCE, "no line names the server");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    child.kill().expect("it runs");
+    child.wait().expect("its end");
+    java_lines(&fs::read_to_string(&out).expect("what it wrote"));
+
+    fs::write(bad.path("zoo.cfg"), "dataDir=d\nclientPort=x\n").expect("a configuration");
+    fs::remove_file(dir.join("java")).expect("the link");
+    let ended = java(&dir, &[]).output().expect("its end");
+    assert_eq!(ended.status.code(), Some(2));
+    let (out, err) =
+        (String::from_utf8_lossy(&ended.stdout), String::from_utf8_lossy(&ended.stderr));
+    assert!(java_lines(&out).iter().any(|line| line.contains("clientPort=x")), "{out}");
+    assert!(err.starts_with("ERROR ") && err.contains("clientPort=x"), "{err}");
+}
+
+// rows: C-269 U-30
+#[test]
+fn audit_log_goes_into_the_file_of_its_logger() {
+    let xml = "<configuration><appender name='C' class='ch.qos.logback.core.ConsoleAppender'/>
+      <appender name='RFAAUDIT' class='ch.qos.logback.core.rolling.RollingFileAppender'><File>DIR/zookeeper_audit.log</File>
+      <encoder><pattern>%d{ISO8601} %p %c{2}: %m%n</pattern></encoder>
+      <rollingPolicy class='ch.qos.logback.core.rolling.FixedWindowRollingPolicy'><maxIndex>10</maxIndex>
+        <FileNamePattern>DIR/zookeeper_audit.log.%i</FileNamePattern></rollingPolicy>
+      <triggeringPolicy class='ch.qos.logback.core.rolling.SizeBasedTriggeringPolicy'><MaxFileSize>10MB</MaxFileSize></triggeringPolicy></appender>
+      <logger name='org.apache.zookeeper.audit.Slf4jAuditLogger' additivity='false' level='INFO'><appender-ref ref='RFAAUDIT'/></logger>
+      <root level='WARN'><appender-ref ref='C'/></root></configuration>";
+    let mut server = start(&[("logback.xml", xml)], |dir| {
+        let mut command = plain(dir);
+        command.arg("-Dzookeeper.audit.enable=true");
+        command
+    });
+    stop(&mut server);
+    let audit = server.said("zookeeper_audit.log");
+    assert!(audit.ends_with("operation=serverStop\tresult=invoked\n"), "{audit}");
+    assert_eq!(server.said("out"), "", "the root logger writes warnings alone");
+}

@@ -49,6 +49,9 @@ def joiner(ensemble, kind):
     """A server that is to join: its zoo.cfg names the members and itself, as ZooKeeper's documentation says."""
     number = max(member.number for member in ensemble.members) + 1
     member = Member(ensemble.folder, number, kind, ensemble.members[0].own_command, False)
+    if ensemble.members[-1].host != member.host:  # Each has a host of its own.
+        member.host = f"127.0.0.{number}"
+        member.address = f"{member.host}:{member.port}"
     settings = (ensemble.members[0].folder / "zoo.cfg").read_text().splitlines()
     dynamic = re.search(r"^dynamicConfigFile=(.*)$", "\n".join(settings), re.M).group(1)
     kept = [line for line in settings if not re.match(r"dynamicConfigFile|dataDir|clientPort", line)]

@@ -40,6 +40,11 @@ KDC = """
 [logging]
  kdc = FILE:{folder}/kdc.log
 """
+# A member's own sections, and what its zoo.cfg says besides `quorum.auth.enableSasl` and so on.
+MEMBER = """{name} {{ com.sun.security.auth.module.Krb5LoginModule required
+  useKeyTab=true keyTab="{keytab}" storeKey=true useTicketCache=false principal="{principal}"; }};
+"""
+SERVICE_OF_MEMBERS = "quorum.auth.kerberos.servicePrincipal=zkquorum/_HOST"
 
 
 def missing():
@@ -91,12 +96,22 @@ class Realm:
             self.process.wait()
             self.process = None
 
-    def add(self, *principals):
-        """Adds principals, and writes their keys to a keytab, which is returned."""
-        keytab = self.folder / (principals[0].replace("/", "-") + ".keytab")
-        lines = [f"addprinc -randkey {one}\nktadd -k {keytab} {one}" for one in principals]
+    def keytab(self, principal):
+        return self.folder / (principal.replace("/", "-") + ".keytab")
+
+    def add(self, *principals, life="1h"):
+        """Adds principals, and writes their keys to a keytab, which is returned. `life`: of their tickets, and of those for them."""
+        keytab = self.keytab(principals[0])
+        lines = [f'addprinc -randkey -maxlife "{life}" {one}\nktadd -k {keytab} {one}' for one in principals]
         self.run("kadmin.local", "-r", self.name, text="\n".join(lines) + "\n")
         return keytab
+
+    def member_jaas(self, principal):
+        """The sections of a member, as which it accepts and dials; the realm gets the principal if it has not got it."""
+        if not self.keytab(principal).exists():
+            self.add(principal)
+        return "".join(MEMBER.format(name=name, keytab=self.keytab(principal), principal=f"{principal}@{self.name}")
+                       for name in ("QuorumServer", "QuorumLearner"))
 
     def rotate(self, principal, keytab):
         """New keys for a principal; the keytab has them alone."""

@@ -3,16 +3,12 @@
 import time
 
 from ear import Ear, create
+from kdc import SERVICE_OF_MEMBERS
 from server import Server, free_port
 from wire import CREATE
 
-REALM = "OXKEEPER.TEST"
 HOSTS = {1: "127.0.0.1", 2: "127.0.0.2", 3: "127.0.0.3"}
-SECTION = """{name} {{ com.sun.security.auth.module.Krb5LoginModule required
-  useKeyTab=true keyTab="{keytab}" storeKey=true useTicketCache=false principal="{principal}"; }};
-"""
-SASL = ["quorum.auth.enableSasl=true", "quorum.auth.learnerRequireSasl=true", "quorum.auth.serverRequireSasl=true",
-        "quorum.auth.kerberos.servicePrincipal=zkquorum/_HOST"]
+SASL = ["quorum.auth.enableSasl=true", "quorum.auth.learnerRequireSasl=true", "quorum.auth.serverRequireSasl=true", SERVICE_OF_MEMBERS]
 PATIENCE = 60
 
 
@@ -22,13 +18,9 @@ class Ensemble:
         self.servers = {}
         for number, command in commands.items():
             principal = (principals or {}).get(number, f"zkquorum/{HOSTS[number]}")
-            keytab = world.realm.folder / (principal.replace("/", "-") + ".keytab")
-            if not keytab.exists():
-                world.realm.add(principal)
             server = Server(command, [*lines, *SASL, "initLimit=20", "syncLimit=10"], world.flags())
             (server.folder / "data" / "myid").write_text(f"{number}\n")
-            sections = [SECTION.format(name=name, keytab=keytab, principal=f"{principal}@{REALM}") for name in ("QuorumServer", "QuorumLearner")]
-            (server.folder / "jaas.conf").write_text("".join(sections))
+            (server.folder / "jaas.conf").write_text(world.realm.member_jaas(principal))
             server.serves = lambda: True  # It may have to wait for the others.
             self.servers[number] = server
 
@@ -87,7 +79,7 @@ def stranger(world, commands):
         if principal == "zkquorum":  # It can't accept with that one, only dial.
             jaas = ensemble.servers[3].folder / "jaas.conf"
             server, learner = jaas.read_text().split("QuorumLearner")
-            whole = world.realm.folder / "zkquorum-127.0.0.3.keytab"
+            whole = world.realm.keytab("zkquorum/127.0.0.3")
             server = server.replace(f"{principal}@", "zkquorum/127.0.0.3@").replace("zkquorum.keytab", whole.name)
             jaas.write_text(server + "QuorumLearner" + learner)
         try:

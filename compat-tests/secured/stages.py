@@ -3,8 +3,9 @@
 import pathlib
 import sys
 
-sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "tls"))
+sys.path += [str(pathlib.Path(__file__).resolve().parent.parent / name) for name in ("tls", "kerberos")]
 from factory import PASSWORD, folder  # noqa: E402
+from kdc import SERVICE_OF_MEMBERS  # noqa: E402
 
 USER, WORD = "zk", "password of the servers"
 JAAS = """
@@ -24,6 +25,9 @@ NETTY = "serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory"  
 ENABLED = ["quorum.auth.enableSasl=true", "fips-mode=false"]  # With fips-mode no member dials with DIGEST-MD5.
 DIALS = [*ENABLED, "quorum.auth.learnerRequireSasl=true"]
 REQUIRED = [*DIALS, "quorum.auth.serverRequireSasl=true"]
+# The same with Kerberos, which fips-mode allows.
+KERBEROS_ENABLED, KERBEROS_DIALS, KERBEROS_REQUIRED = ([SERVICE_OF_MEMBERS, *(line for line in lines if not line.startswith("fips-mode"))]
+                                                       for lines in (ENABLED, DIALS, REQUIRED))
 
 
 def stores_of(kind):
@@ -73,6 +77,11 @@ SASL = [("enableSasl", always(ENABLED)), ("learnerRequireSasl", always(DIALS)), 
 TLS = [("portUnification", unified), ("portUnification and sslQuorum", unified_tls), ("sslQuorum", tls)]
 BOTH = [("portUnification and enableSasl", together(unified, ENABLED)),
         ("sslQuorum and learnerRequireSasl", together(unified_tls, DIALS)), ("sslQuorum and serverRequireSasl", together(tls, REQUIRED))]
+KERBEROS = [("Kerberos, enableSasl", always(KERBEROS_ENABLED)), ("Kerberos, learnerRequireSasl", always(KERBEROS_DIALS)),
+            ("Kerberos, serverRequireSasl", always(KERBEROS_REQUIRED))]
+KERBEROS_AND_TLS = [("portUnification and Kerberos, enableSasl", together(unified, KERBEROS_ENABLED)),
+                    ("sslQuorum and Kerberos, learnerRequireSasl", together(unified_tls, KERBEROS_DIALS)),
+                    ("sslQuorum and Kerberos, serverRequireSasl", together(tls, KERBEROS_REQUIRED))]
 SECURE_PORT = ("sslQuorum and secureClientPort", tls_with_secure_port)
 
 

@@ -23,7 +23,8 @@ def stores(kind="rsa.jks", trust="trust.jks", password=PASSWORD):
 class Fake:
     """A member that does not run a server: it waits for the dial of the server under test, or dials it.
 
-    `listens`: the context with which it accepts; `None`: it reads what comes as it is; not given: it listens not at all.
+    `listens`: the context with which it accepts; `None`: it reads what comes as it is; a function: what it does with the socket, and gives the
+    outcome; not given: it listens not at all.
     """
 
     def __init__(self, number, host="127.0.0.1", **how):
@@ -47,7 +48,9 @@ class Fake:
         outcome = REFUSED
         dialed.settimeout(PATIENCE)
         with dialed, contextlib.suppress(OSError):
-            if context is None:
+            if callable(context):
+                outcome = context(dialed)
+            elif context is None:
                 outcome = SERVED if dialed.recv(100)[:6] == b"\xff\xff\xff\xff\xff\xff" else REFUSED
             else:
                 with context.wrap_socket(dialed, server_side=True) as stream:

@@ -59,6 +59,7 @@ class Authority:
             "stranger-answers": responder("stranger"),
             "unknown": responder("unknown"),
             "no-answer": responder("none"),
+            "down": ["authorityInfoAccess=OCSP;URI:http://127.0.0.1:1/ocsp"],
             "no-answer-listed": responder("none") + lists("ca.crl"),
             "no-answer-revoked": responder("none") + lists("ca.crl"),
             "unknown-listed": responder("unknown") + lists("ca.crl"),

@@ -270,10 +270,12 @@ impl ElectionConnections {
                 self.on_dialed(connection, to, out);
                 continue;
             }
+            let received = held.machine.next_received();
+            // After that: the opening begins as soon as the hello is read, and its first bytes may have come with it.
             if let Some(work) = held.machine.take_work() {
                 out.push(Action::Work { connection, work });
             }
-            match (held.machine.next_received(), held.stage) {
+            match (received, held.stage) {
                 (Ok(Some(Received::Hello(hello))), _) => {
                     self.on_hello(connection, hello, now_ms, out);
                 }

@@ -377,9 +377,9 @@ fn peer_is_told_that_sasl_has_failed_before_its_connection_is_closed() {
     assert!(learner.check_deadline(10_000).is_err() && !learner.is_opened());
 }
 
-/// Server 2 of three, with SASL that is not required.
-fn server_2(is_required: bool) -> ElectionConnections {
-    let openings = Arc::new(digest_openings(is_required));
+/// Server 2 of three.
+fn server_2(openings: SaslOpenings) -> ElectionConnections {
+    let openings = Arc::new(openings);
     let settings = Settings { openings, ..election_settings(2) };
     let peers = [1, 3].map(|id| (ServerId(id), vec![(format!("zoo{id}"), 3888)]));
     ElectionConnections::new(settings, peers.into())
@@ -389,6 +389,22 @@ fn step_all(server: &mut ElectionConnections, inputs: Vec<Input>, now_ms: u64) -
     let mut out = Vec::new();
     inputs.into_iter().for_each(|input| server.step(input, now_ms, &mut out));
     out
+}
+
+/// A server whose ticket is at hand sends both before the other end reads.
+// rows: Q-28 Q-113
+#[test]
+fn token_that_comes_with_the_hello_is_worked_on() {
+    let mut server = server_2(fakes(counted, true, true));
+    let connection = server.next_connection();
+    let bytes = [hello(3), packet(0, Some(&[2]))].concat();
+    let out = step_all(&mut server, from(connection, bytes), 0);
+    let [Action::Work { connection: of, work }] = &out[..] else { panic!("{out:?}") };
+    assert_eq!(*of, connection);
+    work.run();
+    let out = step_all(&mut server, vec![Input::WorkDone { connection }], 1);
+    let done = packet(1, Some(&[3]));
+    assert_eq!(out, [Action::Write { connection, bytes: done.into() }]);
 }
 
 fn from(connection: ConnectionId, bytes: Vec<u8>) -> Vec<Input> {
@@ -404,7 +420,7 @@ fn from(connection: ConnectionId, bytes: Vec<u8>) -> Vec<Input> {
 #[test]
 fn server_without_sasl_that_lost_the_tie_break_is_dialed_back_unless_sasl_is_required() {
     for is_required in [false, true] {
-        let mut server = server_2(is_required);
+        let mut server = server_2(digest_openings(is_required));
         let connection = server.next_connection();
         assert_eq!(step_all(&mut server, from(connection, hello(1)), 0), []);
         let out = step_all(&mut server, vec![Input::Ended { connection, error: None }], 1);
@@ -416,18 +432,18 @@ fn server_without_sasl_that_lost_the_tie_break_is_dialed_back_unless_sasl_is_req
 #[test]
 fn server_without_sasl_and_with_the_larger_id_stays_once_it_speaks_or_at_the_deadline() {
     let up = Action::Report(Event::ElectionConnected { to: ServerId(3) });
-    let mut server = server_2(false);
+    let mut server = server_2(digest_openings(false));
     let connection = server.next_connection();
     assert_eq!(step_all(&mut server, from(connection, hello(3)), 0), []);
     let bytes = Bytes::from_static(b"\0\0\0\x01x");
     let out = step_all(&mut server, vec![Input::Received { connection, bytes }], 1);
     assert_eq!(out[0], up);
-    let mut server = server_2(false);
+    let mut server = server_2(digest_openings(false));
     let connection = server.next_connection();
     step_all(&mut server, from(connection, hello(3)), 0);
     let deadline_ms = server.next_deadline_ms().unwrap();
     assert_eq!(step_all(&mut server, vec![Input::Tick], deadline_ms), [up]);
-    let mut server = server_2(true);
+    let mut server = server_2(digest_openings(true));
     let connection = server.next_connection();
     step_all(&mut server, from(connection, hello(3)), 0);
     let out = step_all(&mut server, vec![Input::Tick], deadline_ms);
@@ -437,7 +453,7 @@ fn server_without_sasl_and_with_the_larger_id_stays_once_it_speaks_or_at_the_dea
 #[test]
 fn server_that_dials_one_with_a_larger_id_authenticates_and_then_closes() {
     let openings = digest_openings(true);
-    let mut server = server_2(true);
+    let mut server = server_2(digest_openings(true));
     let out = step_all(&mut server, vec![Input::Dial { to: ServerId(3) }], 0);
     let Action::Dial { connection, .. } = out[0] else { panic!("{out:?}") };
     let peer = "there".to_owned();

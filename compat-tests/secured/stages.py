@@ -63,6 +63,12 @@ def tls_with_secure_port(member):
     return [*tls(member), *client_stores(member), f"secureClientPort={member.secure_port}", f"secureClientPortAddress={member.host}", NETTY]
 
 
+def tls_with_passwords(member):
+    stores = stores_of("j")
+    return [*stores, *(line.replace("ssl.quorum.", "ssl.") for line in stores), "sslQuorum=true", f"secureClientPort={member.secure_port}",
+            f"secureClientPortAddress={member.host}"]
+
+
 def together(tls_lines, sasl_lines):
     """TLS and SASL. `fips-mode=false`, which SASL needs, would compare names, and observers' addresses stand in no certificate."""
     return lambda member: [*tls_lines(member), *sasl_lines, "ssl.quorum.hostnameVerification=false"]
@@ -83,6 +89,8 @@ KERBEROS_AND_TLS = [("portUnification and Kerberos, enableSasl", together(unifie
                     ("sslQuorum and Kerberos, learnerRequireSasl", together(unified_tls, KERBEROS_DIALS)),
                     ("sslQuorum and Kerberos, serverRequireSasl", together(tls, KERBEROS_REQUIRED))]
 SECURE_PORT = ("sslQuorum and secureClientPort", tls_with_secure_port)
+# As `both` and a secure port, with stores that have passwords.
+MARKED = ("sslQuorum, secureClientPort and serverRequireSasl", together(tls_with_passwords, REQUIRED))
 
 
 def with_lines(stage, more):

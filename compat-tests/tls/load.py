@@ -16,47 +16,42 @@ import time
 from factory import folder
 from peers import REFUSED, SERVED
 
-SWAPS, TAKEN_WITHIN = 34 if os.environ.get("OXKEEPER_LONG") else 6, 4
+IS_LONG = bool(os.environ.get("OXKEEPER_LONG"))
+SWAPS, OVERLAPS, TAKEN_WITHIN = 34 if IS_LONG else 6, 17 if IS_LONG else 1, 4
+PING = struct.pack(">iii", 8, -2, 11)
 ABORTS, MEMORY_KB = 400, 24 << 10
 SLOW, SLOW_KB = 1500, 64
 
 
-class Store:
-    """A key store in a folder of its own, with one of two leaves."""
+class Changing:
+    """A file in a folder of its own, whose text changes in one of several ways."""
 
     def __init__(self):
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="oxkeeper-reload-"))
-        self.path, self.leaf, self.count = self.folder / "server.pem", "ec", 0
-
-    def text(self, leaf):
-        return (folder() / f"{leaf}.plain.pem").read_bytes()
-
-    def fingerprint(self):
-        first = (folder() / f"{self.leaf}.crt").read_text()
-        return hashlib.sha256(ssl.PEM_cert_to_DER_cert(first)).digest()
+        self.folder, self.count = pathlib.Path(tempfile.mkdtemp(prefix="oxkeeper-reload-")), 0
+        self.path = self.folder / "store.pem"
 
     def by_symlink(self):
         """As Kubernetes: the file is a link into `..data`, which is a link that is replaced."""
         self.count += 1
         version = self.folder / f"..{self.count}"
         version.mkdir()
-        (version / "server.pem").write_bytes(self.text(self.leaf))
+        (version / self.path.name).write_bytes(self.text())
         link = self.folder / "..data_tmp"
         link.symlink_to(version.name)
         link.rename(self.folder / "..data")
         if not self.path.is_symlink():
-            self.path.symlink_to("..data/server.pem")
+            self.path.symlink_to(f"..data/{self.path.name}")
         if self.count > 1:
             shutil.rmtree(self.folder / f"..{self.count - 1}")
 
     def by_rename(self):
         other = self.folder / "new.pem"
-        other.write_bytes(self.text(self.leaf))
+        other.write_bytes(self.text())
         other.rename(self.path)
 
     def in_place(self):
         """Half of it first."""
-        text = self.text(self.leaf)
+        text = self.text()
         self.path.write_bytes(text[:len(text) // 2])
         if self.count:
             time.sleep(1.5)
@@ -64,13 +59,35 @@ class Store:
         self.count += 1
 
 
+class Store(Changing):
+    """A key store with one of two leaves."""
+
+    leaf = "ec"
+
+    def text(self):
+        return (folder() / f"{self.leaf}.plain.pem").read_bytes()
+
+    def fingerprint(self):
+        first = (folder() / f"{self.leaf}.crt").read_text()
+        return hashlib.sha256(ssl.PEM_cert_to_DER_cert(first)).digest()
+
+
+class Trust(Changing):
+    """A trust store with these authorities, and one whose clients are always trusted."""
+
+    roots = ("ca",)
+
+    def text(self):
+        return b"".join((folder() / f"{root}.crt").read_bytes() for root in (*self.roots, "pinned"))
+
+
 class Load:
-    """Clients that connect all the time, and what certificate each was shown."""
+    """Clients that connect all the time, and what certificate each was shown; and one that stays."""
 
     def __init__(self, port, context, session):
         self.port, self.context, self.session = port, context, session
         self.shown, self.failures, self.is_over = [], [], threading.Event()
-        self.threads = [threading.Thread(target=self.run, daemon=True) for _ in range(3)]
+        self.threads = [threading.Thread(target=what, daemon=True) for what in (self.run, self.run, self.run, self.stay)]
         for thread in self.threads:
             thread.start()
 
@@ -87,6 +104,19 @@ class Load:
             except OSError as error:
                 self.failures.append(error)
             time.sleep(0.02)
+
+    def stay(self):
+        try:
+            with socket.create_connection(("127.0.0.1", self.port), timeout=20) as plain, \
+                    self.context.wrap_socket(plain, server_hostname="localhost") as stream:
+                is_served = self.session(stream)
+                while is_served and not self.is_over.wait(1):
+                    stream.sendall(PING)
+                    is_served = stream.recv(100)
+                if not is_served:
+                    raise OSError("the connection that stays has ended")
+        except OSError as error:
+            self.failures.append(error)
 
     def end(self):
         self.is_over.set()
@@ -118,31 +148,27 @@ def swapped(store, how, context, session):
     return attempt
 
 
-class Trust:
-    """A trust store that changes."""
-
-    def __init__(self, *roots):
-        self.path = pathlib.Path(tempfile.mkdtemp(prefix="oxkeeper-reload-")) / "trust.pem"
-        self.write(*roots)
-
-    def write(self, *roots):
-        new = self.path.with_suffix(".new")
-        new.write_text("".join((folder() / f"{root}.crt").read_text() for root in roots))
-        new.rename(self.path)
-
-
-def overlapped(trust, old, new):
-    """Row: the authority of clients is replaced by another one, with a time when both count. `old`, `new`: clients of either."""
+def overlapped(trust, how, old, new, context, session):
+    """Row: the authority of clients is replaced by another one, with a time when both count. `old`, `new`: clients of either. Meanwhile no connection
+    of a client that is trusted all the time fails; `context` is its."""
 
     def attempt(server):
-        seen = [(old(server), new(server))]
-        for roots in (("ca", "other"), ("other",)):
-            trust.write(*roots)
-            time.sleep(TAKEN_WITHIN)
-            seen.append((old(server), new(server)))
-        shutil.rmtree(trust.path.parent, ignore_errors=True)
-        wanted = [(SERVED, REFUSED), (SERVED, SERVED), (REFUSED, SERVED)]
-        return SERVED if seen == wanted else str(seen)
+        load = Load(server.secure, context, session)
+        try:
+            for turn in range(OVERLAPS):
+                first, second = (old, new) if turn % 2 == 0 else (new, old)
+                seen = [(first(server), second(server))]
+                for roots in (("ca", "other"), ("ca",) if turn % 2 else ("other",)):
+                    trust.roots = roots
+                    how(trust)
+                    time.sleep(TAKEN_WITHIN)
+                    seen.append((first(server), second(server)))
+                if seen != [(SERVED, REFUSED), (SERVED, SERVED), (REFUSED, SERVED)]:
+                    return str(seen)
+        finally:
+            load.end()
+            shutil.rmtree(trust.folder, ignore_errors=True)
+        return REFUSED if load.failures else SERVED
 
     return attempt
 

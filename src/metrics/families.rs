@@ -17,11 +17,19 @@ pub enum Family {
         sum: i64,
         quantiles: Vec<(&'static str, f64)>,
     },
-    /// Count and sum by key; the samples are not kept one by one, so the quantiles are not known.
     SummarySet {
-        values: Vec<(Box<str>, u64, i64)>,
+        values: Vec<SetValues>,
         quantiles: &'static [&'static str],
     },
+}
+
+/// The samples of one key; their sum and number since the start, and the median of the last minutes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SetValues {
+    pub key: Box<str>,
+    pub count: u64,
+    pub sum: i64,
+    pub median: f64,
 }
 
 impl Registry {
@@ -47,9 +55,12 @@ impl Registry {
             sink(name, family(self.percentiles(name).map(Percentiles::summary), &RANKS));
         }
         for (name, set) in self.sets() {
-            let values = set.values().into_iter();
-            let values = values.map(|(key, values)| (key, values.count, values.sum)).collect();
-            sink(name, Family::SummarySet { values, quantiles: &["0.5"] });
+            let medians = set.medians();
+            let values = set.values().into_iter().map(|(key, values)| {
+                let median = medians.get(&key).copied().unwrap_or(f64::NAN);
+                SetValues { key, count: values.count, sum: values.sum, median }
+            });
+            sink(name, Family::SummarySet { values: values.collect(), quantiles: &["0.5"] });
         }
         for (name, quantiles) in LEARNERS_QUEUES {
             sink(name, Family::SummarySet { values: Vec::new(), quantiles });

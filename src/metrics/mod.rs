@@ -24,7 +24,7 @@ mod tls_figures;
 mod window;
 
 pub use counter::Counter;
-pub use families::Family;
+pub use families::{Family, SetValues};
 pub use histogram::{Histogram, HistogramValues};
 pub use percentiles::{Percentiles, Quantiles};
 pub use registry::{Queues, Registry, Value};

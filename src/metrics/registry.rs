@@ -55,7 +55,9 @@ macro_rules! registry {
             pub fn turn_windows(&self) {
                 let plain = [$(&self.$summary),*].into_iter();
                 let ranked = [$(self.$percentile.summary()),*].into_iter();
-                window::turn(plain.chain(ranked).map(Summary::window));
+                let sets = [$(&self.$counted,)* $(&self.$set),*];
+                let clear_sets = |part| sets.iter().for_each(|set| set.clear_part(part));
+                window::turn(plain.chain(ranked).map(Summary::window), clear_sets);
             }
 
             pub(super) fn counter(&self, name: &str) -> Option<&Counter> {

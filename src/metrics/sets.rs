@@ -5,6 +5,7 @@ use std::sync::{Mutex, MutexGuard};
 
 use super::shard::Sharded;
 use super::summary::SummaryValues;
+use super::window::{KeyWindow, median};
 
 /// The key of all samples whose own key is not counted.
 const OTHER: &str = "other";
@@ -42,9 +43,38 @@ pub struct SummarySet {
 
 #[derive(Debug, Default)]
 struct Slot {
-    samples: BTreeMap<Box<str>, Samples>,
+    samples: BTreeMap<Box<str>, Kept>,
     /// The set is full and this slot has all its keys: other keys count as [`OTHER`].
     complete: bool,
+}
+
+/// What is known of one key.
+#[derive(Debug)]
+struct Kept {
+    samples: Samples,
+    window: KeyWindow,
+}
+
+impl Kept {
+    fn new() -> Self {
+        Self { samples: Samples::NONE, window: KeyWindow::default() }
+    }
+
+    fn add(&mut self, more: &Samples) {
+        self.samples.add(more);
+        // Of up to three samples each is known from their sum, minimum and maximum; of more these two, and the mean of the rest.
+        let between = more.count.saturating_sub(2);
+        if more.count > 0 {
+            self.window.record(more.min, 1);
+        }
+        if more.count > 1 {
+            self.window.record(more.max, 1);
+        }
+        if between > 0 {
+            let rest = more.sum.wrapping_sub(more.min).wrapping_sub(more.max);
+            self.window.record(rest / between as i64, between);
+        }
+    }
 }
 
 impl SummarySet {
@@ -61,25 +91,25 @@ impl SummarySet {
             } else {
                 // From now on this thread does not look into the common table.
                 for key in known.keys() {
-                    slot.samples.entry(key.clone()).or_insert(Samples::NONE);
+                    slot.samples.entry(key.clone()).or_insert_with(Kept::new);
                 }
                 slot.complete = true;
             }
             if known.contains_key(key) {
-                return slot.samples.entry(key.into()).or_insert(Samples::NONE).add(samples);
+                return slot.samples.entry(key.into()).or_insert_with(Kept::new).add(samples);
             }
         }
-        slot.samples.entry(OTHER.into()).or_insert(Samples::NONE).add(samples);
+        slot.samples.entry(OTHER.into()).or_insert_with(Kept::new).add(samples);
     }
 
     /// Every key with the values of its samples.
     pub fn values(&self) -> Vec<(Box<str>, SummaryValues)> {
         let mut all: BTreeMap<Box<str>, Samples> = BTreeMap::new();
         for slot in self.slots.all() {
-            for (key, samples) in &lock(slot).samples {
+            for (key, kept) in &lock(slot).samples {
                 match all.get_mut(key) {
-                    Some(found) => found.add(samples),
-                    None => _ = all.insert(key.clone(), *samples),
+                    Some(found) => found.add(&kept.samples),
+                    None => _ = all.insert(key.clone(), kept.samples),
                 }
             }
         }
@@ -89,10 +119,30 @@ impl SummarySet {
         all.into_iter().map(|(key, samples)| (key, values(samples))).collect()
     }
 
+    /// The median of each key in the last minutes.
+    pub fn medians(&self) -> BTreeMap<Box<str>, f64> {
+        let mut all: BTreeMap<Box<str>, BTreeMap<u16, u64>> = BTreeMap::new();
+        for slot in self.slots.all() {
+            for (key, kept) in &lock(slot).samples {
+                match all.get_mut(key) {
+                    Some(found) => kept.window.add_to(found),
+                    None => kept.window.add_to(all.entry(key.clone()).or_default()),
+                }
+            }
+        }
+        all.into_iter().map(|(key, counts)| (key, median(&counts))).collect()
+    }
+
+    pub(super) fn clear_part(&self, part: usize) {
+        for slot in self.slots.all() {
+            lock(slot).samples.values_mut().for_each(|kept| kept.window.clear(part));
+        }
+    }
+
     /// Forgets all samples; the keys stay, as in Java.
     pub fn reset(&self) {
         for slot in self.slots.all() {
-            lock(slot).samples.values_mut().for_each(|samples| *samples = Samples::NONE);
+            lock(slot).samples.values_mut().for_each(|kept| kept.samples = Samples::NONE);
         }
     }
 }
@@ -124,6 +174,7 @@ mod tests {
         assert_eq!(set.values()[1].1, SummaryValues::default());
     }
 
+    // rows: M-33
     #[test]
     fn keys_beyond_the_limit_are_counted_together() {
         let set = &SummarySet::default();

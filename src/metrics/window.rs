@@ -1,5 +1,6 @@
 //! Quantiles of the last minutes, for the provider of Prometheus.
 
+use std::collections::BTreeMap;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -25,14 +26,57 @@ const OFF: usize = usize::MAX;
 
 /// Begins the next part, and forgets what the oldest held.
 ///
-/// * `windows`: all there are. Samples that come meanwhile may be forgotten.
-pub(super) fn turn<'a>(windows: impl Iterator<Item = &'a Window>) {
+/// * `windows`: all there are. Samples that come meanwhile may be forgotten. `clear_sets`: clears a part of the windows of sets.
+pub(super) fn turn<'a>(windows: impl Iterator<Item = &'a Window>, clear_sets: impl FnOnce(usize)) {
     let part = match PART.load(Ordering::Relaxed) {
         OFF => 0,
         part => (part + 1) % PARTS,
     };
     windows.for_each(|window| window.clear(part));
+    clear_sets(part);
     PART.store(part, Ordering::Relaxed);
+}
+
+/// A window of one key of a set, whose lock is held: few values, so each that comes has a place of its own.
+#[derive(Debug, Default)]
+pub(super) struct KeyWindow {
+    parts: [BTreeMap<u16, u64>; PARTS],
+}
+
+/// Values that differ, in one part of such a window; further ones count as the nearest that is known.
+const KEY_VALUES_MAX: usize = 64;
+
+impl KeyWindow {
+    pub fn record(&mut self, sample: i64, count: u64) {
+        let Some(counts) = self.parts.get_mut(PART.load(Ordering::Relaxed)) else { return };
+        let mut at = bucket(sample) as u16;
+        if counts.len() >= KEY_VALUES_MAX && !counts.contains_key(&at) {
+            let below = counts.range(..at).next_back().map(|(at, _)| *at);
+            at = below.or_else(|| counts.keys().next().copied()).unwrap_or(at);
+        }
+        *counts.entry(at).or_insert(0) += count;
+    }
+
+    pub fn clear(&mut self, part: usize) {
+        self.parts[part].clear();
+    }
+
+    pub fn add_to(&self, sums: &mut BTreeMap<u16, u64>) {
+        for (at, count) in self.parts.iter().flatten() {
+            *sums.entry(*at).or_insert(0) += count;
+        }
+    }
+}
+
+/// The middle one of samples by their buckets; `NaN` without any.
+pub(super) fn median(counts: &BTreeMap<u16, u64>) -> f64 {
+    let rank = counts.values().sum::<u64>().div_ceil(2).max(1);
+    let mut reached = 0;
+    let found = counts.iter().find(|(_, count)| {
+        reached += **count;
+        rank <= reached
+    });
+    found.map_or(f64::NAN, |(at, _)| middle(usize::from(*at)))
 }
 
 /// How often each value came, by thread and part of time. Memory is taken at a thread's first sample in a part.
@@ -111,6 +155,21 @@ mod tests {
         assert_eq!((bucket(-5), bucket(i64::MAX)), (0, BUCKETS - 1));
     }
 
+    #[test]
+    fn windows_of_keys_hold_few_values_and_find_the_middle_one() {
+        let counts = |values: &[(u16, u64)]| values.iter().copied().collect::<BTreeMap<u16, u64>>();
+        assert!(median(&counts(&[])).is_nan());
+        assert_eq!(median(&counts(&[(3, 1), (7, 1), (9, 1)])), 7.0);
+        assert_eq!(median(&counts(&[(3, 5), (7, 4)])), 3.0);
+        let mut window = KeyWindow::default();
+        let mut sums = BTreeMap::new();
+        (0..50).for_each(|value| *window.parts[0].entry(value).or_insert(0) += 1);
+        window.add_to(&mut sums);
+        assert_eq!(median(&sums), 24.0);
+        window.clear(0);
+        assert!(window.parts[0].is_empty());
+    }
+
     // rows: M-44
     #[test]
     fn quantiles_are_those_of_the_last_parts() {
@@ -118,14 +177,14 @@ mod tests {
         let now = |window: &Window| window.quantiles([0.5, 0.9, 0.99]);
         window.record(7, 1);
         assert!(now(&window).iter().all(|value| value.is_nan()), "nothing was kept");
-        turn([&window].into_iter());
+        turn([&window].into_iter(), |_| {});
         (1..=50).for_each(|value| window.record(value, 2));
         assert_eq!(now(&window), [25.0, 45.0, 50.0]);
         for _ in 0..PARTS - 1 {
-            turn([&window].into_iter());
+            turn([&window].into_iter(), |_| {});
             assert_eq!(now(&window), [25.0, 45.0, 50.0]);
         }
-        turn([&window].into_iter());
+        turn([&window].into_iter(), |_| {});
         assert!(now(&window)[0].is_nan(), "after five parts they are gone");
     }
 }

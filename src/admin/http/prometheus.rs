@@ -3,7 +3,7 @@
 use super::super::gauges::gauges;
 use super::super::numbers::java_double;
 use super::super::status::{ProcessInfo, Status};
-use crate::metrics::{Family, Registry, Value};
+use crate::metrics::{Family, Registry, SetValues, Value};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -74,11 +74,11 @@ impl Metrics {
             }
             Family::SummarySet { values, quantiles } => {
                 let mut samples = Vec::new();
-                for (key, count, sum) in values {
+                for SetValues { key, count, sum, median } in values {
                     let key = || ("key", key.to_string());
                     for quantile in quantiles {
                         let labels = vec![key(), ("quantile", (*quantile).to_owned())];
-                        samples.push(sample(name, labels, f64::NAN));
+                        samples.push(sample(name, labels, median));
                     }
                     samples.push(sample(&format!("{name}_count"), vec![key()], count as f64));
                     samples.push(sample(&format!("{name}_sum"), vec![key()], sum as f64));
@@ -196,7 +196,7 @@ mod tests {
             // Another test of this process may keep windows.
             "# TYPE fsynctime summary\nfsynctime{quantile=\"0.5\",} ",
             "\nfsynctime_count 1.0\nfsynctime_sum 5.0\n",
-            "read_per_namespace{key=\"a\\\"b\\\\\\n\",quantile=\"0.5\",} NaN\n",
+            "read_per_namespace{key=\"a\\\"b\\\\\\n\",quantile=\"0.5\",} ",
             "read_per_namespace_count{key=\"a\\\"b\\\\\\n\",} 1.0\n",
             "# TYPE ack_latency summary\n# HELP add_dead",
             "oxkeeper_is_leader 0.0\n",

@@ -15,6 +15,7 @@ mod member {
     pub mod quorum_connection;
     mod quorum_outbox;
     mod quorum_sasl;
+    mod restoring;
     mod serving;
     mod start;
     pub mod strangers;

@@ -172,7 +172,7 @@ impl Server {
             Event::Failed(_) => *failed = true,
             Event::Truncated { to } => *cut = Some(Ok(to)),
             Event::CannotTruncate { last } => *cut = Some(Err(last)),
-            Event::Placed { .. } | Event::EpochSaved { .. } => {}
+            Event::Placed { .. } | Event::Restored { .. } | Event::EpochSaved { .. } => {}
         });
     }
 

@@ -23,6 +23,13 @@ pub struct AdminServer {
     pub probes: bool,
     /// `None`: it speaks plain HTTP alone.
     pub tls: Option<AdminTls>,
+    /// `admin.snapshot.enabled`, `admin.restore.enabled`.
+    pub snapshots: bool,
+    pub restores: bool,
+    /// `admin.rateLimiterIntervalInMS`: one `snapshot` and one `restore` are carried out in so many milliseconds.
+    pub limiter_interval_ms: i64,
+    /// `IPAuthenticationProvider.usexforwardedfor`: a proxy's header names the address of scheme `ip`.
+    pub trusts_forwarded_for: bool,
     pub told: Told,
 }
 
@@ -62,6 +69,11 @@ pub(super) fn take(from: &mut Reader<'_>) -> Option<AdminServer> {
         idle_timeout_ms: u32::try_from(idle_ms).ok().filter(|&ms| ms > 0).unwrap_or(u32::MAX),
         probes,
         tls: None,
+        snapshots: from.flag("zookeeper.admin.snapshot.enabled", true),
+        restores: from.flag("zookeeper.admin.restore.enabled", true),
+        limiter_interval_ms: from.number("zookeeper.admin.rateLimiterIntervalInMS", INT, 300_000),
+        trusts_forwarded_for: from
+            .flag("zookeeper.IPAuthenticationProvider.usexforwardedfor", false),
         told: Told::default(),
     };
     Some(settings).filter(|_| !off)
@@ -172,7 +184,7 @@ mod tests {
         assert_eq!(told, expected);
     }
 
-    // rows: C-230 C-231 C-232 C-233 C-234
+    // rows: C-230 C-231 C-232 C-233 C-234 C-239 C-240 C-241
     #[test]
     fn admin_server_is_on_unless_it_is_off_by_its_exact_word() {
         let of = |lines: &str| {
@@ -190,6 +202,10 @@ mod tests {
             idle_timeout_ms: 30_000,
             probes: true,
             tls: None,
+            snapshots: true,
+            restores: true,
+            limiter_interval_ms: 300_000,
+            trusts_forwarded_for: false,
             told,
         };
         assert_eq!(plain, defaults);

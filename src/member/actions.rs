@@ -1,9 +1,11 @@
 //! All that a [`super::Member`] can ask for.
 
+use super::AskId;
 use super::dial::HostPort;
 use super::listening::ListenAddress;
 use super::{SnapshotJob, election_connections};
 use crate::model::{ServerId, View, Zxid};
+use crate::replica::{RestorePlan, RestoreRefusal};
 use crate::store::{self, Draft};
 use crate::tree::freeze::Frozen;
 use crate::zab::LearnerConnectionId;
@@ -23,6 +25,11 @@ pub enum Action {
     WriteSnapshot(SnapshotJob),
     /// Remove what was written of a snapshot that is not to be used.
     DiscardSnapshot(Draft),
+    /// Answer an operator's question.
+    Answer {
+        ask: AskId,
+        answer: Answer,
+    },
     /// Load the tree from the files, whose log was truncated; report [`super::Input::TreeLoaded`].
     LoadTree,
     /// Read the log from the last entry at or before `from` through `through`; report [`super::Input::LogRead`].
@@ -73,6 +80,17 @@ pub enum Action {
     Wake(Waker),
     /// The process ends.
     End(Ended),
+}
+
+/// An answer to an operator's question.
+#[derive(Debug)]
+pub enum Answer {
+    /// To [`super::Input::TakeSnapshot`]: zxid and bytes of the snapshot, which is durable; `None`: there is none.
+    Snapshot(Option<(Zxid, u64)>),
+    /// To [`super::Input::PlanRestore`].
+    Plan(Result<RestorePlan, RestoreRefusal>),
+    /// To [`super::Input::Restore`]: the restored tree is what this server, and a quorum of its ensemble, serves.
+    Restore(Result<(), RestoreRefusal>),
 }
 
 /// A change of the configuration files.

@@ -10,7 +10,7 @@ use crate::zab::Promise;
 
 /// The disk work that was asked for.
 pub struct DiskWork {
-    /// Truncations of the log that were asked for.
+    /// Truncations of the log, and restores, that were asked for.
     truncations: u64,
     log_read: LogReadLimit,
 }
@@ -37,6 +37,7 @@ impl DiskWork {
             }
             replica::Action::Rebuild => out.push(Action::LoadTree),
             replica::Action::SendTree { .. }
+            | replica::Action::PlaceRestored
             | replica::Action::Peer(_)
             | replica::Action::Wake(_)
             | replica::Action::Stop(_) => {}
@@ -51,6 +52,11 @@ impl DiskWork {
     pub fn truncate(&mut self, to: Zxid, out: &mut Vec<Action>) {
         self.truncations += 1;
         out.push(Action::Log(store::Command::Truncate { to, replaced: false }));
+    }
+
+    /// A restored tree replaces everything: no snapshot that was begun before gets a name any more.
+    pub const fn replace_all(&mut self) {
+        self.truncations += 1;
     }
 
     pub fn save_epoch(&self, promise: Promise, epoch: Epoch, out: &mut Vec<Action>) {
@@ -71,13 +77,17 @@ impl DiskWork {
 
     /// The log thread gives a snapshot its name, in order with truncations: so the leader's tree counts once the log is
     /// truncated, and a snapshot of this server's own that was begun before a truncation never counts after it.
-    pub fn place(&self, job: SnapshotJob, draft: Draft, out: &mut Vec<Action>) {
-        if job.is_leaders || job.truncations == self.truncations {
+    ///
+    /// `false`: it gets none.
+    pub fn place(&self, job: SnapshotJob, draft: Draft, out: &mut Vec<Action>) -> bool {
+        let counts = job.is_leaders || job.truncations == self.truncations;
+        if counts {
             out.push(Action::Log(store::Command::Place { draft, replaces: job.is_leaders }));
-            return;
+        } else {
+            tracing::info!(zxid = %draft.zxid, "snapshot discarded: the log was truncated meanwhile");
+            out.push(Action::DiscardSnapshot(draft));
         }
-        tracing::info!(zxid = %draft.zxid, "snapshot discarded: the log was truncated meanwhile");
-        out.push(Action::DiscardSnapshot(draft));
+        counts
     }
 }
 

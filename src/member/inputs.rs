@@ -2,8 +2,9 @@
 
 use super::quorum_connection::QuorumEvent;
 use super::quorum_outbox::OutboxEvent;
-use super::{QuorumPeer, SnapshotJob, election_connections};
+use super::{AskId, QuorumPeer, SnapshotJob, election_connections};
 use crate::model::{Zxid, chain};
+use crate::replica::RestorePlan;
 use crate::request::ClientCommand;
 use crate::store::disk::is_echo;
 use crate::store::{Draft, SnapshotError, worker};
@@ -34,6 +35,24 @@ pub enum Input {
     SnapshotWritten {
         job: SnapshotJob,
         draft: Option<Draft>,
+    },
+    /// An operator wants a snapshot of the tree as it is now, or later.
+    TakeSnapshot {
+        ask: AskId,
+    },
+    /// An operator wants to restore a snapshot of this zxid.
+    PlanRestore {
+        ask: AskId,
+        zxid: Zxid,
+    },
+    /// Restore this tree.
+    ///
+    /// * `draft`: all of it, on disk under a temporary name.
+    Restore {
+        ask: AskId,
+        plan: RestorePlan,
+        tree: Box<Tree>,
+        draft: Draft,
     },
     /// A tree was sent to a learner, or will not be.
     TreeSent(Frozen),

@@ -1,6 +1,7 @@
 //! What holds after each step of a [`Member`]. A broken invariant ends the process: it is our own bug.
 
 use super::machine::Member;
+use super::restoring::Restoring;
 use super::{QuorumPeer, quorum_connections::QuorumConnections};
 use crate::replica::Mode;
 use crate::zab::{LearnerConnectionId, Peer, Role};
@@ -13,14 +14,16 @@ impl Member {
     ///
     /// 1. What `replica` asked for was translated, and what the election connections reported was processed.
     /// 2. Only a server that learns has a connection to a leader.
-    /// 3. Only a server without an ensemble is standalone.
+    /// 3. Only a server without an ensemble is standalone; it rests while a restored snapshot waits for its name.
     ///
     /// In tests and in the simulator also: every learner that `zab` knows has a current connection.
     pub(super) fn assert_invariants(&self) {
         assert!(self.asked.is_empty(), "actions of the replica are left after a step");
         let peer = self.replica.peer();
         let Some(ensemble) = &self.ensemble else {
-            assert_eq!(self.replica.mode(), Mode::Standalone, "a server without an ensemble");
+            let is_restoring = matches!(self.restoring, Restoring::Placing { .. });
+            let wanted = if is_restoring { Mode::Resting } else { Mode::Standalone };
+            assert_eq!(self.replica.mode(), wanted, "a server without an ensemble");
             return;
         };
         assert!(!ensemble.elections.has_reports(), "reports of election connections are left");

@@ -1,16 +1,18 @@
 //! The machine itself: [`Member::step`] is the table of contents.
 
+use super::asked_snapshots::AskedSnapshots;
 use super::configuration::{Configuration, all_election_addresses};
 use super::disk_work::DiskWork;
 use super::elections::Elections;
 use super::quorum_connections::QuorumConnections;
+use super::restoring::{Restore, Restoring};
 use super::stop::Stop;
 use super::{
     Action, ConfigChange, Ended, Input, Now, QuorumPeer, Settings, SnapshotJob,
     election_connections,
 };
 use crate::model::{Zxid, chain};
-use crate::replica::{self, Replica, TICK_MS};
+use crate::replica::{self, AskedSnapshot, Replica, TICK_MS};
 use crate::request::ClientCommand;
 use crate::store::Draft;
 use crate::store::disk::is_echo;
@@ -29,6 +31,8 @@ pub struct Member {
     /// `None`: standalone.
     pub(super) ensemble: Option<Ensemble>,
     disk: DiskWork,
+    pub(super) asked_snapshots: AskedSnapshots,
+    pub(super) restoring: Restoring,
     stop: Stop,
     /// Ticks of [`TICK_MS`] that `replica` was given.
     ticks: u64,
@@ -66,6 +70,8 @@ impl Member {
             replica,
             ensemble,
             disk: DiskWork::new(settings.log_read),
+            asked_snapshots: AskedSnapshots::default(),
+            restoring: Restoring::default(),
             stop: Stop::default(),
             ticks: now.us / 1000 / TICK_MS,
             quiet_through: 0,
@@ -96,6 +102,14 @@ impl Member {
             Input::Client(command) => self.on_command(now, command, out),
             Input::Log(event) => self.on_log(now, event, out),
             Input::SnapshotWritten { job, draft } => self.on_snapshot(now, job, draft, out),
+            Input::TakeSnapshot { ask } => {
+                self.asked_snapshots.ask(ask);
+                self.begin_asked_snapshot(now, out);
+            }
+            Input::PlanRestore { ask, zxid } => self.restoring.plan(&self.replica, ask, zxid, out),
+            Input::Restore { ask, plan, tree, draft } => {
+                self.restore(now, Restore { ask, plan, tree, draft }, out);
+            }
             Input::TreeSent(frozen) => {
                 if let Some(ensemble) = &mut self.ensemble {
                     ensemble.quorum.end_tree(frozen);
@@ -125,6 +139,7 @@ impl Member {
             }
         }
         self.process_election_reports(now, out);
+        self.restoring.end(self.replica.mode(), out);
         self.end_if_stopped(now, out);
         self.assert_invariants();
     }
@@ -229,6 +244,10 @@ impl Member {
                     self.send_tree(now, connection, frozen, out)
                 }
                 replica::Action::Peer(action) => self.on_zab_action(now, action, out),
+                replica::Action::PlaceRestored => {
+                    self.disk.replace_all();
+                    self.restoring.place(out);
+                }
                 action => self.disk.translate(action, step, out),
             }
         }
@@ -325,9 +344,36 @@ impl Member {
         out: &mut Vec<Action>,
     ) {
         self.step_replica(now, replica::Input::SnapshotEnded(job.frozen), out);
-        if let Some(draft) = draft {
-            self.disk.place(job, draft, out);
+        let is_placed = draft.is_some_and(|draft| self.disk.place(job, draft, out));
+        if !is_placed {
+            self.asked_snapshots.lost(&job, out);
         }
+        self.begin_asked_snapshot(now, out);
+    }
+
+    /// Begins the snapshot that an operator wants, if it can begin now.
+    fn begin_asked_snapshot(&mut self, now: Now, out: &mut Vec<Action>) {
+        if !self.asked_snapshots.wants_one() {
+            return;
+        }
+        match self.replica.asked_snapshot(&mut self.asked) {
+            AskedSnapshot::Begun(frozen) => self.asked_snapshots.begun(frozen),
+            AskedSnapshot::Later => {}
+            AskedSnapshot::Refused => self.asked_snapshots.refuse(out),
+        }
+        self.translate(now, out);
+    }
+
+    /// Restores a tree: its snapshot gets its name once the tree is in place.
+    fn restore(&mut self, now: Now, restore: Restore, out: &mut Vec<Action>) {
+        self.restoring.begin(&mut self.replica, restore, &mut self.asked, out);
+        self.translate(now, out);
+    }
+
+    fn on_restored(&mut self, now: Now, zxid: Zxid, out: &mut Vec<Action>) {
+        self.restoring.placed();
+        self.replica.restored(zxid, &mut self.asked);
+        self.translate(now, out);
     }
 
     /// Processes a report of the log thread.
@@ -340,7 +386,11 @@ impl Member {
             worker::Event::Truncated { to } => zab::Input::Truncated { to },
             worker::Event::CannotTruncate { last } => zab::Input::CannotTruncate { last },
             worker::Event::Placed { zxid, replaces: true, .. } => zab::Input::Installed { zxid },
-            worker::Event::Placed { replaces: false, .. } => return,
+            worker::Event::Placed { zxid, bytes, replaces: false } => {
+                self.asked_snapshots.placed(zxid, bytes, out);
+                return self.begin_asked_snapshot(now, out);
+            }
+            worker::Event::Restored { zxid } => return self.on_restored(now, zxid, out),
             worker::Event::EpochSaved { file, epoch } => {
                 let promise = match file {
                     EpochFile::Accepted => Promise::Accepted,
@@ -482,7 +532,8 @@ fn failure(error: &WorkerError) -> Option<Ended> {
     let (what, exit) = match error {
         // As Java: a server that can't write snapshots must not go on (D-34).
         WorkerError::Snapshot(_) => ("write snapshot", 10),
-        WorkerError::Log(_)
+        WorkerError::Aside(_)
+        | WorkerError::Log(_)
         | WorkerError::Epoch(_)
         | WorkerError::Purge(_)
         | WorkerError::Mark(_) => ("the log's disk failed", 1),

@@ -18,6 +18,7 @@
 //! (`net`, `server`).
 
 mod actions;
+mod asked_snapshots;
 pub mod auth_packet;
 pub mod config_files;
 mod configuration;
@@ -40,6 +41,7 @@ pub mod quorum_connection;
 mod quorum_connections;
 pub mod quorum_outbox;
 pub mod quorum_sasl;
+mod restoring;
 mod settings;
 #[cfg(any(test, feature = "sim"))]
 pub mod sim_opening;
@@ -49,11 +51,11 @@ mod stop;
 pub mod turn;
 pub mod unfinished_packets;
 
-pub use actions::{Action, ConfigChange, Ended};
+pub use actions::{Action, Answer, ConfigChange, Ended};
 pub use configuration::{election_address, election_addresses};
 pub use inputs::{Input, Now};
 pub use listening::ListenAddress;
 pub use machine::Member;
 pub use quorum_connection::QuorumPeer;
 pub use settings::{EnsembleSettings, LogReadLimit, Settings};
-pub use snapshot_job::{SnapshotJob, trailers};
+pub use snapshot_job::{AskId, SnapshotJob, trailers};

@@ -5,6 +5,9 @@ use crate::store::{DigestTrailer, Trailers};
 use crate::tree::digest::DIGEST_VERSION;
 use crate::tree::freeze::Frozen;
 
+/// Number of an operator's question, by which its answer is told.
+pub type AskId = u64;
+
 /// A snapshot to be written.
 #[derive(Clone, Copy, Debug)]
 pub struct SnapshotJob {

@@ -180,15 +180,6 @@ pub(super) const NEVER: &[(&str, &[&str])] = &[
         &["om_commit_process_time_ms", "om_proposal_process_time_ms"],
     ),
     (
-        "of the HTTP admin server, of which there is none yet",
-        &[
-            "snapshot_rate_limited_count",
-            "restore_error_count",
-            "restore_rate_limited_count",
-            "restore_time",
-        ],
-    ),
-    (
         "of the request throttler's queue, which every request passes in Java even if it is not throttled",
         &["request_throttle_queue_time_ms"],
     ),

@@ -171,6 +171,12 @@ registry! {
         digest_mismatches_count,
         /// Snapshots that could not be written.
         snapshot_error_count,
+        /// Commands `snapshot` refused because another one was carried out shortly before.
+        snapshot_rate_limited_count,
+        /// Commands `restore` that failed.
+        restore_error_count,
+        /// Commands `restore` refused because another one was carried out shortly before.
+        restore_rate_limited_count,
         /// Connect requests received.
         connection_request_count,
         /// Sessions expired because their client was silent.
@@ -217,6 +223,8 @@ registry! {
         fsynctime,
         /// Time to write a snapshot.
         snapshottime,
+        /// Time that a command `restore` took.
+        restore_time,
         /// Transactions replayed at the start.
         startup_txns_loaded,
         /// Time to prepare a write.

@@ -1,16 +1,17 @@
-//! HTTP ports: heads of requests go to a function, and its answers to the client. Bodies of requests are not read.
+//! HTTP ports: requests go to a function, and its answers to the client. A body is read only if the function does so.
 
 use super::http_stream::IdleStream;
 use super::http_tls::{HttpTls, Opened};
 use bytes::Bytes;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
-use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
+use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use std::convert::Infallible;
-use std::future::Future;
+use std::future::{Future, poll_fn};
+use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -19,6 +20,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
+use tokio::time::timeout;
 
 /// Connections at the same time. Others wait in the queue of the port.
 const CONNECTIONS_MAX: usize = 64;
@@ -35,8 +37,9 @@ pub struct HttpRequest {
     pub method: String,
     pub path: String,
     pub query: String,
-    /// The header of that name; bytes above 127 are left out.
+    /// The headers of these names, each byte a character of ISO 8859-1.
     pub authorization: Option<String>,
+    pub forwarded_for: Option<String>,
     pub peer: SocketAddr,
     /// It came over TLS.
     pub is_secure: bool,
@@ -44,17 +47,47 @@ pub struct HttpRequest {
     pub subject: Option<String>,
 }
 
+/// The body of a request.
+pub struct HttpBody {
+    incoming: Incoming,
+    idle_max: Duration,
+}
+
+impl HttpBody {
+    /// The next bytes; `None`: there are no more.
+    ///
+    /// # Errors
+    /// If the connection ends before the body does, or nothing comes for too long.
+    pub async fn next(&mut self) -> Option<io::Result<Bytes>> {
+        loop {
+            let next = poll_fn(|context| Pin::new(&mut self.incoming).poll_frame(context));
+            match timeout(self.idle_max, next).await {
+                Err(_) => return Some(Err(io::ErrorKind::TimedOut.into())),
+                Ok(None) => return None,
+                Ok(Some(Err(error))) => return Some(Err(io::Error::other(error))),
+                Ok(Some(Ok(frame))) => {
+                    if let Ok(bytes) = frame.into_data() {
+                        return Some(Ok(bytes));
+                    }
+                }
+            }
+        }
+    }
+}
+
 /// An answer; the body is made piece by piece, while it is sent. A piece may be empty.
 pub struct HttpAnswer {
     pub status: u16,
     pub content_type: Option<&'static str>,
     pub headers: Vec<(&'static str, String)>,
+    /// Bytes of the body, if they are known: a body that ends earlier ends the connection.
+    pub length: Option<u64>,
     pub body: Box<dyn Iterator<Item = Vec<u8>> + Send>,
 }
 
 /// Answers requests.
 pub type HttpAnswers =
-    dyn Fn(HttpRequest) -> Pin<Box<dyn Future<Output = HttpAnswer> + Send>> + Send + Sync;
+    dyn Fn(HttpRequest, HttpBody) -> Pin<Box<dyn Future<Output = HttpAnswer> + Send>> + Send + Sync;
 
 /// Accepts and serves connections until the task is dropped.
 ///
@@ -112,7 +145,8 @@ async fn serve(
 ) {
     let peer = from.peer;
     let service = service_fn(move |request: Request<Incoming>| {
-        let answer = answers(head(&request, &from));
+        let head = head(&request, &from);
+        let answer = answers(head, HttpBody { incoming: request.into_body(), idle_max });
         async move { Ok::<_, Infallible>(response(answer.await)) }
     });
     let mut builder = http1::Builder::new();
@@ -125,15 +159,16 @@ async fn serve(
 }
 
 fn head(request: &Request<Incoming>, from: &Origin) -> HttpRequest {
-    let authorization = request.headers().get(AUTHORIZATION);
+    let header = |name: &str| {
+        let value = request.headers().get(name)?;
+        Some(value.as_bytes().iter().map(|&byte| char::from(byte)).collect())
+    };
     HttpRequest {
         method: request.method().as_str().to_owned(),
         path: request.uri().path().to_owned(),
         query: request.uri().query().unwrap_or_default().to_owned(),
-        authorization: authorization.map(|value| {
-            let ascii = value.as_bytes().iter().filter(|byte| byte.is_ascii());
-            ascii.map(|&byte| char::from(byte)).collect()
-        }),
+        authorization: header("authorization"),
+        forwarded_for: header("x-forwarded-for"),
         peer: from.peer,
         is_secure: from.is_secure,
         subject: from.subject.clone(),
@@ -141,7 +176,7 @@ fn head(request: &Request<Incoming>, from: &Origin) -> HttpRequest {
 }
 
 fn response(answer: HttpAnswer) -> Response<Pieces> {
-    let mut response = Response::new(Pieces::start(answer.body));
+    let mut response = Response::new(Pieces::start(answer.length, answer.body));
     *response.status_mut() =
         StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     if let Some(content_type) = answer.content_type {
@@ -160,19 +195,21 @@ struct Pieces {
     first: Bytes,
     /// `None`: `first` is the rest.
     rest: Option<Box<dyn Iterator<Item = Vec<u8>> + Send>>,
+    /// Bytes of the whole body, if they are known.
+    length: Option<u64>,
 }
 
 impl Pieces {
     /// Makes the beginning of the body, so that a short one is known whole.
-    fn start(mut rest: Box<dyn Iterator<Item = Vec<u8>> + Send>) -> Self {
+    fn start(length: Option<u64>, mut rest: Box<dyn Iterator<Item = Vec<u8>> + Send>) -> Self {
         let mut first = Vec::new();
         while first.len() <= WHOLE_MAX {
             match rest.next() {
                 Some(piece) => first.extend_from_slice(&piece),
-                None => return Self { first: first.into(), rest: None },
+                None => return Self { first: first.into(), rest: None, length },
             }
         }
-        Self { first: first.into(), rest: Some(rest) }
+        Self { first: first.into(), rest: Some(rest), length }
     }
 }
 
@@ -207,9 +244,10 @@ impl Body for Pieces {
     }
 
     fn size_hint(&self) -> SizeHint {
-        match self.rest {
-            None => SizeHint::with_exact(self.first.len() as u64),
-            Some(_) => SizeHint::default(),
+        match (&self.rest, self.length) {
+            (_, Some(length)) => SizeHint::with_exact(length),
+            (None, None) => SizeHint::with_exact(self.first.len() as u64),
+            (Some(_), None) => SizeHint::default(),
         }
     }
 }

@@ -41,7 +41,7 @@ mod words;
 pub use bind::{ListenError, bind};
 pub use client::ServerHandles;
 pub use client_slot::reply_at_once;
-pub use http::{HttpAnswer, HttpAnswers, HttpRequest, serve_http};
+pub use http::{HttpAnswer, HttpAnswers, HttpBody, HttpRequest, serve_http};
 pub use http_tls::{HttpTls, Plain};
 pub use listener::{ClientPorts, Listener};
 pub use nonce::nonce;

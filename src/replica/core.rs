@@ -72,6 +72,8 @@ pub struct Core {
     pub snapshot_due: bool,
     /// The tree that came with SNAP, until it is installed.
     pub arrived: Option<Box<Tree>>,
+    /// A restored tree is in place, and its snapshot has no name yet. Whether this server is standalone.
+    pub restoring: Option<bool>,
     /// The log thread's report of a truncation, while the tree is loaded again.
     pub rebuilding: Option<zab::Input>,
     pub mismatches: DigestMismatches,
@@ -109,6 +111,7 @@ impl Core {
             ),
             snapshot_due: false,
             arrived: None,
+            restoring: None,
             rebuilding: None,
             mismatches: DigestMismatches::default(),
             past: PastLeaderships { changes: 0, quota_refusals: Namespaces::default(), containers },

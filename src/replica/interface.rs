@@ -43,6 +43,9 @@ pub enum Action {
     Snapshot(Frozen),
     /// Write the frozen tree, start a new log file; report [`Input::SnapshotEnded`], then [`zab::Input::Installed`].
     Install(Frozen),
+    /// The tree that is restored was written: its snapshot takes the place of all others, and of the log. Report it with
+    /// [`super::Replica::restored`].
+    PlaceRestored,
     /// Send the frozen tree to a learner, in order with what else it is sent; report [`Input::SnapshotEnded`].
     SendTree {
         connection: LearnerConnectionId,
@@ -55,6 +58,16 @@ pub enum Action {
     Wake(Waker),
     /// This server can go no further; the process ends with this reason.
     Stop(&'static str),
+}
+
+/// What becomes of a snapshot that an operator asks for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum AskedSnapshot {
+    Begun(Frozen),
+    /// Another one is still being written.
+    Later,
+    /// This server serves no leader's history.
+    Refused,
 }
 
 /// The settings of a replica.

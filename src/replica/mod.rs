@@ -39,6 +39,7 @@ mod quiet;
 mod read_only;
 mod replies;
 mod request_processor;
+mod restore;
 mod role;
 mod sessions;
 mod snapshot_schedule;
@@ -47,7 +48,8 @@ mod tree_sync;
 mod unapplied_requests;
 mod zxid_rollover;
 
-pub use interface::{Action, Input, Mode, Settings, TICK_MS};
+pub use interface::{Action, AskedSnapshot, Input, Mode, Settings, TICK_MS};
+pub use restore::{RestorePlan, RestoreRefusal};
 pub use stats::{Figures, Samples, Stats, WriteSample};
 
 use crate::model::sync::Arc;
@@ -194,6 +196,19 @@ impl Replica {
         self.core.snapshot(out);
     }
 
+    /// Starts a snapshot that an operator asks for.
+    pub fn asked_snapshot(&mut self, out: &mut Vec<Action>) -> AskedSnapshot {
+        match self.mode() {
+            Mode::Resting | Mode::ReadOnly => return AskedSnapshot::Refused,
+            Mode::Standalone | Mode::Leading | Mode::Following | Mode::Observing => {}
+        }
+        let Some(frozen) = self.core.shared.state.tree.write().freeze() else {
+            return AskedSnapshot::Later;
+        };
+        out.push(Action::Snapshot(frozen));
+        AskedSnapshot::Begun(frozen)
+    }
+
     /// Applies one input and pushes what must happen next.
     pub fn step(&mut self, input: Input, out: &mut Vec<Action>) {
         match input {
@@ -226,6 +241,10 @@ impl Replica {
             }
             Input::SnapshotEnded(frozen) => self.core.end_snapshot(frozen),
         }
+        self.end_step(out);
+    }
+
+    fn end_step(&mut self, out: &mut Vec<Action>) {
         out.extend(self.core.wakers.drain(..).map(Action::Wake));
         invariants::assert_invariants(&self.core, &self.role);
     }
@@ -412,7 +431,10 @@ impl Replica {
                 out.push(Action::Peer(zab::Action::Truncate { to }));
             }
             zab::Action::Install { zxid } => {
-                core.install(zxid, out);
+                match core.restoring {
+                    Some(_) => core.install_restored(out),
+                    None => core.install(zxid, out),
+                }
                 let views = LastConfigs::of(&core.shared.state.tree.read()).views();
                 core.zab.step(zab::Input::TreeViews { views }, &mut core.zab_out);
             }

@@ -26,6 +26,7 @@ impl Core {
             | zab::Input::ElectionConnected { .. }
             | zab::Input::ElectionDisconnected { .. }
             | zab::Input::StandDown { .. }
+            | zab::Input::Restore { .. }
             | zab::Input::Oracle { .. }
             | zab::Input::Propose { .. }
             | zab::Input::Flushed { .. }
@@ -83,7 +84,7 @@ impl Core {
     }
 
     /// Replaces the tree: no client reads the old one any more, and snapshots of it end early.
-    fn replace_tree(&mut self, tree: Box<Tree>) {
+    pub(super) fn replace_tree(&mut self, tree: Box<Tree>) {
         let mut place = self.shared.state.tree.write();
         let mut tree = *tree;
         tree.succeed(&place);

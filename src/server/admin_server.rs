@@ -65,9 +65,9 @@ impl AdminPort {
         stop: CancellationToken,
     ) -> Result<(), ServerError> {
         let answers: Arc<HttpAnswers> =
-            Arc::new(move |asked| -> Pin<Box<dyn Future<Output = HttpAnswer> + Send>> {
+            Arc::new(move |asked, body| -> Pin<Box<dyn Future<Output = HttpAnswer> + Send>> {
                 let words = words.clone();
-                Box::pin(async move { words.answer_http(asked).await })
+                Box::pin(async move { words.answer_http(asked, body).await })
             });
         start_thread("admin", stop, async move { self.serve(answers).await })
     }

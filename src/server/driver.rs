@@ -1,5 +1,6 @@
 //! Feeds inputs to the [`Member`] and performs its actions.
 
+use super::asks::Asks;
 use super::audit_log::AuditQueue;
 use super::clock::Clock;
 use super::inbox::{Event, Inbox, Waiting};
@@ -59,6 +60,7 @@ pub struct Parts<D> {
 pub struct Driver<D> {
     parts: Parts<D>,
     pipeline: Pipeline,
+    asks: Asks,
     published: Published,
     waiting: Waiting,
     actions: Vec<Action>,
@@ -79,6 +81,7 @@ impl<D: Disk + Clone + 'static> Driver<D> {
         Self {
             pipeline: Pipeline::new(parts.metrics.clone()),
             now: now(parts.clock),
+            asks: Asks::default(),
             published: Published::new(parts.audit.clone()),
             parts,
             waiting: Waiting::default(),
@@ -151,6 +154,7 @@ impl<D: Disk + Clone + 'static> Driver<D> {
                     log.push(command);
                 }
                 Action::Wake(waker) => wakers.push(waker),
+                Action::Answer { ask, answer } => self.asks.answer(ask, answer),
                 Action::ChangeConfigFiles(change) => {
                     return self.parts.peers.as_ref()?.change_config_files(&change);
                 }
@@ -244,6 +248,10 @@ impl<D: Disk + Clone + 'static> turn::TurnDriver for Driver<D> {
                 }
                 // The connection that asked may be closed.
                 let _gone = to.send(report);
+            }
+            Event::Ask(question) => {
+                let input = self.asks.put(question);
+                self.step(input);
             }
             Event::ResetLearners => parts.peers.as_mut().into_iter().for_each(Peers::reset_figures),
             Event::Sessions(to) => {

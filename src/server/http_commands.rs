@@ -6,7 +6,7 @@ use super::report::{Dump, FourLetterWords, describe};
 use crate::admin::http::{self, Answer, Asked, Call, Command, Metrics, Piece, Probe, Scrape};
 use crate::admin::{Expiries, List, Mode, Status, Word};
 use crate::model::Zxid;
-use crate::net::{HttpAnswer, HttpRequest};
+use crate::net::{HttpAnswer, HttpBody, HttpRequest};
 use crate::store::{RealDisk, names};
 use std::collections::VecDeque;
 use std::fs;
@@ -23,9 +23,9 @@ const LIVE: Duration = Duration::from_secs(5);
 const STAY_SECURE: (&str, &str) = ("Strict-Transport-Security", "max-age=86400; includeSubDomains");
 
 impl FourLetterWords {
-    pub async fn answer_http(&self, asked: HttpRequest) -> HttpAnswer {
+    pub async fn answer_http(&self, asked: HttpRequest, body: HttpBody) -> HttpAnswer {
         let is_secure = asked.is_secure;
-        let mut answer = self.answer_command(asked).await;
+        let mut answer = self.answer_command(asked, body).await;
         if is_secure {
             let (name, value) = STAY_SECURE;
             answer.headers.push((name, value.to_owned()));
@@ -33,7 +33,7 @@ impl FourLetterWords {
         answer
     }
 
-    async fn answer_command(&self, asked: HttpRequest) -> HttpAnswer {
+    async fn answer_command(&self, asked: HttpRequest, body: HttpBody) -> HttpAnswer {
         match http::read(&asked.method, &asked.path, &asked.query, &self.config) {
             Asked::Answered(answer) => self.sent(answer, None).await,
             Asked::Probe(probe) => {
@@ -42,8 +42,10 @@ impl FourLetterWords {
             }
             Asked::Command(call) => {
                 let status = self.status_for(&call).await;
-                let authorization = asked.authorization.as_deref();
-                let answer = http::run(&call, authorization, &self.config, &self.metrics, &status);
+                if call.command.is_guarded() && status.serving {
+                    return self.answer_guarded(&call, &asked, body).await;
+                }
+                let answer = http::run(&call, &self.config, &self.metrics, &status);
                 self.perform(answer.effect, |_| true);
                 self.sent(answer, Some((&call, status.mode))).await
             }
@@ -92,7 +94,7 @@ impl FourLetterWords {
     }
 
     /// The answer with its lists, which are made while they are sent.
-    async fn sent(&self, answer: Answer, call: Option<(&Call, Mode)>) -> HttpAnswer {
+    pub(super) async fn sent(&self, answer: Answer, call: Option<(&Call, Mode)>) -> HttpAnswer {
         let mut dump = Dump::default();
         let mut place = None;
         if let Some((call, mode)) = call.filter(|(call, _)| call.command.lists()) {
@@ -125,6 +127,7 @@ impl FourLetterWords {
             status: answer.status,
             content_type: answer.content_type,
             headers: answer.headers,
+            length: None,
             body: Box::new(body),
         }
     }

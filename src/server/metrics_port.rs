@@ -91,7 +91,7 @@ impl MetricsPorts {
         // Samples count from now on.
         metrics.turn_windows();
         let answers: Arc<HttpAnswers> =
-            Arc::new(move |asked| -> Pin<Box<dyn Future<Output = HttpAnswer> + Send>> {
+            Arc::new(move |asked, _body| -> Pin<Box<dyn Future<Output = HttpAnswer> + Send>> {
                 let words = words.clone();
                 Box::pin(async move { words.answer_scrape(asked).await })
             });

@@ -3,6 +3,7 @@
 #![allow(clippy::disallowed_methods, reason = "threads and clocks are what the shell is for")]
 
 mod admin_server;
+mod asks;
 mod audit_log;
 mod boot;
 #[cfg(test)]
@@ -18,6 +19,7 @@ mod driver;
 mod driver_tests;
 mod environment;
 mod error;
+mod guarded_commands;
 mod http_commands;
 mod inbox;
 mod java_line;
@@ -42,6 +44,7 @@ mod ready;
 mod replica_report;
 mod report;
 mod restore;
+mod restore_body;
 #[cfg(test)]
 mod restore_tests;
 mod role_log;

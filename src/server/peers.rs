@@ -172,6 +172,7 @@ impl Peers {
             | Action::ChangeConfigFiles(_)
             | Action::WriteSnapshot(_)
             | Action::DiscardSnapshot(_)
+            | Action::Answer { .. }
             | Action::LoadTree
             | Action::ReadLog { .. }
             | Action::MoveClientPort(_)

@@ -4,6 +4,7 @@ use super::clock::Clock;
 use super::environment;
 use super::inbox::{Event, Inbox};
 use super::listing::{self, Date, Describe, Ephemerals, Listing, Part};
+use crate::admin::http::Limiters;
 use crate::admin::{
     self, ConnectionInfo, DumpCounts, Effect, EnvironmentInfo, Expiries, List, SessionInfo, Status,
     WatchTotals, Word,
@@ -22,8 +23,8 @@ use std::fs;
 use std::mem::take;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU16, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::{Semaphore, oneshot};
 use tokio::time::timeout;
@@ -51,6 +52,10 @@ pub struct FourLetterWords {
     pub(super) listings: Arc<Semaphore>,
     /// The same for HTTP.
     pub(super) http_listings: Arc<Semaphore>,
+    /// How often `snapshot` and `restore` are carried out.
+    pub(super) limiters: Mutex<Limiters>,
+    /// One body is restored at a time.
+    pub(super) restores: Arc<Semaphore>,
 }
 
 /// What `dump` lists.
@@ -86,6 +91,8 @@ impl FourLetterWords {
             trace_mask,
             listings,
             http_listings: Arc::new(Semaphore::new(HTTP_LISTINGS_MAX)),
+            limiters: Mutex::default(),
+            restores: Arc::new(Semaphore::new(1)),
         }
     }
 

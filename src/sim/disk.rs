@@ -72,6 +72,10 @@ impl World {
                         self.see(&Seen::Named { server, zxid, tree, durable });
                     }
                 }
+                worker::Event::Restored { zxid } => {
+                    durable.last = durable.last.max(*zxid);
+                    *tree = *zxid;
+                }
                 worker::Event::EpochSaved { file: EpochFile::Accepted, epoch } => {
                     durable.accepted = *epoch;
                 }

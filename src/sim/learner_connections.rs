@@ -46,6 +46,7 @@ impl World {
             | Action::Wake(_)
             | Action::WriteSnapshot(_)
             | Action::DiscardSnapshot(_)
+            | Action::Answer { .. }
             | Action::LoadTree
             | Action::ReadLog { .. }
             | Action::ChangeConfigFiles(_)

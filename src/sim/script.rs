@@ -345,6 +345,7 @@ fn line(input: &Input) -> String {
     match input {
         Input::Tick => "tick 1".to_owned(),
         Input::StandDown { .. } => "zxids used up".to_owned(),
+        Input::Restore { zxid, .. } => format!("restore {zxid}"),
         Input::Oracle { agrees } => format!("oracle {}", if *agrees { "yes" } else { "no" }),
         Input::Notification { from, notification } => {
             format!("heard {} {}", from.0, vote(notification))

@@ -8,7 +8,7 @@
 //! [`snapshot`] and [`snapshot_read`] (and their compression),
 //! [`epoch`], [`cut`] (the check before a truncation), [`decide`] (the decisions of recovery, as tables),
 //! [`mod@recover`] (which follows those tables), [`quarantine`] (of a member's data that can't be recovered),
-//! [`start`], [`worker`] (the work of the log thread), [`purge`].
+//! [`start`], [`worker`] (the work of the log thread), [`aside`] (of files that a restored snapshot replaces), [`purge`].
 //!
 //! # Invariants
 //! 1. Nothing is reported flushed before fsync has returned, and the folder entry of its file is durable by then.
@@ -21,6 +21,7 @@
 
 #![allow(clippy::disallowed_methods, reason = "the log thread measures its syncs")]
 
+pub mod aside;
 pub mod cut;
 pub mod decide;
 pub mod disk;

@@ -180,7 +180,7 @@ pub fn rename_as_damaged<D: Disk>(disk: &D, folders: &Folders) -> Result<Vec<Pat
     let current = match epoch::check_current(disk, dir) {
         Err(EpochError::Malformed { path, .. } | EpochError::Unpromised { path, .. }) => {
             let name = EpochFile::Current.name();
-            let to = free_name(disk, dir, name).and_then(|to| {
+            let to = free_name(disk, dir, QUARANTINED, name).and_then(|to| {
                 disk.rename(&path, &to)?;
                 Ok(to)
             });
@@ -212,7 +212,7 @@ fn move_files<D: Disk>(disk: &D, folders: &Folders) -> io::Result<Vec<PathBuf>> 
     let mut quarantined = Vec::new();
     for (dir, files) in [(&folders.snapshots, snapshots), (&folders.logs, logs)] {
         for file in files.into_iter().filter(|file| file.name != GUARD) {
-            let to = free_name(disk, dir, &file.name)?;
+            let to = free_name(disk, dir, QUARANTINED, &file.name)?;
             disk.rename(&dir.join(&file.name), &to)?;
             quarantined.push(to);
         }
@@ -234,12 +234,17 @@ pub fn unmark<D: Disk>(disk: &D, snapshots: &Path, logs: &Path) -> io::Result<()
     Ok(())
 }
 
-/// A name for a quarantined file that no file of an earlier quarantine has.
-fn free_name<D: Disk>(disk: &D, dir: &Path, name: &str) -> io::Result<PathBuf> {
+/// A new name for a file, with `prefix` before its own, that no file renamed earlier has.
+pub(super) fn free_name<D: Disk>(
+    disk: &D,
+    dir: &Path,
+    prefix: &str,
+    name: &str,
+) -> io::Result<PathBuf> {
     let there = disk.list(dir)?;
     let names = (0..).map(|number: u32| match number {
-        0 => format!("{QUARANTINED}.{name}"),
-        number => format!("{QUARANTINED}-{number}.{name}"),
+        0 => format!("{prefix}.{name}"),
+        number => format!("{prefix}-{number}.{name}"),
     });
     let free = names.into_iter().find(|name| !there.contains(name));
     Ok(dir.join(free.expect("there are fewer files than numbers")))

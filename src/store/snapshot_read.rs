@@ -8,7 +8,7 @@ use simd_adler32::Adler32;
 
 use super::disk::{Disk, Reading};
 use super::names::Packing;
-use super::packing::Unpacker;
+use super::packing::{GZIP_MAGIC, SNAPPY_MAGIC, Unpacker};
 use super::snapshot::{DigestTrailer, HEADER_LEN, SEAL_LEN, SEAL_PATH, SNAPSHOT_MAGIC, Trailers};
 
 /// How much is read at once.
@@ -49,6 +49,22 @@ pub enum ReadError<E> {
 pub fn open<'d, D: Disk>(disk: &'d D, path: &Path) -> io::Result<impl Read + use<'d, D>> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     Ok(Unpacker::new(Packing::of(&name), Reading::open(disk, path)?))
+}
+
+/// As [`open`], for a file whose name says nothing: its first bytes tell whether it is compressed.
+///
+/// # Errors
+/// Those of the disk.
+pub fn open_by_magic<'d, D: Disk>(disk: &'d D, path: &Path) -> io::Result<impl Read + use<'d, D>> {
+    let reading = Reading::open(disk, path)?;
+    let mut head = [0; SNAPPY_MAGIC.len()];
+    let read = reading.read_at(0, &mut head)?;
+    let packing = match &head[..read] {
+        head if head.starts_with(&GZIP_MAGIC) => Packing::Gzip,
+        head if head.starts_with(&SNAPPY_MAGIC) => Packing::Snappy,
+        _ => Packing::Plain,
+    };
+    Ok(Unpacker::new(packing, reading))
 }
 
 /// Streams a snapshot out of any reader, such as one that decompresses a file.

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+use super::aside;
 use super::cut;
 use super::disk::Disk;
 use super::epoch::{self, EpochError, EpochFile};
@@ -41,6 +42,10 @@ pub enum Command {
         draft: Draft,
         replaces: bool,
     },
+    /// Give a restored snapshot its name, and set all older snapshots and logs aside.
+    PlaceRestored {
+        draft: Draft,
+    },
     SaveEpoch {
         file: EpochFile,
         epoch: Epoch,
@@ -62,6 +67,10 @@ pub enum Event {
         zxid: Zxid,
         bytes: u64,
         replaces: bool,
+    },
+    /// The restored snapshot counts.
+    Restored {
+        zxid: Zxid,
     },
     EpochSaved {
         file: EpochFile,
@@ -99,6 +108,8 @@ pub enum WorkerError {
     Snapshot(#[from] SnapshotError),
     #[error("remove snapshots that are no longer valid")]
     Purge(#[from] PurgeError),
+    #[error("set files aside that a restored snapshot replaces")]
+    Aside(#[source] std::io::Error),
     #[error("remove the mark of quarantined data")]
     Mark(#[source] std::io::Error),
 }
@@ -202,6 +213,17 @@ impl<D: Disk + Clone, C: FnMut() -> Duration> Worker<D, C> {
                         .map_err(WorkerError::Mark)?;
                 }
                 report(Event::Placed { zxid, bytes, replaces });
+            }
+            Command::PlaceRestored { draft } => {
+                self.flush(false, report)?;
+                self.log.roll()?;
+                let zxid = draft.zxid;
+                let placed = draft.place(&self.disk)?;
+                let aside = aside::set_aside(&self.disk, &placed.path, self.log.dir());
+                let files = aside.map_err(WorkerError::Aside)?.len();
+                self.log.passed(zxid);
+                tracing::info!(%zxid, files, "snapshot restored; older files are named restored-over.*");
+                report(Event::Restored { zxid });
             }
             Command::SaveEpoch { file, epoch } => {
                 self.flush(false, report)?;

@@ -144,6 +144,12 @@ impl Tree {
         self.last_zxid
     }
 
+    /// Moves the tree, whose snapshot is restored, to another place in the history.
+    pub fn restamp(&mut self, zxid: Zxid) {
+        self.last_zxid = zxid;
+        self.forget_digests();
+    }
+
     /// The digest of the whole tree; 0 when digests are off.
     pub const fn digest(&self) -> u64 {
         self.digest

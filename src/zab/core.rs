@@ -107,7 +107,7 @@ pub struct Core {
     /// Requests that the disk has not done yet: epochs, truncations, trees.
     promising: u32,
     truncating: u32,
-    installing: u32,
+    pub(super) installing: u32,
     /// Transactions that are appended once the log is truncated or the tree installed: before that a crash would leave a log with a
     /// hole.
     held: Vec<Logged>,
@@ -248,6 +248,7 @@ impl Core {
             | Input::ElectionConnected { .. }
             | Input::ElectionDisconnected { .. }
             | Input::StandDown { .. }
+            | Input::Restore { .. }
             | Input::Propose { .. }
             | Input::Learner { .. }
             | Input::LearnerGone { .. }

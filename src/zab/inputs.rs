@@ -41,6 +41,14 @@ pub enum Input {
     StandDown {
         why: String,
     },
+    /// A snapshot is restored over this leader's history, which ends at `zxid` from now on: the leader gives up its role, and stands
+    /// for election once that is on disk. Any other role ignores it.
+    ///
+    /// * `past`: the next epoch is to be later than this one.
+    Restore {
+        zxid: Zxid,
+        past: Option<Epoch>,
+    },
     /// The oracle says whether this server may go on without the other of two voters.
     Oracle {
         agrees: bool,

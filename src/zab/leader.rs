@@ -197,6 +197,7 @@ impl Leader {
             | Input::ElectionConnected { .. }
             | Input::ElectionDisconnected { .. }
             | Input::StandDown { .. }
+            | Input::Restore { .. }
             | Input::Oracle { .. }
             | Input::Truncated { .. }
             | Input::TreeViews { .. }

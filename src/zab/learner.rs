@@ -167,6 +167,7 @@ impl Learner {
             | Input::ElectionConnected { .. }
             | Input::ElectionDisconnected { .. }
             | Input::StandDown { .. }
+            | Input::Restore { .. }
             | Input::Oracle { .. }
             | Input::TreeViews { .. }
             | Input::Sync { .. } => {}

@@ -47,6 +47,7 @@ mod packet;
 mod peer;
 mod quiet;
 mod reconfig;
+mod restore;
 mod seen_views;
 mod sync;
 mod waiting_syncs;

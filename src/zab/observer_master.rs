@@ -56,6 +56,7 @@ impl ObserverMaster {
             | Input::ElectionConnected { .. }
             | Input::ElectionDisconnected { .. }
             | Input::StandDown { .. }
+            | Input::Restore { .. }
             | Input::Oracle { .. }
             | Input::Propose { .. }
             | Input::Flushed { .. }

@@ -168,6 +168,7 @@ impl Peer {
                 self.on_heard(from, notification, out)
             }
             (_, Input::StandDown { why }) => self.stand_down(why, out),
+            (_, Input::Restore { zxid, past }) => self.restore(zxid, past, out),
             (Role::Looking(Some(_)), Input::ElectionConnected { to }) => {
                 self.elect(election::Input::ElectionConnected { to }, out);
             }
@@ -333,6 +334,7 @@ impl Peer {
             | Input::Tick
             | Input::Progress { .. }
             | Input::StandDown { .. }
+            | Input::Restore { .. }
             | Input::Oracle { .. }
             | Input::Propose { .. }
             | Input::Flushed { .. }
@@ -512,7 +514,7 @@ impl Peer {
     }
 
     /// Gives up the role, so that an election follows.
-    fn stand_down(&mut self, why: String, out: &mut Vec<Action>) {
+    pub(super) fn stand_down(&mut self, why: String, out: &mut Vec<Action>) {
         (self.current_vote, self.backing, self.named) = (None, None, None);
         self.fruitless = match &self.role {
             Role::Learning(learner) if !learner.is_serving() => self.fruitless.saturating_add(1),

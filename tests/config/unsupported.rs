@@ -71,14 +71,15 @@ fn settings_of_ensembles_and_of_the_jvm_are_still_checked() {
 
 #[test]
 fn one_line_for_each_reason_names_all_it_is_about() {
-    let lines = "initLimit=10\nsyncLimit=5\nadmin.rateLimiterIntervalInMS=9\nflushDelay=5\npeerType=observer\n";
+    let lines =
+        "initLimit=10\nsyncLimit=5\nadmin.httpVersion=10\nflushDelay=5\npeerType=observer\n";
     assert_eq!(
         warned(lines, "-Dzookeeper.multiAddress.reachabilityCheckEnabled=false"),
         [
             "zoo.cfg:3: initLimit=10, syncLimit=5 (line 4), peerType=observer (line 7), \
              -Dzookeeper.multiAddress.reachabilityCheckEnabled=false (-D flag in JVMFLAGS): no effect; only an ensemble uses \
              this",
-            "zoo.cfg:5: admin.rateLimiterIntervalInMS=9: no effect; snapshot and restore by command are not here yet",
+            "zoo.cfg:5: admin.httpVersion=10: no effect; HTTP/1.1 is spoken, and 1.0 where a client asks for it",
             "zoo.cfg:6: flushDelay=5: no effect; writes that came while the disk was busy are \
              always flushed together",
         ]

@@ -22,6 +22,7 @@ const SUITES: &[(&str, &str)] = &[
     ("compat-tests/settings/", "stage settings "),
     ("compat-tests/audit/", "stage audit "),
     ("compat-tests/admin/", "stage admin "),
+    ("compat-tests/restore/", "stage restore "),
     ("compat-tests/sasl/", "stage sasl "),
     ("compat-tests/secured/", "stage secured "),
     ("compat-tests/tls/", "stage tls "),

@@ -52,6 +52,7 @@ fn run(
             Event::Truncated { to } => format!("truncated to {to}"),
             Event::CannotTruncate { last } => format!("can't cut, ends at {last}"),
             Event::Placed { zxid, .. } => format!("placed {zxid}"),
+            Event::Restored { zxid } => format!("restored {zxid}"),
             Event::EpochSaved { file, epoch } => format!("saved {} {}", file.name(), epoch.0),
             Event::Failed(error) => format!("failed: {error}"),
         });

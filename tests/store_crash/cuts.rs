@@ -125,6 +125,43 @@ fn power_cut_leaves_the_old_history_or_a_leaders_tree_and_no_mixture() {
     }
 }
 
+/// Before the restored snapshot counts, all that was acknowledged is there; after that, only the snapshot, also if other files are not
+/// renamed yet.
+// rows: D-70
+#[test]
+fn power_cut_leaves_the_old_history_or_a_restored_snapshot_and_no_mixture() {
+    for purged in [false, true] {
+        let mut server = server(purged);
+        let tree = Model { entries: vec![(7, entry(7, 400)), (5000, entry(5000, 90))] };
+        let draft = tree.draft(&server.stop).unwrap();
+        server.append(5, 300, &mut Rng::seeded(3));
+        server.run(vec![Command::PlaceRestored { draft }]);
+        assert!(!server.failed);
+        let images = server.disk.take_images();
+        let done = server.disk.image();
+        let mut counts = [0; 2];
+        for (image, is_done) in images.iter().map(|image| (image, false)).chain([(&done, true)]) {
+            for seed in seeds() {
+                let what = format!("change {}, seed {seed}", image.counts.changes);
+                let (mut after, state) = found(image, seed, &what);
+                let is_new = state == tree;
+                counts[usize::from(is_new)] += 1;
+                assert!(is_new || !is_done, "{what}: the old history is back");
+                if !is_new {
+                    check(&state, &server.sent, LAST, &what);
+                    continue;
+                }
+                after.append(3, 500, &mut Rng::seeded(9));
+                let (_, later) = found(&after.disk.image(), 0, &what);
+                assert!(later == after.sent, "{what}: what came after the snapshot");
+            }
+        }
+        assert!(counts.iter().all(|&count| 3 < count), "{counts:?}");
+        let left = server.disk.list(&folders().logs).unwrap();
+        assert!(left.iter().all(|name| !name.starts_with("log.")), "{left:?}");
+    }
+}
+
 /// The end of the log can't be read; the tree has all that it held, so nothing is lost and the server starts.
 // rows: D-46
 #[test]

@@ -78,6 +78,7 @@ impl ReplicaOnDisk {
                 Action::Peer(action) if self.disk.ask(&action) => {}
                 Action::Peer(action) => to_others.push(action),
                 Action::SendTree { .. } => panic!("no learner of these tests needs a tree"),
+                Action::PlaceRestored => panic!("nothing is restored in these tests"),
                 Action::Stop(reason) => panic!("the replica stopped: {reason}"),
             }
         }

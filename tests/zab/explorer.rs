@@ -31,6 +31,8 @@ pub struct Budget {
     pub elections: u8,
     /// Leaders that give up.
     pub stands_down: u8,
+    /// Leaders that restore a snapshot.
+    pub restores: u8,
     /// Times that the clock of one server goes on by [`WAIT_TICKS`].
     pub waits: u8,
 }
@@ -85,6 +87,7 @@ pub enum Step {
         leader: usize,
     },
     StandDown(usize),
+    Restore(usize),
     Wait(usize),
 }
 
@@ -302,6 +305,9 @@ impl State {
             if 0 < left.stands_down && matches!(self.role(at), Some(Role::Leading(_))) {
                 steps.push(Step::StandDown(at));
             }
+            if 0 < left.restores && server.leads.is_some() {
+                steps.push(Step::Restore(at));
+            }
             if 0 < left.waits {
                 steps.push(Step::Wait(at));
             }
@@ -404,6 +410,10 @@ impl State {
             Step::StandDown(at) => {
                 left.stands_down -= 1;
                 world.step(at, Input::StandDown { why: "it gives up".to_owned() });
+            }
+            Step::Restore(at) => {
+                left.restores -= 1;
+                world.restore(at);
             }
             Step::Wait(at) => {
                 left.waits -= 1;

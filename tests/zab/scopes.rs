@@ -122,6 +122,7 @@ pub fn larger() -> Vec<Scope> {
             cuts: cuts + 1,
             elections: if elections == 0 { 0 } else { elections + 2 },
             stands_down: 1,
+            restores: 1,
             waits: waits * 2,
         };
     }
@@ -196,6 +197,11 @@ fn small() -> Vec<Scope> {
         let budget = Budget { waits, cuts, ..Budget::default() };
         Scope { rounds_max: ROUNDS_MAX, ..scope(name, conditions, budget, |_| {}) }
     };
+    let restores = |name, crashes, cuts, begin: fn(&mut World)| {
+        let budget =
+            Budget { proposals: 1, restores: 1, crashes, cuts, elections: 3, ..Budget::default() };
+        scope(name, three(), budget, begin)
+    };
     let learns = |name, crashing, conditions, begin: fn(&mut World)| {
         let budget =
             Budget { proposals: 1, crashes: 1, cuts: 1, elections: 3, ..Budget::default() };
@@ -226,6 +232,9 @@ fn small() -> Vec<Scope> {
         changes("the leader hands over, a connection ends", 1, &[&[0]]),
         start("two start together", 4, 0),
         start("two start together, a connection ends", 3, 1),
+        restores("a restore, one may crash", 1, 0, established),
+        restores("a restore, a connection ends", 0, 1, established),
+        restores("a restore, one lacks what was committed before", 0, 0, one_behind),
         learns("one learns by DIFF", &[0], three(), one_behind),
         learns("one learns by TRUNC", &[2], three(), one_astray),
         learns("one learns by SNAP", &[2], Conditions { sends_trees: true, ..three() }, one_astray),

@@ -375,6 +375,22 @@ impl World {
         self.step(at, Input::Propose { zxid, payload });
     }
 
+    /// A leader restores a snapshot, as one more transaction after all that it has proposed: it overwrites them all, so it makes no
+    /// difference whether those that were not committed count.
+    pub fn restore(&mut self, at: usize) {
+        if self.servers[at].leads.is_none() {
+            return;
+        }
+        self.witness.next_payload += 1;
+        let payload = Bytes::copy_from_slice(&self.witness.next_payload.to_be_bytes());
+        let entry = (self.next_zxid(at), payload);
+        self.witness.check(Event::Proposed { entry: &entry });
+        let server = &mut self.servers[at];
+        let before = server.tree.iter().chain(&server.tail).cloned();
+        server.arrived = Some(before.chain([entry.clone()]).collect());
+        self.step(at, Input::Restore { zxid: entry.0, past: None });
+    }
+
     /// Ends the elections of some looking servers with a leader that the test chooses.
     pub fn elect(&mut self, is_careless: bool) {
         let count = self.witness.conditions.voters;

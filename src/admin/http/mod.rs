@@ -10,6 +10,7 @@ mod addresses;
 mod answer;
 mod commands;
 mod figures;
+mod guard;
 mod json;
 mod own_metrics;
 mod pen;
@@ -21,9 +22,12 @@ mod target;
 
 pub use answer::{Answer, Asked, Call, Piece, Probe};
 pub use commands::Command;
+pub use guard::{
+    Credentials, Limiters, Task, authorize, failed, failed_because, restored, snapshot_taken, task,
+};
 pub use json::Json;
 pub use pen::JsonPen;
 pub use probes::{live, ready};
 pub use prometheus::Metrics;
-pub use requests::{read, run};
+pub use requests::{not_serving, read, run};
 pub use scrape::{Scrape, read_scrape, scraped};

@@ -66,7 +66,7 @@ fn links(command_url: &str) -> Answer {
 }
 
 /// An answer made before the command ran: it has the name as the request has it.
-fn refused(status: u16, name: &str, error: &str) -> Answer {
+pub(super) fn refused(status: u16, name: &str, error: &str) -> Answer {
     let entries = [("command", Json::text(name)), ("error", Json::text(error))];
     Answer::of(status, Some(JSON), told(as_values(entries)))
 }
@@ -76,28 +76,18 @@ fn as_values<const N: usize>(entries: [(&str, Json); N]) -> Vec<(String, Value)>
 }
 
 /// The answer to a command that needs a server, while clients are not served.
-fn not_serving(call: &Call) -> Answer {
+pub fn not_serving(call: &Call) -> Answer {
     refused(200, &call.name, "This ZooKeeper instance is not currently serving requests")
 }
 
-/// Runs a command.
+/// Runs a command that asks for no credentials.
 ///
-/// * `authorization`: the header of that name.
 /// * `status`: with what [`Command::word`] needs.
-pub fn run(
-    call: &Call,
-    authorization: Option<&str>,
-    config: &Config,
-    metrics: &Registry,
-    status: &Status,
-) -> Answer {
+pub fn run(call: &Call, config: &Config, metrics: &Registry, status: &Status) -> Answer {
     let command = call.command;
     // Java declares that `monitor` needs no server, and fails without one.
     if !status.serving && (command.needs_server() || command == Command::Monitor) {
         return not_serving(call);
-    }
-    if command.is_guarded() {
-        return guarded(call, authorization);
     }
     if call.is_post {
         return Answer::page(500, "Server Error: this command is asked for by GET");
@@ -130,12 +120,12 @@ pub fn run(
     Answer { effect, ..Answer::of(200, Some(JSON), told(entries)) }
 }
 
-/// `snapshot` and `restore`.
-fn guarded(call: &Call, authorization: Option<&str>) -> Answer {
-    match authorization {
-        None => refused(401, &call.name, "Auth info is missing for the command"),
-        Some(_) => refused(401, &call.name, "Not authenticated"),
-    }
+/// An answer of a command that ran.
+pub(super) fn in_json(status: u16, command: Command, data: Vec<(&str, Json)>) -> Answer {
+    let end = [("command", Json::text(command.name())), ("error", Json::Null)];
+    let entries = data.into_iter().chain(end);
+    let entries = entries.map(|(key, value)| (key.to_owned(), Value::Json(value))).collect();
+    Answer::of(status, Some(JSON), told(entries))
 }
 
 fn trace_mask(parameters: &BTreeMap<String, String>) -> Result<i64, String> {
@@ -182,7 +172,7 @@ mod tests {
             Asked::Answered(answer) => answer,
             Asked::Command(call) => {
                 let status = Status { serving, ..Status::default() };
-                run(&call, None, &config, &Registry::default(), &status)
+                run(&call, &config, &Registry::default(), &status)
             }
             Asked::Probe(_) => panic!("{target} is a probe"),
         }
@@ -213,8 +203,6 @@ mod tests {
             ("POST", "/x", 405),
             ("GET", "/%zz", 400),
             ("GET", "/commands/stmk?%", 400),
-            ("GET", "/commands/snap", 401),
-            ("GET", "/commands/restore", 401),
         ] {
             assert_eq!(answered(method, target, true).status, status, "{method} {target}");
         }

@@ -1,0 +1,173 @@
+//! The body of AdminServer's `restore`: received into a file, checked whole, and written again as a snapshot of this server.
+//!
+//! None of this goes through the disk that stops after an error: the server serves meanwhile, and must not end because a body is
+//! too large.
+
+use super::restore::{RestoreError, Restored, Restorer};
+use crate::member::configured::SnapshotStyle;
+use crate::member::trailers;
+use crate::model::{Zxid, chain};
+use crate::replica::RestorePlan;
+use crate::store::snapshot_read;
+use crate::store::{Draft, RealDisk, Restore, SnapshotError, SnapshotReader, SnapshotWriter};
+use crate::tree::freeze::PIECE_CAPACITY;
+use crate::tree::{Options, Tree};
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// The name of the body's file. A start removes it, as every unfinished snapshot.
+const NAME: &str = ".snapshot.restore.tmp";
+/// Free bytes that a body leaves for the log and for snapshots.
+const FREE_MIN: u64 = 128 << 20;
+/// A znode of a body may be so long, or twice as long as `jute.maxbuffer` if that is more: so many bytes of a body are in memory at most,
+/// and twice as many while they are read.
+const ITEM_MAX: usize = 16 << 20;
+/// The free space is looked at once in so many bytes.
+const LOOK_EVERY: u64 = 4 << 20;
+
+/// A body that is being received; its file is removed at the end.
+pub struct Upload {
+    path: PathBuf,
+    file: File,
+    bytes: u64,
+    look_at: u64,
+}
+
+impl Upload {
+    /// * `dir`: `version-2` under dataDir.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn create(dir: &Path) -> io::Result<Self> {
+        let path = dir.join(NAME);
+        let file = File::create(&path)?;
+        Ok(Self { path, file, bytes: 0, look_at: 0 })
+    }
+
+    /// # Errors
+    /// [`io::ErrorKind::StorageFull`] before the disk is full, and those of the file system.
+    pub fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if self.look_at <= self.bytes {
+            let room = rustix::fs::fstatvfs(&self.file)?;
+            if room.f_bavail.saturating_mul(room.f_frsize) < FREE_MIN + LOOK_EVERY {
+                return Err(io::ErrorKind::StorageFull.into());
+            }
+            self.look_at += LOOK_EVERY;
+        }
+        self.bytes += bytes.len() as u64;
+        self.file.write_all(bytes)
+    }
+}
+
+impl Drop for Upload {
+    fn drop(&mut self) {
+        let _next_start_removes_it = fs::remove_file(&self.path);
+    }
+}
+
+/// A snapshot that is whole.
+pub struct Checked {
+    pub tree: Box<Tree>,
+    pub zxid: Zxid,
+}
+
+/// Why a body is not restored.
+#[derive(Debug, thiserror::Error)]
+pub enum BodyError {
+    #[error("{0}")]
+    Unreadable(String),
+    #[error(
+        "the snapshot does not end with its zxid: it is torn, or serializeLastProcessedZxid.enabled was false where it was taken"
+    )]
+    NoZxid,
+    #[error(
+        "the snapshot's znodes do not fit its digest: it was taken while a Java server was writing. Start a server on the snapshot \
+         together with its logs, or add ?fuzzy=true to restore it as it is"
+    )]
+    Fuzzy,
+}
+
+/// Why the bytes of a body are no snapshot.
+#[derive(Debug, thiserror::Error)]
+enum BytesError {
+    #[error(transparent)]
+    Load(#[from] RestoreError),
+    #[error(
+        "an item is longer than {max} bytes: raise jute.maxbuffer to more than half of its length"
+    )]
+    TooLong { max: usize },
+}
+
+/// How a body is read.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules {
+    pub options: Options,
+    /// `jute.maxbuffer`.
+    pub frame_max: usize,
+    /// This server is a member of an ensemble.
+    pub is_member: bool,
+    /// Znodes need not fit the digest.
+    pub takes_fuzzy: bool,
+}
+
+/// Reads a whole body, packed or not.
+///
+/// # Errors
+/// [`BodyError`].
+pub fn check(upload: &Upload, rules: Rules) -> Result<Checked, BodyError> {
+    let unreadable = |error: &dyn std::error::Error| BodyError::Unreadable(chain(error));
+    let mut restorer = Restorer::new(rules.options);
+    if rules.is_member {
+        restorer = restorer.keep_orphans();
+    }
+    let file = snapshot_read::open_by_magic(&RealDisk, &upload.path);
+    let file = file.map_err(|error| unreadable(&error))?;
+    let max = ITEM_MAX.max(rules.frame_max.saturating_mul(2));
+    let trailers = SnapshotReader::new(file).read(|bytes| {
+        let progress = restorer.snapshot_bytes(bytes)?;
+        let is_too_long = progress.consumed == 0 && max < bytes.len();
+        if is_too_long { Err(BytesError::TooLong { max }) } else { Ok(progress) }
+    });
+    let trailers = trailers.map_err(|error| unreadable(&error))?;
+    let zxid = trailers.zxid.and_then(Zxid::from_wire).ok_or(BodyError::NoZxid)?;
+    restorer.snapshot_done(zxid, trailers).map_err(|error| unreadable(&error))?;
+    let Restored { tree, digest_mismatches, .. } = restorer.finish();
+    if 0 < digest_mismatches && !rules.takes_fuzzy {
+        return Err(BodyError::Fuzzy);
+    }
+    Ok(Checked { tree: Box::new(tree), zxid })
+}
+
+/// Makes the tree what the plan wants, and writes it; all bytes are durable when this returns.
+///
+/// # Errors
+/// Those of the disk; nothing is left that a start would read.
+pub fn draft(
+    dir: &Path,
+    tree: &mut Tree,
+    plan: &RestorePlan,
+    style: SnapshotStyle,
+) -> Result<Draft, SnapshotError> {
+    tree.restamp(plan.zxid);
+    if let Some((text, version, wall_ms)) = &plan.config {
+        tree.set_config(text.as_bytes(), *version, *wall_ms);
+    }
+    let mut writer = SnapshotWriter::create(&RealDisk, dir, plan.zxid, style.packing)?;
+    let frozen = tree.freeze().expect("no other snapshot of this tree is under way");
+    let mut piece = Vec::new();
+    loop {
+        piece.clear();
+        let is_last = tree.freeze_piece(frozen, &mut piece);
+        if let Err(error) = writer.body(&piece) {
+            writer.abandon();
+            return Err(error);
+        }
+        if is_last {
+            break;
+        }
+        piece.shrink_to(PIECE_CAPACITY);
+    }
+    drop(tree.thaw(frozen));
+    writer.draft(trailers(frozen, style.with_zxid))
+}

@@ -50,9 +50,9 @@ class Changing:
         other.rename(self.path)
 
     def in_place(self):
-        """Half of it first."""
+        """Half of it first: it ends within a certificate, as one that ends between two is a whole store with fewer."""
         text = self.text()
-        self.path.write_bytes(text[:len(text) // 2])
+        self.path.write_bytes(text[:len(text) * 5 // 8])
         if self.count:
             time.sleep(1.5)
         self.path.write_bytes(text)

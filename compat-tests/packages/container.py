@@ -64,7 +64,10 @@ class Container:
         return self.start()
 
     def __exit__(self, *_):
-        if self.process.poll() is None:
+        # The death of its parent does not end a process that has changed its user since.
+        if self.process.poll() is None and (first := self.first()):
+            os.kill(first, signal.SIGKILL)
+        elif self.process.poll() is None:
             self.process.kill()
         self.process.wait(20)
 

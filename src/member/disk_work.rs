@@ -80,14 +80,13 @@ impl DiskWork {
     ///
     /// `false`: it gets none.
     pub fn place(&self, job: SnapshotJob, draft: Draft, out: &mut Vec<Action>) -> bool {
-        let counts = job.is_leaders || job.truncations == self.truncations;
-        if counts {
+        if job.is_leaders || job.truncations == self.truncations {
             out.push(Action::Log(store::Command::Place { draft, replaces: job.is_leaders }));
-        } else {
-            tracing::info!(zxid = %draft.zxid, "snapshot discarded: the log was truncated meanwhile");
-            out.push(Action::DiscardSnapshot(draft));
+            return true;
         }
-        counts
+        tracing::info!(zxid = %draft.zxid, "snapshot discarded: the log was truncated meanwhile");
+        out.push(Action::DiscardSnapshot(draft));
+        false
     }
 }
 

@@ -370,7 +370,9 @@ async fn zk_3320_binding_the_election_port_is_retried_for_ever() {
     let settings = Settings { bind_tries_max: 2, ..settings(3, port) };
     let (_net, inbox) = ElectionNet::start(settings, peers(&[]));
     let event = timeout(LONG, inbox.take()).await.expect("an event after two failures");
-    assert_eq!(event, Event::BindFailed { place: format!("127.0.0.1:{port}") });
+    let Event::BindFailed { place, error } = event else { panic!("{event:?}") };
+    assert_eq!(place, format!("127.0.0.1:{port}"));
+    assert!(error.contains("free the port"), "{error}");
     drop(taken);
     let connect = async {
         while TcpStream::connect(("127.0.0.1", port)).await.is_err() {

@@ -9,6 +9,9 @@ use crate::model::ServerId;
 use bytes::Bytes;
 use std::collections::BTreeMap;
 
+/// Begins the errors of connections that TLS has refused: a line of their own was written.
+pub const REFUSED_BY_TLS: &str = "TLS: ";
+
 /// The addresses of each server's election port, at least one each.
 pub type ServerAddresses = BTreeMap<ServerId, Vec<HostPort>>;
 
@@ -139,6 +142,7 @@ pub enum Event {
     /// No server can connect at `place`; listening there is tried again.
     BindFailed {
         place: String,
+        error: String,
     },
 }
 

@@ -9,14 +9,17 @@
 //! asks for it. Sockets, names and the race between several addresses of one server (`net::election`).
 
 use super::dial::HostPort;
-pub use super::election_actions::{Action, ConnectionId, Event, Input, ServerAddresses};
+pub use super::election_actions::{
+    Action, ConnectionId, Event, Input, REFUSED_BY_TLS, ServerAddresses,
+};
 use super::election_connection::{ElectionConnection, Received};
 use super::election_hello::{
     ConnectionChoice, Hello, OldObservers, choice_for_accepted, choice_for_dialed,
 };
 use super::election_listeners::Listeners;
 use super::opening::{ConnectionKind, Openings};
-use crate::model::ServerId;
+use super::unreachable::{Reach, Unreachable};
+use crate::model::{LogMinute, ServerId};
 use ConnectionStage::{AwaitingHello, Dialing, Established};
 use bytes::Bytes;
 use std::collections::BTreeMap;
@@ -24,6 +27,9 @@ use std::sync::Arc;
 
 /// Limit on connected servers in no known configuration.
 const UNKNOWN_SERVERS_MAX: usize = 64;
+/// A connection that ends within this time was refused by the peer: with TLS 1.3 the peer judges this server's certificate after
+/// the handshake is done here.
+const SHORT_LIVED_MS: u64 = 5000;
 /// Limit on accepted connections whose hello has not come.
 const AWAITED_HELLOS_MAX: usize = 256;
 
@@ -69,6 +75,11 @@ struct Peer {
     is_up: bool,
     /// Dials in a row that failed.
     failures: u32,
+    /// Why the last connection or dial ended.
+    error: Option<String>,
+    /// When the connection was made; connections in a row that ended soon after.
+    since_ms: u64,
+    short_lived: u32,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -96,6 +107,9 @@ pub struct ElectionConnections {
     last_connection: u64,
     old_observers: OldObservers,
     listeners: Listeners,
+    /// WARNs about a server that refuses this one, and about a host whose connections are closed, with the reason.
+    warned: LogMinute<ServerId>,
+    closed: LogMinute<(String, String)>,
     pub stats: Stats,
 }
 
@@ -109,6 +123,8 @@ impl ElectionConnections {
             connections: BTreeMap::new(),
             last_connection: 0,
             old_observers: OldObservers::default(),
+            warned: LogMinute::default(),
+            closed: LogMinute::default(),
             stats: Stats::default(),
         }
     }
@@ -124,6 +140,23 @@ impl ElectionConnections {
         let connections = self.connections.values();
         let deadlines = connections.filter_map(|connection| connection.machine.deadline_ms());
         deadlines.chain(self.listeners.next_deadline_ms()).min()
+    }
+
+    /// The other members of the configurations, each with its address, and why it has no election connection.
+    pub fn reach(&self) -> Reach {
+        let mut reach = Reach::default();
+        for (&id, addresses) in self.addresses.iter().filter(|(id, _)| **id != self.settings.me) {
+            let peer = self.peers.get(&id);
+            if peer.is_some_and(|peer| peer.connection.is_some()) {
+                reach.heard.push(id);
+                continue;
+            }
+            let error = peer.and_then(|peer| peer.error.clone());
+            let places: Vec<String> =
+                addresses.iter().map(|(host, port)| format!("{host}:{port}")).collect();
+            reach.missing.push(Unreachable { id, address: places.join(" or "), error });
+        }
+        reach
     }
 
     /// Applies one input and pushes what must happen next.
@@ -150,7 +183,7 @@ impl ElectionConnections {
                 held.machine.connected(now_ms + self.settings.hello_timeout_ms);
                 self.advance(connection, now_ms, out);
             }
-            Input::DialFailed { connection, error } => self.end(connection, &error, out),
+            Input::DialFailed { connection, error } => self.end(connection, &error, now_ms, out),
             Input::Received { connection, bytes } => {
                 let Some(held) = self.connections.get_mut(&connection) else { return };
                 held.machine.receive(&bytes);
@@ -170,7 +203,8 @@ impl ElectionConnections {
             Input::Listening { listener } => self.listeners.on_listening(listener),
             Input::ListenFailed { listener, error } => {
                 if let Some(place) = self.listeners.on_failed(listener, &error, now_ms) {
-                    out.push(Action::Report(Event::BindFailed { place: place.to_string() }));
+                    let place = place.to_string();
+                    out.push(Action::Report(Event::BindFailed { place, error }));
                 }
             }
             Input::Tick => self.on_time(now_ms, out),
@@ -267,7 +301,7 @@ impl ElectionConnections {
             if let Dialing(to) = held.stage
                 && held.machine.is_open()
             {
-                self.on_dialed(connection, to, out);
+                self.on_dialed(connection, to, now_ms, out);
                 continue;
             }
             let received = held.machine.next_received();
@@ -286,7 +320,7 @@ impl ElectionConnections {
                 (Ok(None), _) => return self.write(connection, out),
                 (Err(error), _) => {
                     out.push(Action::Close { connection });
-                    return self.end(connection, &error, out);
+                    return self.end(connection, &error, now_ms, out);
                 }
             }
         }
@@ -309,7 +343,7 @@ impl ElectionConnections {
                 target: crate::model::STRANGERS, server_id = id.0,
                 "election connection closed: {UNKNOWN_SERVERS_MAX} servers in no configuration have one"
             ),
-            ConnectionChoice::Keep => return self.establish(connection, id, out),
+            ConnectionChoice::Keep => return self.establish(connection, id, now_ms, out),
             ConnectionChoice::DialBack => {}
             ConnectionChoice::Close => tracing::warn!(
                 target: crate::model::STRANGERS, server_id = id.0,
@@ -326,7 +360,13 @@ impl ElectionConnections {
     }
 
     /// Makes this connection the one to `to`.
-    fn establish(&mut self, connection: ConnectionId, to: ServerId, out: &mut Vec<Action>) {
+    fn establish(
+        &mut self,
+        connection: ConnectionId,
+        to: ServerId,
+        now_ms: u64,
+        out: &mut Vec<Action>,
+    ) {
         let held = self.connections.get_mut(&connection).expect("the caller has looked");
         held.stage = Established(to);
         let has_several = self.addresses.get(&to).is_some_and(|addresses| 1 < addresses.len());
@@ -338,7 +378,7 @@ impl ElectionConnections {
             self.connections.remove(&before);
             out.push(Action::Close { connection: before });
         }
-        peer.is_up = true;
+        (peer.is_up, peer.since_ms, peer.error) = (true, now_ms, None);
         if peer.unsent.is_none() {
             peer.unsent.clone_from(&peer.last_sent);
             self.stats.resent += u64::from(peer.unsent.is_some());
@@ -362,12 +402,19 @@ impl ElectionConnections {
     }
 
     /// Hello and opening of a connection that this server has made are done.
-    fn on_dialed(&mut self, connection: ConnectionId, to: ServerId, out: &mut Vec<Action>) {
+    fn on_dialed(
+        &mut self,
+        connection: ConnectionId,
+        to: ServerId,
+        now_ms: u64,
+        out: &mut Vec<Action>,
+    ) {
         let peer = self.peers.entry(to).or_default();
         (peer.dialing, peer.failures) = (None, 0);
         match choice_for_dialed(self.settings.me, to) {
-            ConnectionChoice::Keep => self.establish(connection, to, out),
+            ConnectionChoice::Keep => self.establish(connection, to, now_ms, out),
             ConnectionChoice::DialBack | ConnectionChoice::Close => {
+                peer.error = Some("reached, but it has not connected back".to_owned());
                 self.connections.remove(&connection);
                 out.push(Action::Close { connection });
                 self.forget_unknown(to);
@@ -389,11 +436,12 @@ impl ElectionConnections {
         let why = match (held.stage, held.machine.refusal(), error) {
             (_, Some(refusal), _) => refusal.to_string(),
             (AwaitingHello, None, None) => "the connection ended before its hello came".to_owned(),
+            (AwaitingHello, None, Some(error)) if error.starts_with(REFUSED_BY_TLS) => error,
             (AwaitingHello, None, Some(error)) => format!("read hello: {error}"),
             (Dialing(_) | Established(_), None, None) => "closed by the peer".to_owned(),
             (Dialing(_) | Established(_), None, Some(error)) => error,
         };
-        self.end(connection, &why, out);
+        self.end(connection, &why, now_ms, out);
     }
 
     /// A peer that does not take part in the opening has sent its hello, and has ended the connection or is silent.
@@ -406,7 +454,7 @@ impl ElectionConnections {
     ) {
         self.advance(connection, now_ms, out);
         if has_ended && self.connections.contains_key(&connection) {
-            self.end(connection, &"closed by the peer", out);
+            self.end(connection, &"closed by the peer", now_ms, out);
         }
     }
 
@@ -415,6 +463,7 @@ impl ElectionConnections {
         &mut self,
         connection: ConnectionId,
         error: &dyn std::fmt::Display,
+        now_ms: u64,
         out: &mut Vec<Action>,
     ) {
         let Some(Connection { stage, peer: at, .. }) = self.connections.remove(&connection) else {
@@ -422,8 +471,7 @@ impl ElectionConnections {
         };
         let to = match stage {
             AwaitingHello => {
-                tracing::warn!(target: crate::model::STRANGERS, peer = %at, %error, "election connection closed");
-                return;
+                return self.tell_of_closed(&at, error, now_ms);
             }
             Dialing(to) => {
                 let peer = self.peers.entry(to).or_default();
@@ -431,7 +479,9 @@ impl ElectionConnections {
                 peer.failures = peer.failures.saturating_add(1);
                 let failures = peer.failures;
                 // The first failed dial of a server that is down is logged at INFO, the others at DEBUG.
-                if failures == 1 {
+                if !at.is_empty() && self.warned.admit(to, now_ms) {
+                    tell_of_refusal(to, &at, error);
+                } else if failures == 1 {
                     tracing::info!(target: crate::model::STRANGERS, server_id = to.0, %error, "can't dial the election port");
                 } else {
                     tracing::debug!(server_id = to.0, %error, failures, "can't dial the election port");
@@ -439,16 +489,39 @@ impl ElectionConnections {
                 to
             }
             Established(to) => {
-                tracing::info!(target: crate::model::STRANGERS, server_id = to.0, peer = at, %error, "election connection ended");
-                self.peers.entry(to).or_default().connection = None;
+                let peer = self.peers.entry(to).or_default();
+                peer.connection = None;
+                let is_short = now_ms < peer.since_ms + SHORT_LIVED_MS;
+                peer.short_lived = if is_short { peer.short_lived.saturating_add(1) } else { 0 };
+                // The first may have ended because the peer was stopped just then.
+                if 1 < peer.short_lived && self.warned.admit(to, now_ms) {
+                    tell_of_refusal(to, &at, error);
+                } else {
+                    tracing::info!(target: crate::model::STRANGERS, server_id = to.0, peer = at, %error, "election connection ended");
+                }
                 to
             }
         };
         let peer = self.peers.entry(to).or_default();
+        peer.error = Some(error.to_string());
         if peer.connection.is_none() && std::mem::take(&mut peer.is_up) {
             out.push(Action::Report(Event::ElectionDisconnected { to }));
         }
         self.forget_unknown(to);
+    }
+
+    /// A connection has ended before its hello.
+    fn tell_of_closed(&mut self, at: &str, error: &dyn std::fmt::Display, now_ms: u64) {
+        let host = at.rsplit_once(':').map_or(at, |(host, _port)| host);
+        let error = error.to_string();
+        // TLS has written a line of its own.
+        let is_due = !error.starts_with(REFUSED_BY_TLS)
+            && self.closed.admit((host.to_owned(), error.clone()), now_ms);
+        if is_due {
+            tracing::warn!(target: crate::model::STRANGERS, peer = %at, %error, "election connection closed");
+        } else {
+            tracing::debug!(peer = %at, %error, "election connection closed");
+        }
     }
 
     fn on_time(&mut self, now_ms: u64, out: &mut Vec<Action>) {
@@ -469,7 +542,7 @@ impl ElectionConnections {
                 (None, Dialing(_) | Established(_)) => "timed out".to_owned(),
             };
             out.push(Action::Close { connection });
-            self.end(connection, &why, out);
+            self.end(connection, &why, now_ms, out);
         }
         let mut changes = Vec::new();
         self.listeners.on_time(now_ms, &mut changes);
@@ -503,4 +576,12 @@ impl ElectionConnections {
             assert_eq!(named, Some(*id), "{:?}", held.stage);
         }
     }
+}
+
+/// A server was reached and ends the connections that this server makes. Why stands in its own log alone.
+fn tell_of_refusal(to: ServerId, at: &str, error: &dyn std::fmt::Display) {
+    tracing::warn!(
+        target: crate::model::STRANGERS, server_id = to.0, peer = at, %error,
+        "a server ends the election connections that this server makes: its log says why"
+    );
 }

@@ -3,6 +3,7 @@
 use super::election_connections::{
     self, ConnectionId, ElectionConnections, Event, Input, ServerAddresses, Settings,
 };
+use super::unreachable::Reach;
 use super::{Action, Now};
 use crate::zab::{self, Notification};
 use std::collections::VecDeque;
@@ -58,15 +59,20 @@ impl Elections {
                         continue;
                     }
                 },
-                Event::BindFailed { place } => {
+                Event::BindFailed { place, error } => {
                     tracing::error!(
-                        target: crate::model::STRANGERS, address = place,
-                        "no server can connect to the election port, listening is tried again: free the port"
+                        target: crate::model::STRANGERS, address = place, error,
+                        "no server can connect to the election port, listening is tried again: do as the error says"
                     );
                     continue;
                 }
             });
         }
+    }
+
+    /// The other members, and why some have no election connection.
+    pub fn reach(&self) -> Reach {
+        self.connections.reach()
     }
 
     /// Messages that were sent again over a new connection.

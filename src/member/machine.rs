@@ -7,6 +7,7 @@ use super::elections::Elections;
 use super::quorum_connections::QuorumConnections;
 use super::restoring::{Restore, Restoring};
 use super::stop::Stop;
+use super::unreachable::Reach;
 use super::{
     Action, ConfigChange, Ended, Input, Now, QuorumPeer, Settings, SnapshotJob,
     election_connections,
@@ -167,6 +168,11 @@ impl Member {
     /// An id for an election connection that was accepted; `None`: this server is standalone.
     pub fn next_election_connection(&mut self) -> Option<election_connections::ConnectionId> {
         Some(self.ensemble.as_mut()?.elections.next_connection())
+    }
+
+    /// Which other members this server has election connections with.
+    pub fn reach(&self) -> Reach {
+        self.ensemble.as_ref().map(|ensemble| ensemble.elections.reach()).unwrap_or_default()
     }
 
     /// Election messages that were sent again over a new connection.

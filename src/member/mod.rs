@@ -50,6 +50,7 @@ pub mod start;
 mod stop;
 pub mod turn;
 pub mod unfinished_packets;
+mod unreachable;
 
 pub use actions::{Action, Answer, ConfigChange, Ended};
 pub use configuration::{election_address, election_addresses};
@@ -57,5 +58,7 @@ pub use inputs::{Input, Now};
 pub use listening::ListenAddress;
 pub use machine::Member;
 pub use quorum_connection::QuorumPeer;
+pub use quorum_connections::CLOSED_BY_PEER;
 pub use settings::{EnsembleSettings, LogReadLimit, Settings};
 pub use snapshot_job::{AskId, SnapshotJob, trailers};
+pub use unreachable::{Reach, Unreachable};

@@ -21,6 +21,9 @@ pub struct QuorumConnections {
     tracker: MessageTracker,
 }
 
+/// The reason when a connection has ended in order.
+pub const CLOSED_BY_PEER: &str = "closed by the peer";
+
 /// Limit on connections without a hello: learners send theirs at once.
 const AWAITING_HELLO_MAX: usize = 256;
 
@@ -275,6 +278,11 @@ impl QuorumConnections {
                         tracing::info!(
                             target: crate::model::STRANGERS, addresses, reason = why,
                             "the connection to the leader has ended"
+                        );
+                    } else if why == CLOSED_BY_PEER {
+                        tracing::warn!(
+                            target: crate::model::STRANGERS, addresses, reason = why,
+                            "the leader closed the connection before it answered: its log says why"
                         );
                     } else {
                         tracing::warn!(

@@ -9,6 +9,7 @@ mod error;
 #[cfg(any(test, feature = "sim"))]
 pub mod golden;
 mod ip_net;
+mod log_minute;
 mod net_index;
 mod owner;
 pub mod path;
@@ -26,6 +27,7 @@ pub use audit::{AuditEvent, AuditResult, AuditUser, AuditedOperation};
 pub use code::{Code, EventKind, op, xid};
 pub use error::chain;
 pub use ip_net::{IpNet, address as ip_address};
+pub use log_minute::LogMinute;
 pub use owner::{CONTAINER, Owner, TTL_MAX_MS};
 pub use rng::Rng;
 pub use secret::Secret;

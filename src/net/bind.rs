@@ -17,6 +17,27 @@ pub enum ListenError {
     Bind { address: SocketAddr, source: io::Error },
 }
 
+impl ListenError {
+    /// The error, and what to do about it.
+    fn with_advice(&self) -> String {
+        let advice = match self {
+            Self::Resolve { .. } => {
+                "correct the host in this server's line server.N, or let its name resolve here"
+            }
+            Self::Bind { source, .. } => match source.kind() {
+                io::ErrorKind::AddrNotAvailable => {
+                    "this machine has no such address: correct dataDir/myid, or the host in this server's line server.N"
+                }
+                io::ErrorKind::AddrInUse => {
+                    "free the port, or change it in this server's line server.N"
+                }
+                _ => "correct this server's line server.N",
+            },
+        };
+        format!("{}; {advice}", chain(self))
+    }
+}
+
 /// Binds an address, and returns it with the real port where 0 was asked for. If a host name has several addresses, the first
 /// that this machine has is bound. "All addresses" is one socket for both families (P-23a); a machine without IPv6 has no such
 /// socket and listens for IPv4 alone.
@@ -56,10 +77,11 @@ fn first<T>(
     open(last).map_err(|error| (last, error))
 }
 
-/// [`bind`] for a task; the error is a text.
+/// [`bind`] for a task; the error is a text that says what to do.
 pub async fn bind_in_task(at: ListenAddress, backlog: i32) -> Result<TcpListener, String> {
     let bound = tokio::task::spawn_blocking(move || bind(&at, backlog)).await;
-    let (listener, _) = bound.map_err(|error| chain(&error))?.map_err(|error| chain(&error))?;
+    let bound = bound.map_err(|error| chain(&error))?;
+    let (listener, _) = bound.map_err(|error| error.with_advice())?;
     TcpListener::from_std(listener).map_err(|error| chain(&error))
 }
 
@@ -96,6 +118,19 @@ mod tests {
         assert_eq!(opened(lacks_ipv6), Ok(addresses[1]));
         let in_use = io::ErrorKind::AddrInUse;
         assert_eq!(opened(Some(in_use)), Err((addresses[0], in_use)));
+    }
+
+    #[test]
+    fn errors_of_listening_say_what_to_do() {
+        let told = |kind: io::ErrorKind| {
+            let address = "10.0.0.9:2888".parse().unwrap();
+            ListenError::Bind { address, source: kind.into() }.with_advice()
+        };
+        assert!(told(io::ErrorKind::AddrNotAvailable).contains("correct dataDir/myid"));
+        assert!(told(io::ErrorKind::AddrInUse).contains("10.0.0.9:2888: address in use; free"));
+        let source = io::ErrorKind::NotFound.into();
+        let unresolved = ListenError::Resolve { host: "zk2".to_owned(), source }.with_advice();
+        assert!(unresolved.starts_with("cannot resolve host zk2"), "{unresolved}");
     }
 
     #[test]

@@ -4,10 +4,11 @@ use super::peer_stream::PeerStream;
 use super::tls::{
     Engine, HandshakeError, Handshakes, Peer, Refusal, SNIFF_BYTES, Sniffed, TlsStream, sniff,
 };
-use crate::model::View;
+use crate::member::election_connections::REFUSED_BY_TLS;
+use crate::model::{LogMinute, View};
 use rustls_pki_types::ServerName;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::net::TcpStream;
@@ -32,6 +33,9 @@ pub struct PeerTls {
     pub is_unified: bool,
     /// The hosts of the members in the configuration in force: one that dials may have its own in its certificate.
     pub hosts: Mutex<Arc<[String]>>,
+    /// When a refusal of each peer was logged, in time since `began`.
+    pub told: Mutex<LogMinute<(IpAddr, String)>>,
+    pub began: Instant,
 }
 
 impl PeerSecurity {
@@ -70,9 +74,9 @@ impl PeerSecurity {
                     "connection closed: it does not begin with TLS, and sslQuorum asks for it; if the \
                      peer is a member, give it sslQuorum=true, or this server portUnification=true"
                 );
-                return Err(io::Error::other(
-                    "it does not begin with TLS, and sslQuorum asks for it",
-                ));
+                return Err(io::Error::other(format!(
+                    "{REFUSED_BY_TLS}it does not begin with TLS, and sslQuorum asks for it"
+                )));
             }
         }
         let engine = tls.engine.clone();
@@ -85,8 +89,8 @@ impl PeerSecurity {
         let hosts = tls.hosts.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let of_member = Peer::Member { address: peer.ip().to_canonical(), hosts: &hosts };
         tls.check(of_member, &stream, peer, port).await?;
-        tell(&stream, peer, "TLS connection of a server accepted");
-        Ok(PeerStream::Tls(stream))
+        tell(&stream, peer);
+        Ok(PeerStream::Tls { stream, is_dialed: false })
     }
 
     /// Secures a connection that this server made.
@@ -112,8 +116,7 @@ impl PeerSecurity {
         };
         let of_server = Peer::Dialed { address: peer.ip().to_canonical(), host };
         tls.check(of_server, &stream, peer, peer.port()).await?;
-        tell(&stream, peer, "TLS connection to a server made");
-        Ok(PeerStream::Tls(stream))
+        Ok(PeerStream::Tls { stream, is_dialed: true })
     }
 }
 
@@ -129,8 +132,8 @@ impl PeerTls {
         let checked = self.engine.check(who, stream.peer_certificates()).await;
         checked.map_err(|refused| {
             let refusal = Refusal::of_certificate(&refused);
-            refusal.log(peer, port, self.engine.settings().prefix);
-            io::Error::other(format!("TLS: {}", refusal.reason))
+            self.log(&refusal, peer, port);
+            io::Error::other(format!("{REFUSED_BY_TLS}{}", refusal.reason))
         })
     }
 
@@ -146,15 +149,26 @@ impl PeerTls {
             HandshakeError::Io(error) if error.get_ref().is_none() => {
                 tracing::debug!(%peer, %error, "handshake between servers");
             }
-            _ => refusal.log(peer, port, self.engine.settings().prefix),
+            _ => self.log(&refusal, peer, port),
         }
-        io::Error::other(format!("TLS: {}", refusal.reason))
+        io::Error::other(format!("{REFUSED_BY_TLS}{}", refusal.reason))
     }
 
     fn late(&self, peer: SocketAddr, port: u16) -> io::Error {
         let refusal = Refusal::late(HANDSHAKE_MAX);
-        refusal.log(peer, port, self.engine.settings().prefix);
-        io::Error::new(io::ErrorKind::TimedOut, refusal.reason)
+        self.log(&refusal, peer, port);
+        io::Error::new(io::ErrorKind::TimedOut, format!("{REFUSED_BY_TLS}{}", refusal.reason))
+    }
+
+    /// Logs a refused handshake, once a minute for each peer and reason: a member that is refused tries again each second.
+    fn log(&self, refusal: &Refusal, peer: SocketAddr, port: u16) {
+        let now_ms = self.began.elapsed().as_millis() as u64;
+        let kind = (peer.ip(), refusal.reason.clone());
+        if self.told.lock().unwrap_or_else(PoisonError::into_inner).admit(kind, now_ms) {
+            refusal.log(peer, port, self.engine.settings().prefix);
+        } else {
+            tracing::debug!(%peer, port, reason = refusal.reason, "TLS handshake refused again");
+        }
     }
 }
 
@@ -165,9 +179,9 @@ fn hosts(view: &View) -> Arc<[String]> {
 }
 
 /// One line for each connection, with what was agreed on.
-fn tell(stream: &TlsStream, peer: SocketAddr, what: &str) {
+fn tell(stream: &TlsStream, peer: SocketAddr) {
     let (protocol, cipher_suite) = stream.agreed();
-    tracing::info!(target: crate::model::STRANGERS, %peer, protocol, cipher_suite, "{what}");
+    tracing::info!(target: crate::model::STRANGERS, %peer, protocol, cipher_suite, "TLS connection of a server accepted");
 }
 
 /// Looks at the first bytes and leaves them unread.

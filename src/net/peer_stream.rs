@@ -13,14 +13,18 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 /// A connection to another server, before its own protocol begins.
 pub enum PeerStream {
     Plain(TcpStream),
-    Tls(TlsStream),
+    Tls {
+        stream: TlsStream,
+        /// This server has dialed: the peer judges this server's certificate after the handshake is done here.
+        is_dialed: bool,
+    },
 }
 
 impl PeerStream {
     pub fn socket(&self) -> &TcpStream {
         match self {
             Self::Plain(socket) => socket,
-            Self::Tls(stream) => stream.tcp(),
+            Self::Tls { stream, .. } => stream.tcp(),
         }
     }
 }
@@ -61,16 +65,24 @@ impl PeerWriter for OwnedWriteHalf {
 }
 
 /// One half of a connection with TLS. The task that reads and the one that writes take turns, for the time of one call.
-pub(super) struct TlsHalf(Arc<Mutex<TlsStream>>);
+pub(super) struct TlsHalf {
+    both: Arc<Mutex<TlsStream>>,
+    /// The first byte is still to come that shows that the peer has accepted this server's certificate.
+    awaits_first: bool,
+}
 
 impl TlsHalf {
-    pub fn pair(stream: TlsStream) -> (Self, Self) {
+    /// The receiving and the sending half.
+    ///
+    /// * `is_dialed`: a line is written when the peer has sent its first byte.
+    pub fn pair(stream: TlsStream, is_dialed: bool) -> (Self, Self) {
         let both = Arc::new(Mutex::new(stream));
-        (Self(both.clone()), Self(both))
+        let sending = Self { both: both.clone(), awaits_first: false };
+        (Self { both, awaits_first: is_dialed }, sending)
     }
 
     fn lock(&self) -> MutexGuard<'_, TlsStream> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.both.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -96,7 +108,15 @@ impl AsyncRead for TlsHalf {
         cx: &mut Context<'_>,
         into: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut *self.lock()).poll_read(cx, into)
+        let this = self.get_mut();
+        let mut stream = this.lock();
+        let read = Pin::new(&mut *stream).poll_read(cx, into);
+        if this.awaits_first && !into.filled().is_empty() {
+            tell_dialed(&stream);
+            drop(stream);
+            this.awaits_first = false;
+        }
+        read
     }
 }
 
@@ -116,4 +136,11 @@ impl AsyncWrite for TlsHalf {
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut *self.lock()).poll_shutdown(cx)
     }
+}
+
+/// The peer has accepted this server's certificate.
+fn tell_dialed(stream: &TlsStream) {
+    let peer = stream.tcp().peer_addr().ok().map(|peer| peer.to_string());
+    let (protocol, cipher_suite) = stream.agreed();
+    tracing::info!(target: crate::model::STRANGERS, peer, protocol, cipher_suite, "TLS connection to a server made");
 }

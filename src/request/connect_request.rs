@@ -82,7 +82,7 @@ impl Connection {
             // of an earlier epoch that the client has seen, and that is not applied here, was never committed: a read-only
             // server showed it.
             return Err(Need::Close(format!(
-                "client has seen zxid {last_zxid:#x}, ours is {ours}"
+                "client has seen zxid {last_zxid:#x}, ours is {ours}; restart the client if this server was restored"
             )));
         }
         let limits = &self.shared.limits;

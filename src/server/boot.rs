@@ -301,6 +301,13 @@ pub fn restore(
         took_ms = began.elapsed().as_millis() as u64,
         "data restored"
     );
+    if recovered.start == Start::Unsure && !found.was_quarantined && config.ensemble.is_some() {
+        tracing::warn!(
+            "this server has no data, and db.autocreate=false: it does not vote until a leader has sent its tree; in a new \
+             ensemble, make the empty file {} on each server, and start them again",
+            recover::initialize_path(folders).display()
+        );
+    }
     let history = RestoredHistory::of(&recovered, digest_mismatches);
     if !history.fits_digests && config.ensemble.is_some() {
         tracing::error!(

@@ -51,10 +51,16 @@ impl DataDirLock {
 fn lock(dir: &Path, patience: Duration) -> Result<Option<File>, DataDirLockError> {
     let file = File::open(dir).map_err(|error| DataDirLockError::Open(dir.to_owned(), error))?;
     let began = Instant::now();
+    let mut is_told = false;
     loop {
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return Ok(Some(file)),
-            Err(Errno::WOULDBLOCK) if began.elapsed() < patience => thread::sleep(PAUSE),
+            Err(Errno::WOULDBLOCK) if began.elapsed() < patience => {
+                if !std::mem::replace(&mut is_told, true) {
+                    tracing::info!(path = %dir.display(), "waiting until another server has left the folder");
+                }
+                thread::sleep(PAUSE);
+            }
             Err(Errno::WOULDBLOCK) => return Err(DataDirLockError::Taken(dir.to_owned())),
             Err(error) => {
                 let path = dir.display();

@@ -54,6 +54,8 @@ fn of(settings: TlsSettings, dials: bool, is_unified: bool) -> PeerSecurity {
         dials,
         is_unified,
         hosts: Default::default(),
+        told: Default::default(),
+        began: tokio::time::Instant::now(),
     }))
 }
 

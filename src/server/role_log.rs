@@ -1,10 +1,14 @@
 //! Logs and counts what happens to one member: elections, roles, learners.
 
+use crate::member::{Member, Reach};
 use crate::metrics::{Queues, Registry};
 use crate::model::{STRANGERS, ServerId};
 use crate::replica::{self, Replica};
-use crate::zab::{Note, PeerState, Stats, Sync};
+use crate::zab::{Core, Note, PeerState, Stats, Sync};
 use std::sync::Arc;
+
+/// The pause between two WARNs of a member that serves no clients.
+const AWAY_PAUSE_US: u64 = 60_000_000;
 
 /// What the log lines and metrics of one member depend on.
 pub struct Roles {
@@ -12,6 +16,8 @@ pub struct Roles {
     /// When the election under way began, and since when clients are not served. These times are monotonic microseconds.
     looking_us: u64,
     away_us: Option<u64>,
+    /// When a WARN says again that clients are not served.
+    away_warning_us: u64,
     /// When the last election ended, when synchronisation with the leader began, when clients began to be served.
     elected_us: u64,
     promised_us: u64,
@@ -29,6 +35,7 @@ impl Roles {
             metrics,
             looking_us: 0,
             away_us: None,
+            away_warning_us: 0,
             elected_us: 0,
             promised_us: 0,
             serving_us: 0,
@@ -71,6 +78,25 @@ impl Roles {
         metrics.request_commit_queued.add(stats.commits - before.commits + heard + syncs);
         metrics.prep_processor_request_queued.add(own.learners_syncs - own_before.learners_syncs);
         (self.published, self.published_of_replica) = (stats, own);
+    }
+
+    /// Warns once a minute that no client is served, from when no server has led for initLimit.
+    pub fn warn_if_away(&mut self, member: &Member, now_us: u64) {
+        let core = &member.replica.peer().core;
+        let limit_ms = core.settings.init_limit * core.settings.tick_time_ms;
+        if let Some(away_s) = self.due_warning_s(limit_ms, now_us) {
+            tell_of_absence(core, self.state, away_s, &member.reach());
+        }
+    }
+
+    /// For how many seconds no client was served, if a WARN is due.
+    fn due_warning_s(&mut self, limit_ms: u64, now_us: u64) -> Option<u64> {
+        let away_us = self.away_us?;
+        if now_us < self.away_warning_us.max(away_us + limit_ms * 1000) {
+            return None;
+        }
+        self.away_warning_us = now_us + AWAY_PAUSE_US;
+        Some((now_us - away_us) / 1_000_000)
     }
 
     fn take(&mut self, note: Note, now_us: u64) {
@@ -153,7 +179,7 @@ impl Roles {
     /// Clients are served from now on. Returns for how long no client was served, in milliseconds.
     fn serve(&mut self, queues: Queues, now_us: u64) -> i64 {
         self.metrics.begin_role(self.queues);
-        (self.queues, self.serving_us) = (queues, now_us);
+        (self.queues, self.serving_us, self.away_warning_us) = (queues, now_us, 0);
         let away_ms = since_ms(self.away_us.take().unwrap_or(now_us), now_us);
         self.metrics.unavailable_time.record(away_ms);
         away_ms
@@ -183,6 +209,30 @@ impl Roles {
                 tracing::info!(target: STRANGERS, server_id = learner, is_observer, sync, txns, "a learner is in sync")
             }
         }
+    }
+}
+
+/// One WARN with what an operator needs to know: since when, and which servers are missing for which reason.
+fn tell_of_absence(core: &Core, state: PeerState, away_s: u64, reach: &Reach) {
+    let (heard_of, missing) = (reach.heard(), reach.missing());
+    match state {
+        PeerState::Looking if core.is_unsure => tracing::warn!(
+            target: STRANGERS, away_s, heard_of, missing,
+            "clients are not served: there is no leader, and this server has no data that counts, so it does not vote; start a \
+             majority of the servers with their data, or, in a new ensemble, make a file initialize on each"
+        ),
+        PeerState::Looking => tracing::warn!(
+            target: STRANGERS, away_s, heard_of, missing,
+            "clients are not served: there is no leader; start the missing servers, or let them connect, until a majority runs"
+        ),
+        PeerState::Leading => tracing::warn!(
+            target: STRANGERS, away_s, heard_of, missing,
+            "clients are not served: this server is to lead, and too few servers are in sync with it; look into their logs"
+        ),
+        PeerState::Following | PeerState::Observing => tracing::warn!(
+            target: STRANGERS, away_s, heard_of, missing,
+            "clients are not served: this server is not in sync with its leader; look into the leader's log"
+        ),
     }
 }
 
@@ -237,6 +287,29 @@ mod tests {
         roles.take(Note::Learns { leader, epoch, how: How::Diff, txns: 0 }, 4_507_000);
         assert_eq!(metrics.election_time.values().count, 3, "an observer has no election");
         assert_eq!(sums(metrics.observer_sync_time.values()), (1, 7));
+    }
+
+    #[test]
+    fn member_without_a_leader_warns_after_init_limit_and_then_once_a_minute() {
+        let (_metrics, mut roles) = roles();
+        let (limit_s, mut due) = (20, Vec::new());
+        let mut warns_at = |roles: &mut Roles, s: u64| {
+            due.extend(
+                roles.due_warning_s(limit_s * 1000, s * 1_000_000).map(|away_s| (s, away_s)),
+            );
+        };
+        warns_at(&mut roles, 1);
+        roles.take(looking(), 2_000_000);
+        for s in 2..150 {
+            warns_at(&mut roles, s);
+        }
+        roles.serve(Queues::OfLearner, 150_000_000);
+        warns_at(&mut roles, 1000);
+        roles.take(looking(), 1000_000_000);
+        for s in 1000..=1020 {
+            warns_at(&mut roles, s);
+        }
+        assert_eq!(due, [(22, limit_s), (82, 80), (142, 140), (1020, limit_s)]);
     }
 
     // rows: M-12

@@ -63,6 +63,8 @@ impl Tls {
                 dials: tls.dials,
                 is_unified: tls.unified,
                 hosts: Default::default(),
+                told: Default::default(),
+                began: tokio::time::Instant::now(),
             }));
             security.set_hosts(&ensemble.view);
             servers = security;

@@ -142,6 +142,11 @@ pub fn mark(folders: &Folders) -> PathBuf {
     folders.snapshots.join(MARK)
 }
 
+/// The path of the log file without a record that stands beside the mark.
+pub fn guard(folders: &Folders) -> PathBuf {
+    folders.logs.join(GUARD)
+}
+
 /// Whether the data in the directory does not count: it was quarantined, and no leader's tree was installed since.
 pub fn is_marked<D: Disk>(disk: &D, folders: &Folders) -> io::Result<bool> {
     Ok(disk.list(&folders.snapshots)?.iter().any(|name| name == MARK))
@@ -201,7 +206,7 @@ fn move_files<D: Disk>(disk: &D, folders: &Folders) -> io::Result<Vec<PathBuf>> 
         disk.create(&mark(folders))?;
         disk.sync_dir(&folders.snapshots)?;
     }
-    let guard = folders.logs.join(GUARD);
+    let guard = guard(folders);
     if !disk.list(&folders.logs)?.iter().any(|name| name == GUARD) {
         let file = disk.create(&guard)?;
         disk.write_at(&file, 0, &record::header())?;

@@ -77,7 +77,7 @@ pub enum RecoverError<E: Error + 'static> {
     NotAFolder { path: PathBuf },
     #[error("write to folder {}", path.display())]
     NotWritable { path: PathBuf, source: io::Error },
-    #[error("{what} {} is in the wrong folder; check dataDir and dataLogDir", path.display())]
+    #[error("{what} {} is in the wrong folder; check dataDir and dataLogDir, or, if dataLogDir was set only now, move log.* there", path.display())]
     Misplaced { what: &'static str, path: PathBuf },
     #[error("list snapshot folder {}", path.display())]
     List { path: PathBuf, source: io::Error },
@@ -87,8 +87,8 @@ pub enum RecoverError<E: Error + 'static> {
     Denied { path: PathBuf, source: io::Error },
     #[error("load snapshot: none of {tried} in {} could be loaded", dir.display())]
     AllSnapshotsBad { dir: PathBuf, tried: usize },
-    #[error("no snapshot found in {}, but there are log entries; if the log is whole from its beginning (upgraded from 3.4) start once with snapshot.trust.empty=true; or empty the directories of one member at a time, except for myid", dir.display())]
-    NoSnapshot { dir: PathBuf },
+    #[error("no snapshot found in {}, but there are log entries; if the log is whole from its beginning (upgraded from 3.4) start once with snapshot.trust.empty=true{}", dir.display(), if *is_member { "; or empty the directories of one member at a time, except for myid" } else { "; or restore the snapshots" })]
+    NoSnapshot { dir: PathBuf, is_member: bool },
     #[error(
         "snapshot {} is damaged, and the log lacks transactions that it held: the log is whole up to {} at most; \
          remove the snapshot to start without them",
@@ -103,7 +103,9 @@ pub enum RecoverError<E: Error + 'static> {
     )]
     Hole { dir: PathBuf, before: Zxid, after: Zxid },
     #[error(
-        "the log in {} goes on with {first} after {before}: the transactions between them are lost",
+        "the log in {} goes on with {first} after {before}: the transactions between them are lost; restore the missing file, or \
+         remove the files from {first} on to start with those before; a standalone server also starts, without the missing ones, \
+         with snapshot.trust.empty=true",
         dir.display()
     )]
     Gap { dir: PathBuf, before: Zxid, first: Zxid },
@@ -230,7 +232,8 @@ pub fn consume_initialize<D: Disk>(disk: &D, folders: &Folders) -> io::Result<bo
     disk::remove_for_good(disk, &initialize_path(folders))
 }
 
-fn initialize_path(folders: &Folders) -> PathBuf {
+/// Where the marker of a new ensemble is looked for (D-02).
+pub fn initialize_path(folders: &Folders) -> PathBuf {
     folders.logs.with_file_name("initialize")
 }
 
@@ -269,7 +272,7 @@ pub fn recover<D: Disk, R: Restore>(
         initialize,
     };
     let start = decide::start(facts);
-    if let Some(error) = refusal(start, &folders.snapshots, tried, skipped.len()) {
+    if let Some(error) = refusal(start, folders, options.is_member, tried, skipped.len()) {
         return Err(error);
     }
     if options.is_member && start == Start::Empty && !initialize {
@@ -286,7 +289,7 @@ pub fn recover<D: Disk, R: Restore>(
     })?;
     let floor = if start == Start::Unsure { None } else { Some(Zxid::ZERO) };
     let last = after.max(scanned.highest).max(floor);
-    look_for_holes(&scanned, after, options.is_member, &folders.logs)?;
+    look_for_holes(&scanned, after, options, &folders.logs)?;
     let gap = scanned.gap.map(|gap| gap.0);
     // A snapshot with the zxid of the loaded one held the same. With snapshot.trust.empty one without an end does not count.
     bad.retain(|bad| after < Some(bad.file.zxid) && (bad.may_count || !options.trust_empty));
@@ -331,24 +334,25 @@ fn look_for_epochs<D: Disk, E: Error>(disk: &D, folders: &Folders) -> Result<(),
 }
 
 /// Refuses a log that lacks transactions. Those missing between two others of one epoch are lost (D-48). Those after the snapshot,
-/// or at the end of an epoch, may have been removed on purpose; but a member has acknowledged them. An epoch begins with counter 1,
-/// and a member logs all of it, or has a snapshot from which the log continues.
+/// or at the end of an epoch, were acknowledged too: an epoch begins with counter 1, and a server logs all of it, or has a snapshot
+/// from which the log continues. A standalone server goes on without them if the operator asks for that.
 fn look_for_holes<E: Error>(
     scanned: &Scanned,
     after: Option<Zxid>,
-    is_member: bool,
+    options: RecoverOptions,
     dir: &Path,
 ) -> Result<(), RecoverError<E>> {
     if let Some((before, after)) = scanned.hole {
         return Err(RecoverError::Hole { dir: dir.to_owned(), before, after });
     }
     if let (Some(_), Some((Some(before), first))) = (after, scanned.gap) {
-        if is_member && let Some(first) = Zxid::from_wire(first) {
+        let is_fatal = options.is_member || !options.running && !options.trust_empty;
+        if is_fatal && let Some(first) = Zxid::from_wire(first) {
             return Err(RecoverError::Gap { dir: dir.to_owned(), before, first });
         }
         tracing::error!(
             %before,
-            "the log goes on with {first:#x} after {before}: the transactions between them are lost; restore the missing file"
+            "the log goes on with {first:#x} after {before}: the transactions between them are lost; to have them, restore the missing file"
         );
     }
     Ok(())
@@ -418,14 +422,17 @@ struct Newest {
 /// * `tried`: snapshots that passed the quick check; `skipped`: those that did not, or could not be loaded.
 fn refusal<E: std::error::Error>(
     start: Start,
-    dir: &Path,
+    folders: &Folders,
+    is_member: bool,
     tried: usize,
     skipped: usize,
 ) -> Option<RecoverError<E>> {
-    let dir = dir.to_owned();
+    let dir = folders.snapshots.clone();
     match start {
         Start::Replay | Start::ReplayOntoEmpty | Start::Empty | Start::Unsure => None,
-        Start::RefuseNoSnapshot if skipped == 0 => Some(RecoverError::NoSnapshot { dir }),
+        Start::RefuseNoSnapshot if skipped == 0 => {
+            Some(RecoverError::NoSnapshot { dir, is_member })
+        }
         // The files that were skipped were snapshots once, or unfinished ones.
         Start::RefuseNoSnapshot => Some(RecoverError::AllSnapshotsBad { dir, tried: skipped }),
         Start::RefuseBadSnapshots => Some(RecoverError::AllSnapshotsBad { dir, tried }),

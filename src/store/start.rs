@@ -94,9 +94,10 @@ where
         error = why,
         files = shown.join(" "),
         "this server's data can't be used and was quarantined: the server votes for no server and its acknowledgements don't count until \
-         a leader has sent its tree; without a majority of other members, restore and rename the files and remove {}; until then, do not \
-         start a Java server on this directory",
-        quarantine::mark(folders).display()
+         a leader has sent its tree; without a majority of other members, restore the files on a majority as docs/operations.md says, \"Damaged data\", \
+         with their old names, and remove {} and {} there; until then, do not start a Java server on this directory",
+        quarantine::mark(folders).display(),
+        quarantine::guard(folders).display()
     );
     let nothing = RecoverOptions { autocreate: false, ..wanted };
     let recovered = recover(disk, folders, nothing, state, &clock)

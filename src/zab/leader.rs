@@ -311,7 +311,9 @@ impl Leader {
                  others and start them with empty directories beside it; to discard it, empty its version-2 directories"
             );
         }
-        let why = format!("its history is of epoch {theirs}, later than ours, {ours}");
+        let why = format!(
+            "its history is of epoch {theirs}, later than ours, {ours}: empty its version-2 directories, or docs/operations.md, \"Restore\""
+        );
         self.handlers.close(connection, why, out);
     }
 

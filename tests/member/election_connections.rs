@@ -343,6 +343,26 @@ fn silence_of_a_server_with_several_addresses_is_limited() {
     assert_eq!(server.written(connection), [limit, up(1)]);
 }
 
+#[test]
+fn members_without_a_connection_are_told_with_the_reason() {
+    let mut server = Server::new(&[1, 2, 3]);
+    let missing = |server: &Server| {
+        let reach = server.machine.reach();
+        (reach.heard(), reach.missing())
+    };
+    let silent = "1 at zoo1:3888: no answer yet; 2 at zoo2:3888: no answer yet";
+    assert_eq!(missing(&server), ("no other server".to_owned(), silent.to_owned()));
+    let connection = dialed(&server.dial(1));
+    server.fail(connection);
+    let connection = server.connected_to(2);
+    server.written(connection);
+    let refused = "1 at zoo1:3888: refused";
+    assert_eq!(missing(&server), ("2".to_owned(), refused.to_owned()));
+    server.end(connection);
+    let ended = format!("{refused}; 2 at zoo2:3888: closed by the peer");
+    assert_eq!(missing(&server), ("no other server".to_owned(), ended));
+}
+
 // rows: C-28 Q-29 C-163
 #[test]
 fn address_that_cannot_be_bound_is_reported_and_left_when_the_server_moves() {
@@ -351,7 +371,7 @@ fn address_that_cannot_be_bound_is_reported_and_left_when_the_server_moves() {
     let [Action::Listen { listener, ref place }] = actions[..] else { panic!("{actions:?}") };
     assert_eq!(place.to_string(), "zoo3:3888");
     let failed = Input::ListenFailed { listener, error: "in use".to_owned() };
-    let deaf = Event::BindFailed { place: "zoo3:3888".to_owned() };
+    let deaf = Event::BindFailed { place: "zoo3:3888".to_owned(), error: "in use".to_owned() };
     assert_eq!(server.step(failed), [Action::Report(deaf)]);
     assert_eq!(server.machine.next_deadline_ms(), Some(1000));
     let actions = server.tick(1000);

@@ -65,12 +65,22 @@ fn client_with_a_newer_zxid_is_closed_without_an_answer() {
     world.say(a, [create(1, "/a", "")]);
     let ahead = world.connect();
     world.greet(ahead, &Hello { last_zxid_seen: 3, ..hello() });
-    assert_eq!(world.heard(ahead), ["closed: client has seen zxid 0x3, ours is 0x2"]);
+    assert_eq!(
+        world.heard(ahead),
+        [
+            "closed: client has seen zxid 0x3, ours is 0x2; restart the client if this server was restored"
+        ]
+    );
     // The zxid is checked before the password: the session may well be valid on another server.
     let wrong = world.connect();
     let password = vec![9; 16];
     world.greet(wrong, &Hello { last_zxid_seen: 3, password, ..hello_again(FIRST_SESSION) });
-    assert_eq!(world.heard(wrong), ["closed: client has seen zxid 0x3, ours is 0x2"]);
+    assert_eq!(
+        world.heard(wrong),
+        [
+            "closed: client has seen zxid 0x3, ours is 0x2; restart the client if this server was restored"
+        ]
+    );
     let level = world.connect();
     world.greet(level, &Hello { last_zxid_seen: 2, ..hello() });
     assert_eq!(world.heard(level), ["session 0x11 10000 ms flag"]);

@@ -110,8 +110,8 @@ pub async fn carry(
         Ok(PeerStream::Plain(socket)) => {
             transfer(socket.into_split(), connection, orders, &reports).await
         }
-        Ok(PeerStream::Tls(stream)) => {
-            transfer(TlsHalf::pair(stream), connection, orders, &reports).await
+        Ok(PeerStream::Tls { stream, is_dialed }) => {
+            transfer(TlsHalf::pair(stream, is_dialed), connection, orders, &reports).await
         }
         Err(error) => Err(error),
     };

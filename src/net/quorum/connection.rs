@@ -88,8 +88,15 @@ fn spawn(
                     PeerStream::Plain(socket) => {
                         transfer(socket.into_split(), connection, place, &ending, &stop).await
                     }
-                    PeerStream::Tls(stream) => {
-                        transfer(TlsHalf::pair(stream), connection, place, &ending, &stop).await
+                    PeerStream::Tls { stream, is_dialed } => {
+                        transfer(
+                            TlsHalf::pair(stream, is_dialed),
+                            connection,
+                            place,
+                            &ending,
+                            &stop,
+                        )
+                        .await
                     }
                 }
             }

@@ -1,5 +1,6 @@
 //! The handle of a learner connection, the state that its tasks share with it, and the events that they report.
 
+use crate::member::CLOSED_BY_PEER;
 use crate::member::quorum_connection::{QuorumEvent, QuorumPeer};
 use crate::member::quorum_outbox::{Next, OutboxEvent, QuorumOutbox, TreeToSend};
 use crate::net::Sink;
@@ -163,7 +164,7 @@ pub(super) struct Ending {
 
 impl Ending {
     pub fn because(&mut self, ended: Result<(), String>) {
-        self.why = ended.err().unwrap_or_else(|| "closed by the peer".to_owned());
+        self.why = ended.err().unwrap_or_else(|| CLOSED_BY_PEER.to_owned());
     }
 }
 

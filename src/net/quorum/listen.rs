@@ -31,7 +31,7 @@ pub async fn listen(
             ListeningEvent::BindFailed { error, .. } => {
                 tracing::error!(
                     %address, error,
-                    "cannot listen for learners, tried again; check the address in server.N"
+                    "cannot listen for learners, tried again: do as the error says"
                 );
             }
             ListeningEvent::Accepted(stream, from) => {

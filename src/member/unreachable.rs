@@ -1,0 +1,71 @@
+//! Which other members a server has election connections with, for the log of a server without a leader.
+
+use crate::model::ServerId;
+use std::fmt;
+
+/// The other members of the configurations.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Reach {
+    /// Members with an election connection.
+    pub heard: Vec<ServerId>,
+    pub missing: Vec<Unreachable>,
+}
+
+/// A member without an election connection.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Unreachable {
+    pub id: ServerId,
+    /// Host and port of its election port.
+    pub address: String,
+    /// Why the last attempt failed; `None`: none has ended yet.
+    pub error: Option<String>,
+}
+
+impl Reach {
+    /// The members that are heard of; none: `no other server`.
+    pub fn heard(&self) -> String {
+        if self.heard.is_empty() {
+            return "no other server".to_owned();
+        }
+        let ids: Vec<String> = self.heard.iter().map(ServerId::to_string).collect();
+        ids.join(" ")
+    }
+
+    /// The members without a connection, each with the reason.
+    pub fn missing(&self) -> String {
+        let missing: Vec<String> = self.missing.iter().map(ToString::to_string).collect();
+        missing.join("; ")
+    }
+}
+
+impl fmt::Display for Unreachable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let error = self.error.as_deref().unwrap_or("no answer yet");
+        write!(f, "{} at {}: {error}", self.id, self.address)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_without_a_connection_are_shown_with_address_and_reason() {
+        let missing = |id, error: Option<&str>| Unreachable {
+            id: ServerId(id),
+            address: format!("zk{id}:3888"),
+            error: error.map(str::to_owned),
+        };
+        let mut reach = Reach { heard: vec![ServerId(3)], missing: Vec::new() };
+        assert_eq!((reach.heard(), reach.missing()), ("3".to_owned(), String::new()));
+        reach = Reach {
+            heard: Vec::new(),
+            missing: vec![missing(1, Some("Connection refused")), missing(2, None)],
+        };
+        assert_eq!(reach.heard(), "no other server");
+        assert_eq!(
+            reach.missing(),
+            "1 at zk1:3888: Connection refused; 2 at zk2:3888: no answer yet"
+        );
+    }
+}

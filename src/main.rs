@@ -7,10 +7,10 @@ use oxkeeper::config::{self, Config, Environment, Launch, LogSettings, Settings}
 use oxkeeper::net;
 use oxkeeper::server::{self, Ready, ServerError, ServiceManager, logging};
 use oxkeeper::tools::java_command::{self, Call};
-use oxkeeper::tools::{bench, config_check, four_letter_word, toolkits};
+use oxkeeper::tools::{bench, config_check, four_letter_word, generate, status, toolkits};
 use std::ffi::OsString;
 use std::io::Write;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::process::ExitCode;
 
 /// A ZooKeeper server for the same clients, configuration files and data files as ZooKeeper 3.9.
@@ -19,7 +19,8 @@ use std::process::ExitCode;
     version = oxkeeper::admin::long_version(),
     args_conflicts_with_subcommands = true,
     override_usage = "oxkeeper [start-foreground] [-Dkey=value...] [FILE | PORT DATADIR [TICKTIME [MAXCLIENTCNXNS]]]\n       \
-                      oxkeeper config check [--json] FILE\n       \
+                      oxkeeper config check [--json] [--all] [-Dkey=value...] FILE\n       \
+                      oxkeeper status [--json] HOST[:PORT]...\n       \
                       oxkeeper bench [OPTIONS]"
 )]
 struct Arguments {
@@ -51,6 +52,11 @@ enum Tool {
     /// Ask a server a four-letter word: HOST PORT WORD [--tls-ca FILE [--tls-cert FILE --tls-key FILE]].
     #[command(name = "4lw")]
     FourLetterWord(ToolkitArguments),
+    /// Show the servers of an ensemble in a table; exit code 1 unless all answer, and one leads or is standalone.
+    Status(status::Options),
+    /// Make completions for a shell, or man pages.
+    #[command(hide = true, subcommand)]
+    Generate(generate::Generate),
     /// Check a configuration without starting a server.
     #[command(subcommand)]
     Config(ConfigTool),
@@ -77,7 +83,11 @@ impl Tool {
             Self::SnapshotSummary(given) => (toolkits::snapshot_summary, &given.arguments),
             Self::FourLetterWord(given) => (four_letter_word::run, &given.arguments),
             Self::Purge(given) => (toolkits::purge, &given.arguments),
-            Self::Bench(_) | Self::Config(_) | Self::Version => return None,
+            Self::Bench(_)
+            | Self::Config(_)
+            | Self::Generate(_)
+            | Self::Status(_)
+            | Self::Version => return None,
         })
     }
 }
@@ -112,10 +122,8 @@ fn main() -> ExitCode {
     if let Some((run, arguments)) = tool.as_ref().and_then(Tool::toolkit) {
         return ran(run, arguments);
     }
-    if let Some(Tool::Version) = tool {
-        // The reader may have closed the pipe.
-        let _unread = writeln!(std::io::stdout(), "oxkeeper {}", oxkeeper::admin::long_version());
-        return ExitCode::SUCCESS;
+    if let Some(code) = tool.as_ref().and_then(quick) {
+        return code;
     }
     let env: Environment = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
@@ -153,6 +161,31 @@ fn main() -> ExitCode {
             }
             refused(&error)
         }
+    }
+}
+
+/// Runs a command that needs neither configuration nor log; `None`: it does.
+fn quick(tool: &Tool) -> Option<ExitCode> {
+    let mut out = std::io::stdout();
+    // The reader of standard output may have closed the pipe.
+    match tool {
+        Tool::Version => {
+            let _unread = writeln!(out, "oxkeeper {}", oxkeeper::admin::long_version());
+            Some(ExitCode::SUCCESS)
+        }
+        Tool::Status(options) => {
+            let (text, is_whole) = status::run(options);
+            let _unread = out.write_all(text.as_bytes());
+            Some(if is_whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        }
+        Tool::Generate(what) => match generate::run(what, Arguments::command(), &mut out) {
+            Ok(()) => Some(ExitCode::SUCCESS),
+            Err(error) => {
+                logging::fatal(&format!("cannot write what was asked for: {error}"));
+                Some(ExitCode::FAILURE)
+            }
+        },
+        _ => None,
     }
 }
 
@@ -238,7 +271,7 @@ fn serve(
     }
     let exposed = config::secret_files(&config)
         .into_iter()
-        .filter_map(|(setting, path)| config::exposed(&setting, &path, mode_of(&path)?));
+        .filter_map(|(setting, path)| config::exposed(&setting, &path, rights_of(&path)?));
     for risk in config::risks(&config).into_iter().chain(exposed) {
         tracing::warn!("{risk}");
     }
@@ -280,9 +313,11 @@ fn abort_on_panic() {
     }));
 }
 
-/// The mode of a file, as `stat` gives it.
-fn mode_of(path: &std::path::Path) -> Option<u32> {
-    std::fs::metadata(path).ok().map(|file| file.permissions().mode())
+/// The rights on a file; `None`: there is no such file.
+fn rights_of(path: &std::path::Path) -> Option<config::FileRights> {
+    let file = std::fs::metadata(path).ok()?;
+    let user = rustix::process::geteuid().as_raw();
+    Some(config::FileRights { mode: file.mode(), owner: file.uid(), user })
 }
 
 /// Why the server ended, on one line: the setting and its place, what happened, what to do.
@@ -290,7 +325,10 @@ fn told(error: &ServerError, launch: &Launch, env: &Environment) -> String {
     let line = error.line();
     let blamed = error.key().and_then(|key| {
         let settings = config::check(launch, env).settings;
-        let set = |key: &str| settings.iter().find(|s| s.key == key && s.place.is_some());
+        let set = |key: &str| {
+            let named = |written: &str| written.trim_start_matches("-Dzookeeper.") == key;
+            settings.iter().find(|s| named(&s.key) && s.place.is_some())
+        };
         // `dataLogDir` instead of `dataDir` if the error names its path.
         let log_dir = set("dataLogDir").filter(|s| key == "dataDir" && line.contains(&s.value));
         let setting = log_dir.or_else(|| set(key))?;
@@ -336,8 +374,8 @@ fn benched(ended: Result<bench::Ended, bench::BenchError>) -> ExitCode {
 fn check(launch: &Launch, options: &config_check::Options, env: &Environment) -> ExitCode {
     let mut check = config::check(launch, env);
     config_check::look_up(&mut check, |host| net::resolve(host, 0));
-    config_check::look_at_files(&mut check, mode_of);
-    let text = config_check::render(&mut check, options.json);
+    config_check::look_at_files(&mut check, rights_of);
+    let text = config_check::render(&mut check, options);
     // The reader may have closed the pipe, as `head` does.
     let _unread = std::io::stdout().write_all(text.as_bytes());
     if check.problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(BAD_INVOCATION) }

@@ -11,6 +11,7 @@ mod config {
     mod parse;
     mod property_settings;
     mod sasl;
+    mod stumbles;
     mod tls;
     mod unsupported;
 }

@@ -8,7 +8,10 @@ use super::dynamic::NEXT;
 use super::logins::{self, JaasFile};
 use super::parse::{self, DEFAULT_CONFIG, Dynamic, Outside, Source};
 use super::system_properties::SystemProperties;
-use super::{Config, ConfigError, Environment, Problem, SettingPlace, Warning, parse_properties};
+use super::{
+    Config, ConfigError, Environment, Problem, SettingPlace, Warning, parse_properties,
+    script_flags,
+};
 use crate::model::Secret;
 
 /// The parsed command line.
@@ -135,6 +138,12 @@ fn load_checked(
         next: files.next.as_ref().map(|(name, text)| (name.as_str(), text.as_slice())),
     });
     let mut all = parse::parse_all(source, dynamic, outside);
+    if let Settings::File(path) = &launch.settings {
+        let system = SystemProperties::from_flags(env, &launch.flags);
+        let lost = script_flags::warnings(read, path, env, &system);
+        all.0.iter_mut().for_each(|config| config.warnings.extend(lost.clone()));
+        all.2.extend(lost);
+    }
     if let (Some(Config { ensemble: Some(ensemble), .. }), Settings::File(path)) =
         (&mut all.0, &launch.settings)
     {
@@ -230,6 +239,10 @@ fn unreadable(name: &str, error: &io::Error) -> Problem {
     if error.kind() == io::ErrorKind::NotFound && is_word(name) {
         return no_command(name);
     }
-    let text = format!("cannot read file: {error}; name a file that this user may read");
+    let advice = match error.kind() {
+        io::ErrorKind::PermissionDenied => "give this user the right to read it",
+        _ => "name a file that this user may read",
+    };
+    let text = format!("cannot read file: {error}; {advice}");
     Problem { place: SettingPlace::File(name.to_owned()), text }
 }

@@ -14,6 +14,10 @@ use super::{
 use crate::model::Member;
 use std::path::PathBuf;
 
+/// The line of a server whose disk fills up.
+const NEVER_PURGED: &str = "autopurge.purgeInterval is 0, so old snapshots and logs are never removed; set it to hours, such as 24, or \
+     run oxkeeper purge";
+
 /// A whole configuration, checked without starting a server.
 #[derive(Clone, Debug)]
 pub struct Check {
@@ -77,7 +81,7 @@ pub fn check(launch: &Launch, env: &Environment) -> Check {
         }
     }
     let is_fine = config.is_some();
-    let risks = config.as_ref().map(risks::risks).unwrap_or_default();
+    let risks = config.as_ref().map(risks_of).unwrap_or_default();
     let secret_files = config.as_ref().map(risks::secret_files).unwrap_or_default();
     let tls = config.as_ref().map(where_tls_is);
     let idle = |key: &str| {
@@ -123,6 +127,11 @@ pub fn check(launch: &Launch, env: &Environment) -> Check {
         quorum_tls,
         http_tls,
     }
+}
+
+fn risks_of(config: &Config) -> Vec<String> {
+    let never_purged = config.purge_interval_hours.is_none().then(|| NEVER_PURGED.to_owned());
+    never_purged.into_iter().chain(risks::risks(config)).collect()
 }
 
 /// The settings of TLS: of client ports, between servers, and of HTTP ports.

@@ -8,6 +8,14 @@ use std::path::PathBuf;
 use super::system_properties::trim;
 use super::{Entries, Problem, SettingPlace, Warning};
 
+/// What to do about a value with a comment after it.
+const COMMENT: &str = "a comment begins only at the begin of a line, so write it there";
+
+/// Whether a value goes on with what was meant as a comment.
+fn has_comment(value: &str) -> bool {
+    value.contains(" #") || value.contains("\t#")
+}
+
 /// One setting, trimmed as Java trims it.
 #[derive(Clone, Debug)]
 pub(super) struct Setting {
@@ -133,7 +141,10 @@ impl Checker {
         range: RangeInclusive<i64>,
     ) {
         let (min, max) = range.into_inner();
-        let text = format!("{key}={value} is not a number; write one from {min} to {max}");
+        let text = match has_comment(value) {
+            true => format!("{key}={value} is not a number; {COMMENT}"),
+            false => format!("{key}={value} is not a number; write one from {min} to {max}"),
+        };
         self.problem(place, text);
     }
 
@@ -156,7 +167,8 @@ impl Checker {
         if value.eq_ignore_ascii_case("false") {
             return Some((false, place));
         }
-        self.problem(&place, format!("{key}={value} is neither true nor false; write one of them"));
+        let advice = if has_comment(&value) { COMMENT } else { "write one of them" };
+        self.problem(&place, format!("{key}={value} is neither true nor false; {advice}"));
         None
     }
 
@@ -165,6 +177,10 @@ impl Checker {
         let Setting { value, place, .. } = self.take(key)?;
         if value.is_empty() {
             self.problem(&place, format!("{key} is empty; name a directory"));
+            return None;
+        }
+        if has_comment(&value) {
+            self.problem(&place, format!("{key}={value} is no directory; {COMMENT}"));
             return None;
         }
         let path = PathBuf::from(&value);

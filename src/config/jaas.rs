@@ -128,7 +128,7 @@ impl Parser<'_> {
                 Token::Text(name) => name.to_string(),
                 other => return Err(expected("an option or `;`", &other, at)),
             };
-            self.sign('=')?;
+            self.sign('=').map_err(|error| error.after_value(!options.is_empty()))?;
             let (token, at) = self.tokens.next();
             let Token::Text(value) = token else {
                 return Err(expected(&format!("a value of {name}"), &token, at));
@@ -148,6 +148,17 @@ impl Parser<'_> {
             (Token::Sign(found), _) if found == wanted => Ok(()),
             (other, line) => Err(expected(&format!("`{wanted}`"), &other, line)),
         }
+    }
+}
+
+impl JaasError {
+    /// An unquoted value may have been taken for several words.
+    fn after_value(mut self, has_value_before: bool) -> Self {
+        if has_value_before {
+            self.what +=
+                "; a value with other characters than letters and digits needs quotation marks";
+        }
+        self
     }
 }
 
@@ -388,6 +399,10 @@ mod tests {
                 "2: expected one of required, requisite, sufficient, optional after C, found a word",
             ),
             ("S { C required a b;", "1: expected `=`, found a word"),
+            (
+                "S { C required a=b c; };",
+                "1: expected `=`, found `;`; a value with other characters than letters and digits needs quotation marks",
+            ),
             (
                 "S { C required a=b@c; };",
                 "1: expected an option or `;`, found a character that needs quotation marks",

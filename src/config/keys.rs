@@ -192,6 +192,14 @@ pub fn nearest(name: &str) -> Option<String> {
     nearest_of(name).map(str::to_owned)
 }
 
+/// The flag outside of `zookeeper.` that `name` may be a misspelling of.
+pub fn nearest_flag(name: &str) -> Option<&'static str> {
+    let flags = KEYS.iter().filter(|key| key.scope == Scope::Flag && !key.name.ends_with('*'));
+    let near = flags.map(|key| (strsim::damerau_levenshtein(name, key.name), key.name));
+    // Other software has flags of its own.
+    near.min().filter(|(distance, _)| *distance <= 2 && 8 <= name.len()).map(|(_, name)| name)
+}
+
 fn nearest_of(name: &str) -> Option<&'static str> {
     let plain = |text: &str| text.to_ascii_lowercase();
     let allowed = 1 + name.len() / 8; // Short keys are near to each other by nature.

@@ -4,7 +4,7 @@
 //! container image writes just such a file, with the client port in that line and nowhere else.
 
 use super::checker::{Checker, Setting};
-use super::{Entries, Entry, SettingPlace};
+use super::{Entries, Entry, SettingPlace, clashes};
 use crate::model::{Member, ServerId, View, ViewError};
 use std::path::PathBuf;
 
@@ -39,6 +39,8 @@ pub(super) struct Members {
     pub own_line: OwnLine,
     /// `Some` makes this server a member of an ensemble.
     pub ensemble: Option<Found>,
+    /// There are lines of an ensemble, and a problem that was reported keeps it from being known.
+    pub is_lost: bool,
 }
 
 /// Whether a key belongs into the dynamic file once there is one.
@@ -73,8 +75,9 @@ pub(super) fn take(checker: &mut Checker, my_id: Option<&str>, many_by_flag: boo
     }
     let place = lines[0].1.place.clone();
     check_members(checker, &lines, many_allowed);
+    clashes::check_lines(checker, &lines);
     if problems < checker.problems.len() {
-        return Members::default();
+        return Members { is_lost: true, ..Members::default() };
     }
     let version = checker.all().into_iter().find(|(key, _)| key == "version");
     let counted = lines.iter().chain(&version);
@@ -83,27 +86,29 @@ pub(super) fn take(checker: &mut Checker, my_id: Option<&str>, many_by_flag: boo
         Err((error, at)) => {
             checker.problem(&at.unwrap_or(place), format!("{error}; correct it"));
             let own_line = OwnLine { is_lost: true, ..OwnLine::default() };
-            return Members { own_line, ..Members::default() };
+            return Members { own_line, is_lost: true, ..Members::default() };
         }
     };
     let own = my_id.and_then(|id| view.members.get(&id));
     let client = own.and_then(|member| member.client.clone());
     let own_line = OwnLine { client, is_lost: false };
     if view.voters().count() == 1 && standalone_enabled {
+        let mut is_lost = false;
         if view.members.len() > 1 {
             let text = "observers without at least two voters are no ensemble; remove them";
             checker.problem(&place, text);
+            is_lost = true;
         } else {
             checker.warn(&place, "one server is listed: running standalone");
         }
         idle_oracle(checker, oracle);
-        return Members { own_line, ..Members::default() };
+        return Members { own_line, is_lost, ..Members::default() };
     }
     checker.take("version");
     let Some(my_id) = whose(checker, &place, my_id, &view) else {
         let is_lost = view.members.values().any(|member| member.client.is_some());
         let own_line = OwnLine { client: None, is_lost };
-        return Members { own_line, ..Members::default() };
+        return Members { own_line, is_lost: true, ..Members::default() };
     };
     warn(checker, &place, &lines, &view, oracle.as_ref());
     let ensemble = Found {
@@ -114,7 +119,7 @@ pub(super) fn take(checker: &mut Checker, my_id: Option<&str>, many_by_flag: boo
         many_addresses: many_in_file.map_or(many_by_flag, |(on, _)| on),
         standalone_enabled,
     };
-    Members { own_line, ensemble: Some(ensemble) }
+    Members { own_line, ensemble: Some(ensemble), is_lost: false }
 }
 
 /// Groups, weights and a version without `server.N` lines have no effect, but must be valid.

@@ -11,8 +11,8 @@ use super::system_properties::SystemProperties;
 use super::tls::{AdminTls, ClientTls, QuorumTls};
 use super::{
     Config, ConfigError, Entries, Environment, Problem, PropertiesError, SettingPlace, Told,
-    Warning, admin_server, auth_providers, client_address, client_sasl, client_tls, dynamic,
-    file_settings, logins, members, parse_properties, property_settings, quorum_sasl, quorum_tls,
+    Warning, admin_server, auth_providers, clashes, client_address, client_sasl, client_tls, dynamic,
+    file_settings, keys, logins, members, parse_properties, property_settings, quorum_sasl, quorum_tls,
     throttle, unsupported, unused,
 };
 use crate::model::{View, ViewError};
@@ -211,12 +211,13 @@ fn assemble(
     let many_addresses = system.is_true("zookeeper.multiAddress.enabled", false);
     let members = members::take(&mut checker, my_id, many_addresses);
     let mut idle = unsupported::Idle::default();
-    let is_member = members.ensemble.is_some();
+    let (is_member, is_lost) = (members.ensemble.is_some(), members.is_lost);
     let keys = members.ensemble.and_then(|found| ensemble::take_keys(&mut checker, found));
     quorum_sasl::check_switches(&mut checker);
     let switches = is_member.then(|| Switches::take(&mut checker));
     unsupported::take_idle(&mut checker, &mut idle);
     let secure = client_address::take_secure(&mut checker);
+    let client_place = checker.get("clientPort").map(|setting| setting.place.clone());
     let from_file = file_settings::take(&mut checker, members.own_line, secure.as_ref());
     unsupported::pass_through(&mut checker, &mut system);
     let told = Told::of(&system);
@@ -229,12 +230,8 @@ fn assemble(
     property_settings::refuse_unknown_names(&mut checker, &mut system);
     throttle::refuse(&mut checker, &system);
     let providers = auth_providers::find(&mut checker, &system, secured.clients_use_tls);
-    client_sasl::check_required(
-        &mut checker,
-        &system,
-        &providers.required,
-        secured.client_sasl.is_some() || matches!(logins, Logins::Broken),
-    );
+    let has_sasl = secured.client_sasl.is_some() || matches!(logins, Logins::Broken);
+    client_sasl::check_required(&mut checker, &system, &providers, has_sasl);
     // Without the settings of the file no server will run; properties that are not taken then only miss their warnings.
     let config =
         from_file.map(|from_file| property_settings::take(&mut checker, &mut system, from_file));
@@ -243,6 +240,13 @@ fn assemble(
         config.map(|config| secured.into_config(Config { providers, jaas_file, ..config }));
     if let (Some(config), Some(ensemble)) = (&config, &ensemble) {
         members::check_id_range(&mut checker, config.extended_types_enabled, ensemble.my_id);
+        if let Some(own) = ensemble.view.members.get(&ensemble.my_id) {
+            let client = (config.client_host.as_deref(), config.client_port);
+            clashes::check_client_port(&mut checker, client, client_place, own);
+        }
+    }
+    if is_lost {
+        idle.forget(keys::MEMBERS_ONLY); // A member would use them.
     }
     checker.warnings.extend(idle.warnings());
     checker.problems.sort_by(|a, b| a.place.cmp(&b.place));

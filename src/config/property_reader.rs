@@ -1,7 +1,7 @@
 //! Reads system properties by the kind of value they have; a value that has no effect is a warning.
 
 use super::problem::Warning;
-use super::system_properties::{Property, SystemProperties};
+use super::system_properties::{Property, SystemProperties, as_written};
 use std::ops::RangeInclusive;
 
 pub(super) const INT: RangeInclusive<i64> = i32::MIN as i64..=i32::MAX as i64;
@@ -23,7 +23,8 @@ impl<'a> Reader<'a> {
     pub fn optional_flag(&mut self, key: &str) -> Option<bool> {
         let Property { value, place } = self.system.get(key)?.clone();
         if !["true", "false"].iter().any(|word| value.eq_ignore_ascii_case(word)) {
-            let text = format!("{key}={value} counts as false, being neither true nor false");
+            let shown = as_written(key, &place);
+            let text = format!("{shown}={value} counts as false, being neither true nor false");
             self.warnings.push(Warning { place, text });
         }
         self.system.take(key);

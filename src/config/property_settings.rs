@@ -5,7 +5,7 @@ use super::checker::Checker;
 use super::file_settings::FileSettings;
 use super::log_output::{LogFile, Rolling};
 use super::property_reader::{INT, LONG, POSITIVE_INT, Reader, kilobytes};
-use super::system_properties::{Property, SystemProperties, double};
+use super::system_properties::{Property, SystemProperties, as_written, double};
 use super::{
     Config, SnapshotCompression, Warning, Whitelist, auth_providers, metrics_provider, throttle,
 };
@@ -196,7 +196,8 @@ impl Reader<'_> {
             "snappy" => return SnapshotCompression::Snappy,
             "" | "checked" | "none" => {}
             _ => {
-                let text = format!("{COMPRESSION}={value} counts as none; write gz or snappy");
+                let key = as_written(COMPRESSION, &place);
+                let text = format!("{key}={value} counts as none; write gz or snappy");
                 self.warnings.push(Warning { place, text });
             }
         }
@@ -243,7 +244,8 @@ fn takes_word(
     }
     let found = found.filter(|found| found.value == word);
     if let Some(found) = &found {
-        checker.warn(&found.place, format!("{key}={word}: {price}"));
+        checker
+            .warn(&found.place, format!("{key}={word}: {price}; remove it if that is not meant"));
     }
     found.is_some()
 }

@@ -92,7 +92,7 @@ pub(super) fn take(
     let learner = learner?;
     if fips_mode && matches!(learner, Login::Digest(_)) {
         let text = format!(
-            "section {} proves this server by DIGEST-MD5, which fips-mode=true forbids; set fips-mode=false, or use Kerberos",
+            "section {} proves this server by DIGEST-MD5, which fips-mode=true forbids; set fips-mode=false (with TLS, also ssl.quorum.hostnameVerification=false until each certificate has its server's host), or use Kerberos",
             switches.learner_section
         );
         // A server that need not prove itself when it dials never uses the section.

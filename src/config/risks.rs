@@ -6,6 +6,9 @@ use super::sasl::{KerberosLogin, KeyTab, Login};
 use super::tls::{ClientAuth, QuorumTls, StorePassword, TlsSettings};
 use std::path::{Path, PathBuf};
 
+/// The number of the user that may read every file.
+pub const ROOT: u32 = 0;
+
 /// What the settings alone leave open; `skipACL` and the like are among the warnings of the configuration.
 pub fn risks(config: &Config) -> Vec<String> {
     let mut risks = Vec::new();
@@ -50,7 +53,7 @@ fn names(tls: &QuorumTls) -> Option<&'static str> {
     if tls.fips_mode {
         Some(
             "names of servers are not compared with their certificates, so any certificate that is trusted passes as any server; \
-             set fips-mode=false",
+             give each certificate its server's host as in server.N, then set fips-mode=false",
         )
     } else if !tls.settings.verifies_host {
         Some(
@@ -196,11 +199,20 @@ pub(super) fn http_tls(config: &Config) -> Vec<TlsSettings> {
     admin.into_iter().chain(https.map(|https| https.settings.clone())).collect()
 }
 
+/// Whose a file is, and who may do what with it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct FileRights {
+    /// As `stat` gives it.
+    pub mode: u32,
+    /// The owner's number.
+    pub owner: u32,
+    /// The number of the user that this process runs as.
+    pub user: u32,
+}
+
 /// The line for a file with keys or passwords that others can read or write; `None` if nobody else can.
-///
-/// * `mode`: as `stat` gives it.
-pub fn exposed(setting: &str, path: &Path, mode: u32) -> Option<String> {
-    let path = path.display();
+pub fn exposed(setting: &str, path: &Path, rights: FileRights) -> Option<String> {
+    let (path, FileRights { mode, owner, user }) = (path.display(), rights);
     // Packages and Kubernetes give files to the server by its group, so the group may read.
     let can = match mode {
         _ if mode & 0o002 != 0 => "everybody can write",
@@ -208,7 +220,13 @@ pub fn exposed(setting: &str, path: &Path, mode: u32) -> Option<String> {
         _ if mode & 0o020 != 0 => "its group can write",
         _ => return None,
     };
-    Some(format!("{setting}={path} holds secrets, and {can} it; chmod 600 {path}"))
+    // The server could not read the file of another user any more. Root can.
+    let own = if user == ROOT || user == owner {
+        String::new()
+    } else {
+        format!("chown {user} {path} && ")
+    };
+    Some(format!("{setting}={path} holds secrets, and {can} it; {own}chmod 600 {path}"))
 }
 
 #[cfg(test)]
@@ -217,7 +235,8 @@ mod tests {
 
     #[test]
     fn file_that_others_can_read_is_named() {
-        let told = |mode| exposed("keyTab", Path::new("/k"), mode);
+        let rights = |mode| FileRights { mode, owner: 7, user: 7 };
+        let told = |mode| exposed("keyTab", Path::new("/k"), rights(mode));
         for fine in [0o100_600, 0o100_400, 0o100_640, 0o100_440] {
             assert_eq!(told(fine), None, "{fine:o}");
         }
@@ -230,5 +249,10 @@ mod tests {
             let line = told(mode).unwrap_or_default();
             assert_eq!(line, format!("keyTab=/k holds secrets, and {can}; chmod 600 /k"));
         }
+        let of = |owner, user| {
+            exposed("keyTab", Path::new("/k"), FileRights { mode: 0o644, owner, user }).unwrap()
+        };
+        assert!(of(ROOT, 7).ends_with("; chown 7 /k && chmod 600 /k"));
+        assert!(of(7, ROOT).ends_with("it; chmod 600 /k"), "root reads every file");
     }
 }

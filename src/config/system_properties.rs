@@ -144,10 +144,19 @@ impl SystemProperties {
         let Property { value, place } = self.take(key)?;
         let number = parse(&value).filter(|number| range.contains(number));
         if number.is_none() {
+            let key = as_written(key, &place);
             let text = format!("{key}={value} is not a valid number; the default is used");
             warnings.push(Warning { place, text });
         }
         number
+    }
+}
+
+/// A property's name as its setting is written: in a file without the prefix that Java gives it.
+pub(super) fn as_written(key: &str, place: &SettingPlace) -> String {
+    match place {
+        SettingPlace::Flag(_) => format!("-D{key}"),
+        _ => key.strip_prefix("zookeeper.").unwrap_or(key).to_owned(),
     }
 }
 

@@ -34,6 +34,11 @@ impl Idle {
         }
     }
 
+    /// Forgets the settings that have no effect for this reason.
+    pub fn forget(&mut self, why: &str) {
+        self.groups.retain(|(other, _)| *other != why);
+    }
+
     /// One warning for each reason, at the first of its settings.
     pub fn warnings(self) -> impl Iterator<Item = Warning> {
         self.groups.into_iter().map(|(why, mut settings)| {
@@ -153,8 +158,13 @@ fn from_flag(checker: &mut Checker, idle: &mut Idle, name: &str, value: &str, pl
         (None, None) if keys::in_file(name).is_some_and(|key| key.scope == Scope::Both) => {
             checker.warn(&place, format!("{shown} has no effect; the flag is -Dzookeeper.{name}"));
         }
-        // Properties of the JVM and of other software.
-        (None, None) => {}
+        // Properties of the JVM and of other software, unless the name is nearly that of a setting.
+        (None, None) => {
+            if let Some(meant) = keys::nearest_flag(name) {
+                let text = format!("{shown}: unknown flag, ignored; is it -D{meant}?");
+                checker.warn(&place, text);
+            }
+        }
     }
 }
 

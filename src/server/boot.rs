@@ -11,12 +11,12 @@ use super::metrics_port::HttpPorts;
 use super::quorum_sasl::openings;
 use super::ready::Ready;
 use super::report::FourLetterWords;
-use super::restore::{RestoreError, Restored, Restorer};
+use super::restore::{self, RestoreError, Restored, Restorer};
 use super::role_log::Roles;
 use super::service_manager::ServiceManager;
 use super::shared_driver::{LogReports, SharedDriver};
 use super::tls::Tls;
-use super::{client_schemes, member, snapshots, stop};
+use super::{client_schemes, member, purging, snapshots, stop};
 use crate::admin::Word;
 use crate::config::sasl::Login;
 use crate::config::{Audit, Config};
@@ -33,9 +33,7 @@ use crate::store::epoch::EpochError;
 use crate::store::log_thread::{self, LogQueue, LogThread};
 use crate::store::recover::{self};
 use crate::store::start::{self, StartError};
-use crate::store::{
-    FailStop, Folders, Log, RealDisk, RecoverOptions, Recovered, SnapshotError, purge,
-};
+use crate::store::{FailStop, Folders, Log, RealDisk, RecoverOptions, Recovered, SnapshotError};
 use crate::tree::freeze::Frozen;
 use crate::tree::{Options, Tree};
 use std::io;
@@ -103,6 +101,7 @@ async fn serve(
     let now = Now { us: clock.now_us(), wall_ms: clock.wall_ms() };
     let started = assemble(&disk, &folders, &config, parts, tree, history, now);
     let started = started.map_err(epoch_error)?;
+    let purging = purging::start(&config, &folders);
     let started = started.take_first_snapshot(&recovered, now, |shared, frozen| {
         write_first_snapshot(&disk, &folders, &config, &metrics, shared, frozen)
     })?;
@@ -112,7 +111,6 @@ async fn serve(
     audit.as_ref().inspect(|audit| audit.slow_down(&shared));
 
     let loader = loader(&disk, &folders, recovery, options);
-    let purging = start_purging(&config, &folders);
     let (inbox, queue) = (Arc::<Inbox>::default(), LogQueue::default());
     let (client_ports, moves) = mpsc::unbounded_channel();
     let peers = member::connect(&config, &shared, options, openings, tls.servers.clone(), &inbox)?;
@@ -308,6 +306,7 @@ pub fn restore(
             recover::initialize_path(folders).display()
         );
     }
+    restore::tell_of_large(&tree, config.jute_max_buffer_bytes as usize);
     let history = RestoredHistory::of(&recovered, digest_mismatches);
     if !history.fits_digests && config.ensemble.is_some() {
         tracing::error!(
@@ -361,29 +360,4 @@ fn start_log(
     let reports = LogReports { driver, runtime: Handle::current() };
     log_thread::spawn(queue, disk.clone(), log, &folders.snapshots, slow_after, reports)
         .map_err(|source| ServerError::System { what: "start the log thread", source })
-}
-
-fn start_purging(config: &Config, folders: &Folders) -> Option<tokio::task::JoinHandle<()>> {
-    let (hours, keep) = (config.purge_interval_hours?, config.purge_snap_retain_count as usize);
-    Some(tokio::spawn(purge_often(folders.clone(), hours, keep)))
-}
-
-/// Purges old snapshots and logs now and then every `hours` hours (`autopurge`).
-async fn purge_often(folders: Folders, hours: u32, keep: usize) {
-    let mut timer = tokio::time::interval(Duration::from_secs(u64::from(hours) * 3600));
-    loop {
-        timer.tick().await;
-        let folders = folders.clone();
-        // Not through `FailStop`: a file that can't be removed must not end the server.
-        match tokio::task::spawn_blocking(move || purge::purge(&RealDisk, &folders, keep)).await {
-            Ok(Ok(removed)) => tracing::info!(files = removed.len(), keep, "old files purged"),
-            Ok(Err(error)) => {
-                tracing::warn!(
-                    "autopurge failed, next try in {hours} h; check the folder's rights and the disk: {}",
-                    chain(&error)
-                )
-            }
-            Err(error) => tracing::warn!(%error, "autopurge failed, next try in {hours} h"),
-        }
-    }
 }

@@ -11,6 +11,9 @@ use std::convert::Infallible;
 use std::io;
 use std::path::PathBuf;
 
+/// What the system's error says when a disk is full; `Failed` has the text alone.
+const DISK_FULL: &str = "No space left on device";
+
 /// Why a server did not start, or stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
@@ -83,8 +86,9 @@ impl ServerError {
     }
 
     /// The setting that is most likely to blame.
-    pub fn key(&self) -> Option<&'static str> {
+    pub fn key(&self) -> Option<&str> {
         match self {
+            Self::Tls(error) => error.key(),
             Self::Listen(ListenError::Bind { source, .. })
                 if source.kind() != io::ErrorKind::AddrNotAvailable =>
             {
@@ -107,18 +111,17 @@ impl ServerError {
             | Self::Unsure { .. }
             | Self::Snapshot(_) => Some("dataDir"),
             Self::Audit { .. } => Some("audit.enable"),
-            // The line of TLS names the setting.
-            Self::Tls(_)
-            | Self::AdminTls(_)
-            | Self::MetricsTls(_)
-            | Self::System { .. }
-            | Self::Failed { .. } => None,
+            Self::AdminTls(error) | Self::MetricsTls(error) => error.key(),
+            Self::System { .. } | Self::Failed { .. } => None,
         }
     }
 
     /// What to do about it, unless the error itself says so.
     pub fn advice(&self) -> Option<&'static str> {
         match self {
+            _ if self.line().contains(DISK_FULL) => {
+                Some("make room: docs/operations.md, \"The disk is full\"")
+            }
             Self::ListenAdmin(ListenError::Bind { source, .. })
                 if source.kind() == io::ErrorKind::AddrInUse =>
             {
@@ -188,5 +191,8 @@ mod tests {
         ] {
             assert_eq!(error.exit_code(), code);
         }
+        let reason = format!("write snapshot: {}", io::Error::from_raw_os_error(28));
+        let advice = ServerError::Failed { reason, exit: 10 }.advice();
+        assert!(advice.is_some_and(|advice| advice.starts_with("make room")), "{advice:?}");
     }
 }

@@ -39,6 +39,7 @@ mod peer_tls_tests;
 mod peers;
 mod pipeline;
 mod publish;
+mod purging;
 mod quorum_sasl;
 mod ready;
 mod replica_report;

@@ -87,7 +87,7 @@ async fn connect(
 fn kind(end: &io::Result<PeerStream>) -> &'static str {
     match end {
         Ok(PeerStream::Plain(_)) => "plain",
-        Ok(PeerStream::Tls(_)) => "TLS",
+        Ok(PeerStream::Tls { .. }) => "TLS",
         Err(_) => "none",
     }
 }

@@ -21,6 +21,8 @@ const TELL_EVERY: Duration = Duration::from_secs(1);
 const TXNS_UNTOLD: u64 = 4096;
 /// Znodes that are named in one log line.
 const LOST_SHOWN: usize = 10;
+/// Znodes above `jute.maxbuffer` that are named in one log line.
+const LARGE_SHOWN: usize = 3;
 /// Bytes of snapshot and log that one thread restores alone.
 const ALONE_MAX: u64 = 4 << 20;
 /// Pieces on their way to the building thread, of about 1 MiB each.
@@ -45,6 +47,20 @@ pub struct Restored {
     pub orphans: usize,
     /// Transactions after which the tree had another digest than was logged (D-69).
     pub digest_mismatches: u64,
+}
+
+/// Warns of znodes that no client can read: a larger `jute.maxbuffer` of an earlier server was lost, as when it stood in a
+/// script's file.
+pub fn tell_of_large(tree: &Tree, limit: usize) {
+    let (paths, count) = tree.znodes_above(limit, LARGE_SHOWN);
+    if 0 < count {
+        tracing::warn!(
+            count,
+            limit,
+            paths = paths.join(" "),
+            "znodes have more data than jute.maxbuffer, so no client could write them again: set -Djute.maxbuffer as before"
+        );
+    }
 }
 
 /// A tree being restored.

@@ -1,11 +1,11 @@
 //! `oxkeeper config check`: the effective value of each setting, and every problem of a configuration.
 
 use super::config_check_stores::{self as stores, Stores};
-use crate::config::{self, Check, Problem, SettingPlace, Understood};
+use crate::config::{self, Check, FileRights, Problem, SettingPlace, Understood, Warning};
 use crate::model::Role;
 use std::fmt::Write;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Options of `config check`.
 #[derive(Clone, Debug, clap::Args)]
@@ -13,15 +13,33 @@ pub struct Options {
     /// Print one JSON object instead of a table.
     #[arg(long)]
     pub json: bool,
+    /// Show settings that are not set, with their defaults, too.
+    #[arg(long)]
+    pub all: bool,
     /// The arguments the server would be started with: a zoo.cfg, or a client port and a data directory, and -Dkey=value flags.
     #[arg(allow_hyphen_values = true)]
     pub arguments: Vec<String>,
 }
 
-/// Resolves the host to listen on for clients: an unknown host is a problem that parsing alone does not find.
+/// Resolves hosts: an unknown host to listen on for clients is a problem that parsing alone does not find; an unknown host of
+/// a member is a warning, since it may be known later, or on the server's machine.
 ///
 /// * `resolve`: fails if the host is unknown.
 pub fn look_up<T>(check: &mut Check, resolve: impl Fn(&str) -> io::Result<T>) {
+    let members = check.ensemble.iter().flat_map(|ensemble| ensemble.view.members.values());
+    for member in members {
+        for host in member.addresses.iter().map(|address| &address.host) {
+            let Err(error) = resolve(host) else { continue };
+            let key = format!("server.{}", member.id);
+            let place = check.settings.iter().find(|setting| setting.key == key);
+            let place = place.and_then(|setting| setting.place.clone());
+            let place = place.unwrap_or_else(|| SettingPlace::File(check.source.clone()));
+            let text = format!(
+                "{key}: cannot resolve {host}: {error}; correct it, or the resolver of this machine"
+            );
+            check.warnings.push(Warning { place, text });
+        }
+    }
     let Some((host, place)) = &check.client_host else { return };
     let Err(error) = resolve(host) else { return };
     for setting in &mut check.settings {
@@ -33,26 +51,78 @@ pub fn look_up<T>(check: &mut Check, resolve: impl Fn(&str) -> io::Result<T>) {
     check.problems.push(Problem { place: place.clone(), text });
 }
 
-/// Adds a risk for each file with keys or passwords that others can read.
+/// Adds a risk for each file with keys or passwords that others can read, and one if root looks: root may read every file.
 ///
-/// * `mode_of`: as `stat` gives it; `None` if there is no such file.
-pub fn look_at_files(check: &mut Check, mode_of: impl Fn(&Path) -> Option<u32>) {
+/// * `rights_of`: `None` if there is no such file.
+pub fn look_at_files(check: &mut Check, rights_of: impl Fn(&Path) -> Option<FileRights>) {
+    let is_root =
+        |path: &PathBuf| rights_of(path).is_some_and(|rights| rights.user == config::ROOT);
+    if check.secret_files.iter().any(|(_, path)| is_root(path)) {
+        let text = "this check ran as root, who may read every file; run it as the server's user";
+        check.risks.push(text.to_owned());
+    }
     let exposed = check
         .secret_files
         .iter()
-        .filter_map(|(setting, path)| config::exposed(setting, path, mode_of(path)?));
+        .filter_map(|(setting, path)| config::exposed(setting, path, rights_of(path)?));
     check.risks.extend(exposed.collect::<Vec<_>>());
 }
 
 /// Reads the stores, and renders the result.
-pub fn render(check: &mut Check, json: bool) -> String {
+pub fn render(check: &mut Check, options: &Options) -> String {
     let stores = stores::look_at(check);
-    if json { as_json(check, &stores) } else { as_table(check, &stores) }
+    match options.json {
+        true => as_json(check, &stores),
+        false => as_text(check, &stores, options.all),
+    }
 }
 
-/// A table of the settings, then problems and warnings, then the verdict.
-fn as_table(check: &Check, stores: &[Stores]) -> String {
-    let rows = check.settings.iter().map(|setting| {
+/// A table of the settings, the ensemble and the stores; then risks, warnings and problems, and the verdict last, where it is
+/// seen.
+fn as_text(check: &Check, stores: &[Stores], all: bool) -> String {
+    let mut text = String::new();
+    put_settings(&mut text, check, all);
+    if let Some(ensemble) = &check.ensemble {
+        let role = match ensemble.role() {
+            Role::Participant => "participant",
+            Role::Observer => "observer",
+        };
+        _ = writeln!(text, "{role} {} of an ensemble:", ensemble.my_id);
+        ensemble.view.to_string().lines().for_each(|line| _ = writeln!(text, "  {line}"));
+        text.push('\n');
+    }
+    stores::put_text(&mut text, stores);
+    let lines = |all: &[Warning]| all.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let problems: Vec<String> = check.problems.iter().map(ToString::to_string).collect();
+    for (noun, lines) in
+        [("risk", &check.risks), ("warning", &lines(&check.warnings)), ("problem", &problems)]
+    {
+        if !lines.is_empty() {
+            _ = writeln!(text, "{}:", counted(lines.len(), noun));
+            lines.iter().for_each(|line| _ = writeln!(text, "  {line}"));
+            text.push('\n');
+        }
+    }
+    let verdict = match problems.first() {
+        None => "no problems, the server would start with it".to_owned(),
+        Some(first) => {
+            let count = counted(problems.len(), "problem");
+            format!("{count}, the server refuses to start with it: {first}")
+        }
+    };
+    _ = writeln!(text, "{}: {verdict}", check.source);
+    text
+}
+
+fn counted(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
+/// * `all`: with those that are not set.
+fn put_settings(text: &mut String, check: &Check, all: bool) {
+    let (shown, hidden): (Vec<&Understood>, Vec<&Understood>) =
+        check.settings.iter().partition(|setting| all || setting.place.is_some());
+    let rows = shown.into_iter().map(|setting| {
         let from = place(setting, &check.source);
         [
             setting.key.clone(),
@@ -66,50 +136,20 @@ fn as_table(check: &Check, stores: &[Stores]) -> String {
     let rows: Vec<[String; 5]> = std::iter::once(head).chain(rows).collect();
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
     let widths = [0, 1, 2, 3].map(|column| width(column).unwrap_or(0));
-    let mut text = String::new();
-    if !check.settings.is_empty() {
+    if 1 < rows.len() {
         for row in &rows {
             for (cell, width) in row.iter().zip(widths) {
                 _ = write!(text, "{cell:width$}  "); // Writing to a string can't fail.
             }
-            text += &row[4];
+            *text += &row[4];
             text.push('\n');
         }
         text.push('\n');
     }
-    for (count, noun, lines) in [
-        (check.problems.len(), "problem", check.problems.iter().map(ToString::to_string).collect()),
-        (
-            check.warnings.len(),
-            "warning",
-            check.warnings.iter().map(ToString::to_string).collect::<Vec<_>>(),
-        ),
-        (check.risks.len(), "risk", check.risks.clone()),
-    ] {
-        if count > 0 {
-            let plural = if count == 1 { "" } else { "s" };
-            _ = writeln!(text, "{count} {noun}{plural}:");
-            lines.iter().for_each(|line| _ = writeln!(text, "  {line}"));
-            text.push('\n');
-        }
+    if !hidden.is_empty() {
+        let count = counted(hidden.len(), "setting");
+        _ = writeln!(text, "{count} more, which have their defaults: --all shows them\n");
     }
-    if let Some(ensemble) = &check.ensemble {
-        let role = match ensemble.role() {
-            Role::Participant => "participant",
-            Role::Observer => "observer",
-        };
-        _ = writeln!(text, "{role} {} of an ensemble:", ensemble.my_id);
-        ensemble.view.to_string().lines().for_each(|line| _ = writeln!(text, "  {line}"));
-        text.push('\n');
-    }
-    stores::put_text(&mut text, stores);
-    let verdict = if check.problems.is_empty() {
-        "no problems, the server would start with it"
-    } else {
-        "the server refuses to start with it"
-    };
-    _ = writeln!(text, "{}: {verdict}", check.source);
-    text
 }
 
 /// Where a setting was made: the line alone if it is in the file that is checked.
@@ -154,6 +194,10 @@ fn as_json(check: &Check, stores: &[Stores]) -> String {
 mod tests {
     use super::*;
     use crate::config::{Environment, Launch, Settings};
+
+    const TABLE: Options = Options { json: false, all: false, arguments: Vec::new() };
+    const ALL: Options = Options { json: false, all: true, arguments: Vec::new() };
+    const JSON: Options = Options { json: true, all: false, arguments: Vec::new() };
 
     fn checked(text: &str, flags: &[&str]) -> Check {
         let dir = tempfile::tempdir().unwrap();
@@ -216,25 +260,25 @@ tickTme                7                                      line 10           
 -Dzookeeper.x.pass     (not shown)                            -D flag in SERVER_JVMFLAGS   unknown     unknown setting, ignored
 SERVER_JVMFLAGS        -Xmx1g -Dzookeeper.x.pass=(not shown)  environment                  works       its -D flags are read
 
-3 problems:
-  zoo.cfg:2: tickTime=0 is not within 1 and 2147483647; correct it
-  zoo.cfg:8: TLS needs a key and a certificate; set ssl.keyStore.location to their store
-  zoo.cfg:8: clients are asked for certificates (ssl.clientAuth); set ssl.trustStore.location to those that are trusted, or ssl.clientAuth=none
-
 4 warnings:
   zoo.cfg:4: clientPort is set again in line 5, which counts
   zoo.cfg:6: initLimit=10: no effect; only an ensemble uses this
   zoo.cfg:10: tickTme=7: unknown setting, ignored; is it tickTime?
   -D flag in SERVER_JVMFLAGS: -Dzookeeper.x.pass=(not shown): unknown setting, ignored
 
-zoo.cfg: the server refuses to start with it
+3 problems:
+  zoo.cfg:2: tickTime=0 is not within 1 and 2147483647; correct it
+  zoo.cfg:8: TLS needs a key and a certificate; set ssl.keyStore.location to their store
+  zoo.cfg:8: clients are asked for certificates (ssl.clientAuth); set ssl.trustStore.location to those that are trusted, or ssl.clientAuth=none
+
+zoo.cfg: 3 problems, the server refuses to start with it: zoo.cfg:2: tickTime=0 is not within 1 and 2147483647; correct it
 ";
-        let table = render(&mut check.clone(), false);
+        let table = render(&mut check.clone(), &TABLE);
         assert_eq!(table, expected);
     }
 
     #[test]
-    fn table_of_a_member_ends_with_its_ensemble() {
+    fn check_of_a_member_shows_its_ensemble_and_then_the_warnings() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("myid"), "2\n").unwrap();
         let text = format!(
@@ -245,12 +289,8 @@ zoo.cfg: the server refuses to start with it
             dir.path().display()
         );
         let check = checked(&text, &["-Dzookeeper.cnxTimeout=700"]);
-        let table = render(&mut check.clone(), false);
+        let table = render(&mut check.clone(), &TABLE);
         let expected = "\
-2 warnings:
-  zoo.cfg:12: observerMaster.sizeLimit=9: no effect; observers of a follower are synchronised like any learner: from the commitLogCount last transactions, from the log, or by SNAP
-  -D flag in SERVER_JVMFLAGS: -Dzookeeper.x.pass=(not shown): unknown setting, ignored
-
 observer 2 of an ensemble:
   server.1=a:2888:3888:participant
   server.2=b:2888:3888:observer
@@ -258,9 +298,16 @@ observer 2 of an ensemble:
   server.4=[0:0:0:0:0:0:0:1]:2888:3888:participant;0.0.0.0:2181
   version=0
 
+1 risk:
+  autopurge.purgeInterval is 0, so old snapshots and logs are never removed; set it to hours, such as 24, or run oxkeeper purge
+
+2 warnings:
+  zoo.cfg:12: observerMaster.sizeLimit=9: no effect; observers of a follower are synchronised like any learner: from the commitLogCount last transactions, from the log, or by SNAP
+  -D flag in SERVER_JVMFLAGS: -Dzookeeper.x.pass=(not shown): unknown setting, ignored
+
 zoo.cfg: no problems, the server would start with it
 ";
-        let at = table.find("2 warnings").unwrap_or_else(|| panic!("{table}"));
+        let at = table.find("observer 2 of").unwrap_or_else(|| panic!("{table}"));
         assert_eq!(&table[at..], expected);
         let state = |key: &str| check.settings.iter().find(|s| s.key == key).unwrap().state;
         for key in ["initLimit", "peerType", "-Dzookeeper.cnxTimeout", "enableEagerACLCheck"] {
@@ -270,21 +317,24 @@ zoo.cfg: no problems, the server would start with it
         assert_eq!(state("observer.reconnectDelayMs"), "works");
         assert_eq!(state("observerMaster.sizeLimit"), "no effect");
         let json: serde_json::Value =
-            serde_json::from_str(&render(&mut check.clone(), true)).unwrap();
+            serde_json::from_str(&render(&mut check.clone(), &JSON)).unwrap();
         assert_eq!(json["ensemble"]["myId"], 2);
     }
 
     #[test]
-    fn risks_follow_the_warnings() {
+    fn files_that_others_can_read_are_risks() {
         let mut check = checked("dataDir=/data\nclientPort=2181\n", &[]);
         check.secret_files.push(("keyTab".to_owned(), "/k".into()));
         check.risks.push("all doors are open; shut them".to_owned());
-        look_at_files(&mut check, |_| Some(0o644));
-        let table = render(&mut check, false);
-        let told = "2 risks:\n  all doors are open; shut them\n  keyTab=/k holds secrets, and everybody can read it";
+        let of = |user| move |_: &Path| Some(FileRights { mode: 0o644, owner: 7, user });
+        look_at_files(&mut check, of(7));
+        let table = render(&mut check, &TABLE);
+        let told = "3 risks:\n  autopurge.purgeInterval is 0, so old snapshots and logs are never removed; set it to hours, such as 24, or run oxkeeper purge\n  all doors are open; shut them\n  keyTab=/k holds secrets, and everybody can read it";
         assert!(table.contains(told), "{table}");
-        let json: serde_json::Value = serde_json::from_str(&render(&mut check, true)).unwrap();
-        assert_eq!(json["risks"][0], "all doors are open; shut them");
+        let json: serde_json::Value = serde_json::from_str(&render(&mut check, &JSON)).unwrap();
+        assert_eq!(json["risks"][1], "all doors are open; shut them");
+        look_at_files(&mut check, of(config::ROOT));
+        assert!(check.risks.iter().any(|risk| risk.contains("ran as root")), "{:?}", check.risks);
     }
 
     // rows: C-15
@@ -292,7 +342,7 @@ zoo.cfg: no problems, the server would start with it
     fn settings_of_an_ensemble_work_despite_a_problem_elsewhere() {
         let servers = "server.1=a:1:2\nserver.2=b:1:2\nserver.3=c:1:2\n";
         let text = format!("dataDir=/d\nclientPort=x\ninitLimit=5\nsyncLimit=2\n{servers}");
-        let shown = render(&mut checked(&text, &[]), false);
+        let shown = render(&mut checked(&text, &[]), &TABLE);
         let line = shown.lines().find(|line| line.contains("initLimit")).unwrap();
         assert!(line.contains("works"), "{shown}");
     }
@@ -311,10 +361,11 @@ zoo.cfg: no problems, the server would start with it
         look_up(&mut named, known);
         assert_eq!(named.problems, vec![]);
         look_up(&mut named, nobody);
-        let table = render(&mut named.clone(), false);
+        let table = render(&mut named.clone(), &TABLE);
         let problem = "zoo.cfg:1: cannot resolve here: nobody knows it; name a host or address";
         assert!(table.contains(problem), "{table}");
-        assert!(table.ends_with("zoo.cfg: the server refuses to start with it\n"), "{table}");
+        let verdict = format!("zoo.cfg: 1 problem, the server refuses to start with it: {problem}");
+        assert!(table.contains(&verdict), "{table}");
         assert_eq!(named.settings[0].state, "wrong");
 
         let dir = tempfile::tempdir().unwrap();
@@ -326,21 +377,38 @@ zoo.cfg: no problems, the server would start with it
             line.problems[0].to_string(),
             "zoo.cfg:2: cannot resolve there: there; name a host or address of this machine"
         );
+        let text = text
+            + "initLimit=5\nsyncLimit=2\nclientPort=2181\nserver.3=here:1:2\nserver.4=gone:1:2\n";
+        let mut member = checked(&text, &[]);
+        let before = member.warnings.len();
+        look_up(&mut member, known);
+        let told: Vec<String> = member.warnings[before..].iter().map(ToString::to_string).collect();
+        let advice = "correct it, or the resolver of this machine";
+        assert_eq!(
+            told,
+            [
+                format!("zoo.cfg:2: server.2: cannot resolve a: a; {advice}"),
+                format!("zoo.cfg:7: server.4: cannot resolve gone: gone; {advice}"),
+            ]
+        );
     }
 
     #[test]
     fn file_without_problems_is_shown_with_its_defaults() {
         let check = checked("dataDir=/data\nclientPort=2181\n", &[]);
-        let table = render(&mut check.clone(), false);
+        let table = render(&mut check.clone(), &TABLE);
         assert!(
             table.ends_with("zoo.cfg: no problems, the server would start with it\n"),
             "{table}"
         );
+        assert!(table.contains(" more, which have their defaults: --all shows them"), "{table}");
+        assert!(!table.contains("tickTime "), "{table}");
+        let table = render(&mut check.clone(), &ALL);
         let tick = table.lines().find(|line| line.starts_with("tickTime ")).unwrap();
         assert!(tick.contains(" 3000 ") && tick.contains(" default "), "{tick}");
         assert!(!table.contains("s3"), "{table}");
         let json: serde_json::Value =
-            serde_json::from_str(&render(&mut check.clone(), true)).unwrap();
+            serde_json::from_str(&render(&mut check.clone(), &JSON)).unwrap();
         assert_eq!(json["settings"][0]["from"], "zoo.cfg:1");
         assert_eq!(json["problems"], serde_json::json!([]));
     }

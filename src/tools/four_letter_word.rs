@@ -37,7 +37,7 @@ pub fn run(arguments: &[String], streams: &mut Streams<'_>) -> Outcome {
     let Asked { host, port, word, tls } = asked;
     let failed = |source: io::Error| Failed::Argument(format!("{word} to {host}:{port}: {source}"));
     let (mut bytes, mut last) = (vec![0; CHUNK], b'\n');
-    let stream = connect(&host, port).map_err(failed)?;
+    let stream = connect(&host, port, PATIENCE).map_err(failed)?;
     let mut stream = open(stream, &host, &word, tls).map_err(failed)?;
     loop {
         match stream.read(&mut bytes) {
@@ -162,13 +162,16 @@ fn open(
 }
 
 /// Connects to the first address of the host that answers.
-fn connect(host: &str, port: u16) -> io::Result<TcpStream> {
+///
+/// * `patience`: for each address, and later for each wait for an answer.
+pub(super) fn connect(host: &str, port: u16, patience: Duration) -> io::Result<TcpStream> {
+    let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
     let mut last = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
     for address in (host, port).to_socket_addrs()? {
-        match TcpStream::connect_timeout(&address, PATIENCE) {
+        match TcpStream::connect_timeout(&address, patience) {
             Ok(stream) => {
-                stream.set_read_timeout(Some(PATIENCE))?;
-                stream.set_write_timeout(Some(PATIENCE))?;
+                stream.set_read_timeout(Some(patience))?;
+                stream.set_write_timeout(Some(patience))?;
                 return Ok(stream);
             }
             Err(error) => last = error,

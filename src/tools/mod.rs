@@ -6,5 +6,7 @@ pub mod bench;
 pub mod config_check;
 mod config_check_stores;
 pub mod four_letter_word;
+pub mod generate;
 pub mod java_command;
+pub mod status;
 pub mod toolkits;

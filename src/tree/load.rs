@@ -390,6 +390,23 @@ impl Loader {
 }
 
 impl Tree {
+    /// Znodes with more than `limit` bytes of data, at most `max` of their paths, and their number.
+    pub fn znodes_above(&self, limit: usize, max: usize) -> (Vec<String>, usize) {
+        let (mut paths, mut count) = (Vec::new(), 0);
+        if self.data_size() <= limit as u64 {
+            return (paths, count);
+        }
+        for id in 0..self.nodes.places() {
+            if self.nodes.get(id).is_live() && limit < self.znode(id).data().len() {
+                count += 1;
+                if paths.len() < max {
+                    paths.push(self.path(id).to_owned());
+                }
+            }
+        }
+        (paths, count)
+    }
+
     /// Znodes whose access list was lost, at most `max` of them, and their number: only a superuser may touch them.
     pub fn znodes_without_acl(&self, max: usize) -> (Vec<String>, usize) {
         let is_lost = |acl: &[model::Acl]| acl.first().is_some_and(|acl| &*acl.who.scheme == LOST);

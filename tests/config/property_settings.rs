@@ -70,7 +70,10 @@ fn log_settings_have_javas_defaults_and_bounds() {
     assert_eq!(config.fsync_warning_threshold_ms, 20);
     assert!(!config.force_sync);
     let warned = config.warnings[0].to_string();
-    assert_eq!(warned, "zoo.cfg:7: forceSync=no: acknowledged writes can be lost");
+    assert_eq!(
+        warned,
+        "zoo.cfg:7: forceSync=no: acknowledged writes can be lost; remove it if that is not meant"
+    );
 
     assert_eq!(of("preAllocSize=010").pre_alloc_bytes, 10 << 10, "never octal");
     assert_eq!(of("preAllocSize=0x10").pre_alloc_bytes, 64 << 20);

@@ -307,7 +307,7 @@ fn risks_name_what_is_open_and_what_shuts_it() {
     let config = member(&lines, &open).unwrap();
     let told = risks(&config);
     for remedy in [
-        "set fips-mode=false",
+        "then set fips-mode=false",
         "set ssl.quorum.clientAuth=need",
         "set portUnification=false",
         "set ssl.clientAuth=need to require one",

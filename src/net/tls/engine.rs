@@ -4,7 +4,7 @@ use super::peer_check::{Peer, PeerCheck};
 use super::stores::{self, Keys, StoreError};
 use super::suites;
 use super::verifier::{Refused, Verifier};
-use crate::config::tls::{ClientAuth, TlsSettings, TlsVersion};
+use crate::config::tls::{ClientAuth, StoreSettings, TlsSettings, TlsVersion};
 use rustls::client::{ResolvesClientCert, Resumption};
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::server::{ClientHello, NoServerSessionStorage, ResolvesServerCert};
@@ -19,8 +19,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Why the settings and stores can't be used.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
-    #[error(transparent)]
-    Store(#[from] StoreError),
+    #[error("{source}")]
+    Store {
+        /// The setting to look at.
+        key: String,
+        source: StoreError,
+    },
     #[error("{prefix}keyStore.location is not set, and TLS needs a key and a certificate; set it")]
     NoKeyStore { prefix: &'static str },
     #[error(
@@ -29,8 +33,27 @@ pub enum EngineError {
     NoTrustStore { prefix: &'static str, or: &'static str },
     #[error("TLS settings {prefix}*")]
     Rustls { prefix: &'static str, source: rustls::Error },
+    #[error("{prefix}keyStore.location: {reason}")]
+    Ended { prefix: &'static str, reason: String },
     #[error("trust store of {prefix}*: {reason}")]
     Verifier { prefix: &'static str, reason: String },
+}
+
+impl EngineError {
+    /// The setting to look at; `None`: the error's text names it.
+    pub fn key(&self) -> Option<&str> {
+        match self {
+            Self::Store { key, .. } => Some(key),
+            _ => None,
+        }
+    }
+
+    fn of_store<'a>(
+        prefix: &'a str,
+        store: &'a StoreSettings,
+    ) -> impl Fn(StoreError) -> Self + use<'a> {
+        move |source| Self::Store { key: format!("{prefix}{}", source.setting(store)), source }
+    }
 }
 
 /// Whose connections an engine is for.
@@ -82,8 +105,15 @@ impl Engine {
     ///
     /// # Errors
     /// If a store can't be used: then the engine stays as it was.
-    pub fn reload(&self) -> Result<Stores, EngineError> {
+    ///
+    /// * `may_replace`: looks at what was read; an error keeps the engine as it was.
+    pub fn reload(
+        &self,
+        may_replace: impl Fn(&Stores) -> Result<(), String>,
+    ) -> Result<Stores, EngineError> {
         let stores = read_stores(&self.settings, self.side)?;
+        may_replace(&stores)
+            .map_err(|reason| EngineError::Ended { prefix: self.settings.prefix, reason })?;
         let configs = configs(&self.settings, self.side, &stores)?;
         *self.configs.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(configs);
         Ok(stores)
@@ -130,9 +160,11 @@ impl Engine {
 fn read_stores(settings: &TlsSettings, side: Side) -> Result<Stores, EngineError> {
     let prefix = settings.prefix;
     let key_store = settings.key_store.as_ref().ok_or(EngineError::NoKeyStore { prefix })?;
-    let keys = stores::load_keys(key_store)?;
+    let keys = stores::load_keys(key_store).map_err(EngineError::of_store(prefix, key_store))?;
     let trusted = match (&settings.trust_store, side, settings.client_auth) {
-        (Some(store), _, _) => stores::load_trust(store)?,
+        (Some(store), _, _) => {
+            stores::load_trust(store).map_err(EngineError::of_store(prefix, store))?
+        }
         (None, Side::Clients, ClientAuth::None) => Vec::new(),
         (None, Side::Clients, _) => {
             return Err(EngineError::NoTrustStore { prefix, or: ", or set ssl.clientAuth=none" });

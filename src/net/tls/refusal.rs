@@ -2,7 +2,7 @@
 
 use super::handshake::HandshakeError;
 use super::verifier::{Refused, refused};
-use rustls::{AlertDescription, Error, InvalidMessage, PeerIncompatible};
+use rustls::{AlertDescription, CertificateError, Error, InvalidMessage, PeerIncompatible};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -55,6 +55,13 @@ impl Refusal {
             Error::NoCertificatesPresented => {
                 ("the peer showed no certificate".to_owned(), Some("clientAuth"))
             }
+            // The peer's certificate alone is to blame.
+            Error::InvalidCertificate(
+                why @ (CertificateError::Expired
+                | CertificateError::ExpiredContext { .. }
+                | CertificateError::NotValidYet
+                | CertificateError::NotValidYetContext { .. }),
+            ) => (format!("the peer's certificate is refused: {why}"), None),
             Error::InvalidCertificate(why) => {
                 (format!("the peer's certificate is refused: {why}"), Some("trustStore.location"))
             }
@@ -94,9 +101,10 @@ fn incompatible(why: &PeerIncompatible) -> (String, Option<&'static str>) {
         | PeerIncompatible::Tls12NotOfferedOrEnabled
         | PeerIncompatible::SupportedVersionsExtensionRequired
         | PeerIncompatible::ServerDoesNotSupportTls12Or13
-        | PeerIncompatible::ServerTlsVersionIsDisabledByOurConfig => {
-            ("no version of TLS in common".to_owned(), Some("enabledProtocols"))
-        }
+        | PeerIncompatible::ServerTlsVersionIsDisabledByOurConfig => (
+            "no version of TLS in common: add TLSv1.2 on the side that lacks it".to_owned(),
+            Some("enabledProtocols"),
+        ),
         why => (format!("the peer's TLS is not compatible: {why:?}"), None),
     }
 }

@@ -1,6 +1,7 @@
 //! Reads the stores and password files of an engine once a second, and loads them again if they have changed.
 
 use super::engine::{Engine, Stores};
+use crate::auth::x509::time_text;
 use crate::config::tls::{StorePassword, StoreSettings};
 use crate::model::chain;
 use sha2::{Digest as _, Sha256};
@@ -34,9 +35,8 @@ pub struct Watch {
 #[derive(Clone, Debug, Eq, PartialEq)]
 struct CertificateEnd {
     subject: String,
-    /// Seconds since 1970, and as text.
+    /// Seconds since 1970.
     at_s: i64,
-    at: String,
     /// The last warning's.
     warned: Option<i64>,
 }
@@ -73,31 +73,43 @@ impl Watch {
         if self.takes {
             let content = content(&self.files);
             if content != self.seen {
-                self.take(content);
+                self.take(content, now_s);
             }
         }
         let path = self.files.first().map(|path| path.display().to_string()).unwrap_or_default();
+        let prefix = self.engine.settings().prefix;
         let Some(end) = &mut self.end else { return };
         let stage = stage((end.at_s - now_s).div_euclid(DAY_S));
         if stage.is_some() && stage != end.warned {
-            tracing::warn!(
-                path,
-                subject = end.subject,
-                ends = end.at,
-                "the certificate of this server's key store, or one of its chain, ends soon or has ended: renew it"
-            );
+            let (subject, ends) = (&end.subject, time_text(end.at_s));
+            if end.at_s < now_s {
+                tracing::error!(
+                    path,
+                    subject,
+                    ends,
+                    "the certificate of {prefix}keyStore.location, or one of its chain, has ended, so peers refuse this server: renew it"
+                );
+            } else {
+                tracing::warn!(
+                    path,
+                    subject,
+                    ends,
+                    "the certificate of {prefix}keyStore.location, or one of its chain, ends soon: renew it"
+                );
+            }
         }
         end.warned = stage;
     }
 
-    fn take(&mut self, content: Content) {
-        match self.engine.reload() {
+    fn take(&mut self, content: Content, now_s: i64) {
+        let old = self.end.as_ref();
+        match self.engine.reload(|stores| may_replace(old, end_of(stores).as_ref(), now_s)) {
             Ok(stores) => {
                 let end = end_of(&stores);
                 tracing::info!(
                     alias = stores.keys.alias,
                     subject = end.as_ref().map(|end| end.subject.as_str()),
-                    ends = end.as_ref().map(|end| end.at.as_str()),
+                    ends = end.as_ref().map(|end| time_text(end.at_s)),
                     "stores of {}* loaded again: new connections use them",
                     self.engine.settings().prefix
                 );
@@ -113,6 +125,20 @@ impl Watch {
                 (self.seen, self.faulty) = (content, None);
             }
         }
+    }
+}
+
+/// A certificate that has ended does not replace one that has not.
+fn may_replace(
+    old: Option<&CertificateEnd>,
+    new: Option<&CertificateEnd>,
+    now_s: i64,
+) -> Result<(), String> {
+    match (old, new) {
+        (Some(old), Some(new)) if new.at_s < now_s && now_s <= old.at_s => {
+            Err(format!("the certificate of {} has ended on {}", new.subject, time_text(new.at_s)))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -157,7 +183,7 @@ fn end_of(stores: &Stores) -> Option<CertificateEnd> {
         let (_, certificate) = x509_parser::parse_x509_certificate(der).ok()?;
         let end = certificate.validity().not_after;
         let subject = certificate.subject().to_string();
-        Some(CertificateEnd { subject, at_s: end.timestamp(), at: end.to_string(), warned: None })
+        Some(CertificateEnd { subject, at_s: end.timestamp(), warned: None })
     });
     ends.min_by_key(|end| end.at_s)
 }
@@ -184,6 +210,19 @@ mod tests {
             last = now;
         }
         assert_eq!(warned, [30, 7, 1, 0, -1, -2, -3]);
+    }
+
+    #[test]
+    fn certificate_that_has_ended_does_not_replace_one_that_has_not() {
+        let end = |at_s| CertificateEnd { subject: "CN=a".to_owned(), at_s, warned: None };
+        let (sound, ended) = (end(100), end(10));
+        assert_eq!(
+            may_replace(Some(&sound), Some(&ended), 50),
+            Err("the certificate of CN=a has ended on 1970-01-01T00:00:10Z".to_owned())
+        );
+        assert_eq!(may_replace(Some(&sound), Some(&ended), 10), Ok(()));
+        assert_eq!(may_replace(Some(&ended), Some(&ended), 50), Ok(()), "nothing is lost by that");
+        assert_eq!(may_replace(Some(&sound), None, 50), Ok(()));
     }
 
     /// The subject of the watched chain shows which certificate new connections get.
@@ -233,6 +272,7 @@ mod tests {
         watch.look(0);
         watch.look(0);
         assert_eq!(subject(&watch), "CN=other");
+
         let mut still = Watch::new(engine, &stores, false);
         std::fs::write(&new, std::fs::read(&old).unwrap()).unwrap();
         still.look(0);

@@ -1,5 +1,6 @@
 //! Why a store is of no use, in one line without a password.
 
+use crate::config::tls::{StorePassword, StoreSettings};
 use std::io;
 use std::path::PathBuf;
 
@@ -13,6 +14,22 @@ pub struct StoreError {
     pub(super) kind: Option<&'static str>,
     pub(super) alias: Option<String>,
     pub(super) fault: Fault,
+}
+
+impl StoreError {
+    /// The setting to look at, without its prefix.
+    pub fn setting(&self, store: &StoreSettings) -> String {
+        let role = if self.role == "key store" { "keyStore" } else { "trustStore" };
+        let what = match (&self.fault, &store.password) {
+            (Fault::PasswordFile { .. } | Fault::PasswordText, _) => "passwordPath",
+            (Fault::WrongPassword | Fault::KeyPassword(_), StorePassword::File(_)) => {
+                "passwordPath"
+            }
+            (Fault::WrongPassword | Fault::KeyPassword(_) | Fault::NoPassword, _) => "password",
+            _ => "location",
+        };
+        format!("{role}.{what}")
+    }
 }
 
 impl std::fmt::Display for StoreError {

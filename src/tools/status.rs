@@ -1,0 +1,299 @@
+//! `oxkeeper status`: the servers of an ensemble in one table, as four-letter words tell of them.
+
+use super::four_letter_word::connect;
+use std::fmt::Write as _;
+use std::io::{self, Read as _, Write as _};
+use std::net::Shutdown;
+use std::time::{Duration, Instant};
+
+/// For all that one server is asked.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Limit on an answer: `mntr` of a busy server has some 60 KiB.
+const ANSWER_MAX: u64 = 1 << 20;
+const PORT: u16 = 2181;
+
+/// Options of `status`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Options {
+    /// Print one JSON object instead of a table.
+    #[arg(long)]
+    pub json: bool,
+    /// The servers, each with its client port; 2181 if none is given. The port must be one without TLS.
+    #[arg(required = true, value_name = "HOST[:PORT]")]
+    pub servers: Vec<String>,
+}
+
+/// What one server tells of itself.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+struct Figures {
+    mode: String,
+    zxid: u64,
+    connections: u64,
+    znodes: u64,
+    /// Smallest, average and largest latency in ms, as the server writes them.
+    latency: String,
+    version: String,
+    /// Followers in sync with a leader; `None`: it is none, or `mntr` is not in its whitelist.
+    followers: Option<u64>,
+}
+
+/// A server as it was named, and its figures or why there are none.
+type Asked = (String, Result<Figures, String>);
+
+/// Asks all servers at the same time. Returns the text to print, and whether the ensemble is whole: each server answers, and
+/// exactly one leads or is standalone.
+pub fn run(options: &Options) -> (String, bool) {
+    let asked: Vec<Asked> = std::thread::scope(|scope| {
+        let asking = options.servers.iter().map(|server| scope.spawn(|| figures(server)));
+        let asking: Vec<_> = asking.collect();
+        let answers = asking.into_iter().map(|thread| thread.join().expect("a panic aborts"));
+        options.servers.iter().cloned().zip(answers).collect()
+    });
+    let text = if options.json { as_json(&asked) } else { as_table(&asked) };
+    (text, is_whole(&asked))
+}
+
+fn is_whole(asked: &[Asked]) -> bool {
+    let leads = |figures: &Figures| ["leader", "standalone"].contains(&figures.mode.as_str());
+    let answered: Vec<&Figures> =
+        asked.iter().filter_map(|(_, answer)| answer.as_ref().ok()).collect();
+    let leaders = answered.iter().filter(|figures| leads(figures)).count();
+    answered.len() == asked.len() && leaders == 1
+}
+
+fn figures(server: &str) -> Result<Figures, String> {
+    let (host, port) = host_and_port(server)?;
+    let end = Instant::now() + PATIENCE;
+    let asked = |word| ask(host, port, word, end);
+    let told = asked("srvr").map_err(|error| format!("not reachable: {error}"))?;
+    let mut figures = parse_srvr(&told)?;
+    // A server need not have `mntr` in its whitelist.
+    if figures.mode == "leader"
+        && let Ok(told) = asked("mntr")
+    {
+        figures.followers = parse_followers(&told);
+    }
+    Ok(figures)
+}
+
+fn host_and_port(server: &str) -> Result<(&str, u16), String> {
+    // An IPv6 address without brackets has several colons and no port.
+    let (host, port) = match server.rsplit_once(':') {
+        Some((host, port)) if !host.contains(':') || host.ends_with(']') => (host, port),
+        _ => return Ok((server, PORT)),
+    };
+    let port = port.parse().map_err(|_| format!("{port:?} is no port"))?;
+    Ok((host, port))
+}
+
+fn ask(host: &str, port: u16, word: &str, end: Instant) -> io::Result<String> {
+    let left = || {
+        let left = end.saturating_duration_since(Instant::now());
+        let late = || io::Error::new(io::ErrorKind::TimedOut, "no answer in time");
+        Some(left).filter(|left| !left.is_zero()).ok_or_else(late)
+    };
+    let mut stream = connect(host, port, left()?)?;
+    stream.write_all(word.as_bytes())?;
+    // The server may have answered and closed already.
+    let _closed_by_then = stream.shutdown(Shutdown::Write);
+    let (mut answer, mut bytes) = (Vec::new(), [0; 4096]);
+    loop {
+        stream.set_read_timeout(Some(left()?))?;
+        match stream.read(&mut bytes) {
+            Ok(0) => break,
+            Ok(len) => answer.extend_from_slice(&bytes[..len]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                return Err(io::Error::new(io::ErrorKind::TimedOut, "no answer in time"));
+            }
+            Err(error) => return Err(error),
+        }
+        if ANSWER_MAX < answer.len() as u64 {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "its answer has no end"));
+        }
+    }
+    Ok(String::from_utf8_lossy(&answer).into_owned())
+}
+
+/// The figures in an answer to `srvr`.
+fn parse_srvr(told: &str) -> Result<Figures, String> {
+    let value = |name: &str| {
+        let line = told.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+        line.map(str::trim)
+    };
+    let Some(mode) = value("Mode") else {
+        let first: String = told.lines().next().unwrap_or_default().chars().take(80).collect();
+        return Err(match told {
+            "" => "no answer: is it a client port without TLS?".to_owned(),
+            _ if told.contains("not currently serving") => "it serves no clients now".to_owned(),
+            _ if told.contains("whitelist") => {
+                "srvr is not in its 4lw.commands.whitelist".to_owned()
+            }
+            _ => format!("no ZooKeeper answers so: {first:?}"),
+        });
+    };
+    let number = |name| value(name).and_then(|text| text.parse().ok()).unwrap_or(0);
+    let zxid =
+        value("Zxid").and_then(|text| u64::from_str_radix(text.strip_prefix("0x")?, 16).ok());
+    let version = value("Zookeeper version").unwrap_or_default();
+    Ok(Figures {
+        mode: mode.to_owned(),
+        zxid: zxid.unwrap_or(0),
+        connections: number("Connections"),
+        znodes: number("Node count"),
+        latency: value("Latency min/avg/max").unwrap_or_default().to_owned(),
+        version: version.split(['-', ',']).next().unwrap_or_default().to_owned(),
+        followers: None,
+    })
+}
+
+/// The number of followers in sync in an answer to `mntr`.
+fn parse_followers(told: &str) -> Option<u64> {
+    let line = told.lines().find_map(|line| line.strip_prefix("zk_synced_followers\t"))?;
+    line.trim().parse::<f64>().ok().map(|number| number as u64)
+}
+
+fn as_table(asked: &[Asked]) -> String {
+    let head =
+        ["SERVER", "MODE", "ZXID", "EPOCH", "CONNECTIONS", "FOLLOWERS", "LATENCY", "VERSION"];
+    let mut rows: Vec<Vec<String>> = vec![head.map(str::to_owned).to_vec()];
+    for (server, answer) in asked {
+        rows.push(match answer {
+            Err(why) => vec![server.clone(), why.clone()],
+            Ok(figures) => vec![
+                server.clone(),
+                figures.mode.clone(),
+                format!("{:#x}", figures.zxid),
+                (figures.zxid >> 32).to_string(),
+                figures.connections.to_string(),
+                figures.followers.map_or_else(|| "-".to_owned(), |number| number.to_string()),
+                figures.latency.clone(),
+                figures.version.clone(),
+            ],
+        });
+    }
+    let whole = |row: &&Vec<String>| row.len() == head.len();
+    let width = |column: usize| rows.iter().filter(whole).map(|row| row[column].len()).max();
+    let first = rows.iter().map(|row| row[0].len()).max();
+    let widths: Vec<usize> = (0..head.len())
+        .map(|column| if column == 0 { first } else { width(column) }.unwrap_or(0))
+        .collect();
+    let mut text = String::new();
+    for row in &rows {
+        let mut line = String::new();
+        for (cell, width) in row.iter().zip(&widths) {
+            _ = write!(line, "{cell:width$}  "); // Writing to a string can't fail.
+        }
+        text += line.trim_end();
+        text.push('\n');
+    }
+    text
+}
+
+fn as_json(asked: &[Asked]) -> String {
+    let servers = asked.iter().map(|(server, answer)| match answer {
+        Err(why) => serde_json::json!({"server": server, "error": why}),
+        Ok(figures) => serde_json::json!({
+            "server": server,
+            "mode": figures.mode,
+            "zxid": format!("{:#x}", figures.zxid),
+            "epoch": figures.zxid >> 32,
+            "connections": figures.connections,
+            "znodes": figures.znodes,
+            "followers": figures.followers,
+            "latencyMs": figures.latency,
+            "version": figures.version,
+        }),
+    });
+    let whole = serde_json::json!({
+        "servers": servers.collect::<Vec<_>>(),
+        "whole": is_whole(asked),
+    });
+    format!("{whole:#}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    const LEADER: &str = "Zookeeper version: 3.9.5-abc, built on 2026-01-01 00:00 UTC\nLatency min/avg/max: 0/1.5/30\n\
+        Received: 7\nSent: 6\nConnections: 2\nOutstanding: 0\nZxid: 0x50000000a\nMode: leader\nNode count: 5\n\
+        Proposal sizes last/min/max: 1/1/2\n";
+
+    #[test]
+    fn answers_become_figures_or_a_reason() {
+        let figures = parse_srvr(LEADER).unwrap();
+        let wanted = Figures {
+            mode: "leader".to_owned(),
+            zxid: 0x5_0000_000a,
+            connections: 2,
+            znodes: 5,
+            latency: "0/1.5/30".to_owned(),
+            version: "3.9.5".to_owned(),
+            followers: None,
+        };
+        assert_eq!(figures, wanted);
+        assert_eq!(parse_followers("zk_x\t1\nzk_synced_followers\t2.0\n"), Some(2));
+        for (told, why) in [
+            ("", "without TLS"),
+            ("This ZooKeeper instance is not currently serving requests\n", "serves no clients"),
+            ("srvr is not executed because it is not in the whitelist.\n", "whitelist"),
+            ("HTTP/1.1 400 Bad Request\r\n", "no ZooKeeper"),
+        ] {
+            assert!(parse_srvr(told).unwrap_err().contains(why), "{told}");
+        }
+        assert_eq!(parse_srvr("Mode: follower\nZxid: x\n").unwrap().zxid, 0);
+    }
+
+    #[test]
+    fn servers_are_named_with_and_without_ports() {
+        assert_eq!(host_and_port("zk1"), Ok(("zk1", 2181)));
+        assert_eq!(host_and_port("zk1:5"), Ok(("zk1", 5)));
+        assert_eq!(host_and_port("::1"), Ok(("::1", 2181)));
+        assert_eq!(host_and_port("[::1]:5"), Ok(("[::1]", 5)));
+        assert!(host_and_port("zk1:x").is_err());
+    }
+
+    #[test]
+    fn table_is_whole_with_one_leader_and_an_answer_of_each_server() {
+        let leader = || ("a:1".to_owned(), parse_srvr(LEADER));
+        let follower = || ("bb:1".to_owned(), parse_srvr("Mode: follower\nZxid: 0x500000009\n"));
+        let down = || ("c:1".to_owned(), Err("not reachable: Connection refused".to_owned()));
+        assert!(is_whole(&[leader(), follower()]));
+        assert!(!is_whole(&[follower()]));
+        assert!(!is_whole(&[leader(), leader()]));
+        assert!(!is_whole(&[leader(), down()]));
+        assert_eq!(
+            as_table(&[leader(), follower(), down()]),
+            "SERVER  MODE      ZXID         EPOCH  CONNECTIONS  FOLLOWERS  LATENCY   VERSION\n\
+             a:1     leader    0x50000000a  5      2            -          0/1.5/30  3.9.5\n\
+             bb:1    follower  0x500000009  5      0            -\n\
+             c:1     not reachable: Connection refused\n"
+        );
+        let json: serde_json::Value = serde_json::from_str(&as_json(&[leader(), down()])).unwrap();
+        assert_eq!(json["servers"][0]["epoch"], 5);
+        assert_eq!(json["servers"][1]["error"], "not reachable: Connection refused");
+        assert_eq!(json["whole"], false);
+    }
+
+    #[test]
+    fn servers_are_asked_over_the_network_within_a_limit_of_time() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let serving = std::thread::spawn(move || {
+            for answer in [LEADER, "zk_synced_followers\t1\n"] {
+                let (mut stream, _) = listener.accept().unwrap();
+                let mut word = [0; 4];
+                stream.read_exact(&mut word).unwrap();
+                stream.write_all(answer.as_bytes()).unwrap();
+            }
+            listener.accept().unwrap() // And is silent.
+        });
+        assert_eq!(figures(&format!("127.0.0.1:{port}")).unwrap().followers, Some(1));
+        let end = Instant::now() + Duration::from_millis(50);
+        let late = ask("127.0.0.1", port, "srvr", end).unwrap_err();
+        assert_eq!(late.kind(), io::ErrorKind::TimedOut);
+        drop(serving.join().unwrap());
+    }
+}

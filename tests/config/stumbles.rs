@@ -1,0 +1,102 @@
+//! What operators write by mistake, and Java takes as it stands.
+
+use crate::{file, of, with, with_flags};
+use oxkeeper::config::{Environment, Launch, Settings, check};
+
+const LIMITS: &str = "dataDir=/d\nclientPort=2181\ninitLimit=5\nsyncLimit=2\n";
+
+fn refused(text: &str) -> String {
+    file(text, Some("1")).map(drop).unwrap_err().to_string()
+}
+
+#[test]
+fn comment_after_a_value_is_named_as_such() {
+    let comment = "a comment begins only at the begin of a line, so write it there";
+    for (lines, problem) in [
+        ("dataDir=/data # fast disk\nclientPort=1", "dataDir=/data # fast disk is no directory"),
+        ("dataDir=/d\nclientPort=2181 # clients", "clientPort=2181 # clients is not a number"),
+        (
+            "dataDir=/d\nclientPort=1\nreconfigEnabled=true\t# x",
+            "reconfigEnabled=true\\t# x is neither true nor false",
+        ),
+    ] {
+        let error = refused(lines);
+        assert!(error.contains(&format!("{problem}; {comment}")), "{error}");
+    }
+    assert!(with("dataLogDir=/a#b").is_ok(), "a directory may have that name");
+}
+
+#[test]
+fn addresses_that_cannot_all_be_bound_are_refused() {
+    let twice = format!("{LIMITS}server.1=a:1:2\nserver.2=b:1:2\nserver.3=A:3:2\n");
+    assert_eq!(
+        refused(&twice),
+        "zoo.cfg:7: A:2 is the election port of server.1 and the election port of server.3; give each its own"
+    );
+    let nobody = refused(&format!("{LIMITS}server.1=a:1:2\nserver.2=:1:2\n"));
+    assert!(nobody.starts_with("zoo.cfg:6: server.2"), "{nobody}");
+    let clients = format!("{LIMITS}server.1=a:2181:2\nserver.2=b:2181:2\n");
+    assert_eq!(
+        refused(&clients),
+        "zoo.cfg:2: clientPort=2181 is the quorum port of server.1 too; give clients another port"
+    );
+    let elsewhere = format!("{clients}clientPortAddress=c\n");
+    assert!(file(&elsewhere, Some("1")).is_ok());
+}
+
+#[test]
+fn settings_of_members_are_not_called_idle_because_of_another_problem() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("zoo.cfg");
+    let warned = |lines: &str| {
+        std::fs::write(&path, format!("{LIMITS}{lines}\n")).unwrap();
+        let launch = Launch { settings: Settings::File(path.clone()), flags: Vec::new() };
+        check(&launch, &Environment::new())
+            .warnings
+            .iter()
+            .map(ToString::to_string)
+            .collect::<String>()
+    };
+    for lines in [
+        "server.1=a:1",
+        "server.1=a:1:2\nserver.2=b:1:2",
+        "server.1=a:1:2\nserver.1=a:1:2\nserver.9=x",
+    ] {
+        assert!(!warned(lines).contains("only an ensemble"), "{lines}");
+    }
+    assert!(warned("").contains("initLimit=5"));
+}
+
+#[test]
+fn keys_are_named_as_they_were_written() {
+    let warned = |lines: &str, flags: &str| {
+        let config = with_flags(lines, flags).unwrap();
+        config.warnings.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let told = "preAllocSize=64M is not a valid number; the default is used";
+    assert_eq!(warned("preAllocSize=64M", ""), [format!("zoo.cfg:3: {told}")]);
+    assert_eq!(
+        warned("", "-Dzookeeper.preAllocSize=64M"),
+        [format!("-D flag in JVMFLAGS: -Dzookeeper.{told}")]
+    );
+}
+
+#[test]
+fn misspelt_flags_of_the_jvm_are_named() {
+    let warned = |flags: &str| {
+        let config = with_flags("", flags).unwrap();
+        config.warnings.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+    };
+    assert!(warned("-Djute.maxbufer=5").contains("unknown flag, ignored; is it -Djute.maxbuffer?"));
+    let login = warned("-Djava.security.auth.login.conf=/j");
+    assert!(login.ends_with("is it -Djava.security.auth.login.config?"), "{login}");
+    assert_eq!(warned("-Djava.net.preferIPv4Stack=true -Dcom.sun.x=1 -Duser.home=/h"), "");
+}
+
+#[test]
+fn provider_of_sasl_without_a_login_is_warned_of() {
+    let provider = "authProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider";
+    let told: Vec<String> = of(provider).warnings.iter().map(ToString::to_string).collect();
+    let login = "no JAAS file has a section for clients, so none can authenticate by SASL; set -Djava.security.auth.login.config";
+    assert_eq!(told, [format!("zoo.cfg:3: {provider}: {login}")]);
+}

@@ -4,8 +4,7 @@ use super::checker::Checker;
 use super::system_properties::SystemProperties;
 
 const SASL_REQUIRED: &str = "zookeeper.sessionRequireClientSASLAuth";
-pub(super) const SASL_PROVIDER: &str =
-    "org.apache.zookeeper.server.auth.SASLAuthenticationProvider";
+const SASL_PROVIDER: &str = "org.apache.zookeeper.server.auth.SASLAuthenticationProvider";
 const DIGEST_ENABLED: &str = "zookeeper.DigestAuthenticationProvider.enabled";
 
 /// Schemes that are there only if a setting names them.

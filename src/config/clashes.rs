@@ -16,11 +16,12 @@ pub(super) fn check_lines(checker: &mut Checker, lines: &[(String, Setting)]) {
         else {
             continue;
         };
+        // Java takes this for localhost, where no other machine finds the server.
+        if raw.split('|').any(|address| address.trim_start().starts_with(':')) {
+            checker.problem(place, format!("{key}={raw} names no host; write one"));
+            continue;
+        }
         for address in &member.addresses {
-            if address.host.trim().is_empty() {
-                checker.problem(place, format!("{key}={raw} names no host; write one"));
-                continue;
-            }
             let ports =
                 [("quorum port", address.quorum_port), ("election port", address.election_port)];
             for (what, port) in ports {

@@ -1,7 +1,7 @@
 //! SASL on client ports: the section of the JAAS file, and what decides about proved identities.
 
 use super::SettingPlace;
-use super::auth_providers::{Providers, SASL_PROVIDER};
+use super::auth_providers::Providers;
 use super::checker::Checker;
 use super::logins::{self, Logins, Use};
 use super::property_reader::Reader;
@@ -123,7 +123,7 @@ pub(super) fn check_required(
     }
     let required = &providers.required;
     if required.is_empty() || !required.iter().all(|scheme| scheme == "sasl") {
-        return warn_of_idle_provider(checker, system);
+        return;
     }
     let keys = ["zookeeper.sessionRequireClientSASLAuth", "zookeeper.enforce.auth.schemes"];
     let place = keys.iter().find_map(|key| system.get(key)).map(|property| property.place.clone());
@@ -133,18 +133,4 @@ pub(super) fn check_required(
         logins::FLAG
     );
     checker.warn(&place, text);
-}
-
-/// A provider for SASL without a login: no client can use it.
-fn warn_of_idle_provider(checker: &mut Checker, system: &SystemProperties) {
-    let named = system.all().into_iter().find(|(name, property)| {
-        name.starts_with("zookeeper.authProvider.") && property.value == SASL_PROVIDER
-    });
-    let Some((name, property)) = named else { return };
-    let name = name.trim_start_matches("zookeeper.");
-    let text = format!(
-        "{name}={SASL_PROVIDER}: no JAAS file has a section for clients, so none can authenticate by SASL; set -D{}",
-        logins::FLAG
-    );
-    checker.warn(&property.place, text);
 }

@@ -1,9 +1,9 @@
 //! Settings that this server accepts although they leave a security gap, as ZooKeeper does: one
 //! line for each at start, with the setting that closes the gap.
 
-use super::Config;
 use super::sasl::{KerberosLogin, KeyTab, Login};
 use super::tls::{ClientAuth, QuorumTls, StorePassword, TlsSettings};
+use super::{Config, logins};
 use std::path::{Path, PathBuf};
 
 /// The number of the user that may read every file.
@@ -98,7 +98,16 @@ fn clients(config: &Config, risks: &mut Vec<String>) {
             "every client with a sasl id has the permissions of sasl:{user}; remove letAnySaslUserDoX"
         ));
     }
-    let Some(sasl) = &config.client_sasl else { return };
+    let Some(sasl) = &config.client_sasl else {
+        if config.providers.sasl {
+            let text = format!(
+                "authProvider.N names scheme sasl, and no JAAS file has a section for clients, so none can authenticate by SASL; set -D{}",
+                logins::FLAG
+            );
+            risks.push(text);
+        }
+        return;
+    };
     // A scheme that is required overrules allowSaslFailedClients.
     if !config.providers.required.iter().any(|scheme| scheme == "sasl") {
         risks.push(

@@ -152,9 +152,7 @@ impl ElectionConnections {
                 continue;
             }
             let error = peer.and_then(|peer| peer.error.clone());
-            let places: Vec<String> =
-                addresses.iter().map(|(host, port)| format!("{host}:{port}")).collect();
-            reach.missing.push(Unreachable { id, address: places.join(" or "), error });
+            reach.missing.push(Unreachable { id, address: places(addresses), error });
         }
         reach
     }
@@ -346,7 +344,8 @@ impl ElectionConnections {
             ConnectionChoice::Keep => return self.establish(connection, id, now_ms, out),
             ConnectionChoice::DialBack => {}
             ConnectionChoice::Close => tracing::warn!(
-                target: crate::model::STRANGERS, server_id = id.0,
+                target: crate::model::STRANGERS, server_id = id.0, peer = self.address_of(connection),
+                theirs = places(&hello.addresses), ours = places(&self.settings.addresses),
                 "election connection closed: the dialing server has this server's myid, correct one of them"
             ),
         }
@@ -357,6 +356,11 @@ impl ElectionConnections {
             // while it was made. So it stays until there is another connection: its end would look like the peer's end.
             self.dial_again(id, hello.addresses, now_ms, out);
         }
+    }
+
+    /// The other end's address.
+    fn address_of(&self, connection: ConnectionId) -> Option<&str> {
+        self.connections.get(&connection).map(|held| held.peer.as_str())
     }
 
     /// Makes this connection the one to `to`.
@@ -576,6 +580,13 @@ impl ElectionConnections {
             assert_eq!(named, Some(*id), "{:?}", held.stage);
         }
     }
+}
+
+/// Addresses for the log.
+fn places(addresses: &[HostPort]) -> String {
+    let shown: Vec<String> =
+        addresses.iter().map(|(host, port)| format!("{host}:{port}")).collect();
+    shown.join(" or ")
 }
 
 /// A server was reached and ends the connections that this server makes. Why stands in its own log alone.

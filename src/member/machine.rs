@@ -1,6 +1,7 @@
 //! The machine itself: [`Member::step`] is the table of contents.
 
 use super::asked_snapshots::AskedSnapshots;
+use super::clock_watch::ClockWatch;
 use super::configuration::{Configuration, all_election_addresses};
 use super::disk_work::DiskWork;
 use super::elections::Elections;
@@ -50,6 +51,7 @@ pub(super) struct Ensemble {
     pub quorum: QuorumConnections,
     pub elections: Elections,
     configuration: Configuration,
+    clocks: ClockWatch,
 }
 
 impl Member {
@@ -66,6 +68,7 @@ impl Member {
                 all_election_addresses(views, ensemble.my_id),
             ),
             configuration: Configuration::new(ensemble),
+            clocks: ClockWatch::default(),
         });
         Self {
             replica,
@@ -459,9 +462,24 @@ impl Member {
                     self.learner_requests += u64::from(matches!(packet, Packet::Request(_)));
                     zab::Input::Learner { connection, packet }
                 }
-                QuorumPeer::Leader { .. } => zab::Input::Leader { packet },
+                QuorumPeer::Leader { .. } => {
+                    self.compare_clocks(&packet, now);
+                    zab::Input::Leader { packet }
+                }
             };
             self.step_zab(now, input, out);
+        }
+    }
+
+    fn compare_clocks(&mut self, packet: &Packet, now: Now) {
+        if let Packet::Proposal { entry, .. } | Packet::Inform { entry, .. } = packet
+            && let Some(ensemble) = &mut self.ensemble
+            && let Some(ahead_s) = ensemble.clocks.ahead_s(entry, now)
+        {
+            tracing::warn!(
+                ahead_s,
+                "the leader's clock is ahead of this server's: compare both with a time server"
+            );
         }
     }
 

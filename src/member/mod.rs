@@ -20,6 +20,7 @@
 mod actions;
 mod asked_snapshots;
 pub mod auth_packet;
+mod clock_watch;
 pub mod config_files;
 mod configuration;
 pub mod configured;

@@ -165,12 +165,12 @@ impl QuorumConnections {
         out: &mut Vec<Action>,
     ) {
         let learner = self.learner_id(connection);
-        if self.learners.remove(&connection).is_none() {
+        let Some(LearnerConnection { address, .. }) = self.learners.remove(&connection) else {
             return;
-        }
+        };
         match learner {
             Some(learner) if is_leading => {
-                tracing::warn!(target: crate::model::STRANGERS, server_id = learner, reason = why, "connection to a learner closed");
+                tracing::warn!(target: crate::model::STRANGERS, server_id = learner, peer = address, reason = why, "connection to a learner closed");
             }
             _ => {
                 tracing::debug!(server_id = learner, reason = why, "connection to a learner closed")

@@ -179,6 +179,8 @@ impl Connection {
         self.known = self.conn.take(&mut self.unsent, full);
         if let (Phase::Opening, Some(session)) = (self.phase, self.known.session) {
             self.phase = Phase::Open(session);
+            let timeout_ms = self.timeout_ms;
+            tracing::debug!(peer = %self.conn.peer, %session, timeout_ms, "client connected");
         }
     }
 
@@ -542,6 +544,9 @@ impl Connection {
 
     /// The connection has ended: its watches are removed, then its id is freed.
     pub fn end(&mut self) {
+        if let Some(session) = self.known.session {
+            tracing::debug!(peer = %self.conn.peer, %session, "client disconnected");
+        }
         let mut wakers = Vec::new();
         self.conn.keep_waiting(false);
         self.conn.close(&mut wakers);

@@ -305,6 +305,7 @@ impl<D: Disk + Clone + 'static> turn::TurnDriver for Driver<D> {
             roles.warn_if_away(&parts.member, now.us);
         }
         self.published.publish(&mut parts.member.replica, &parts.metrics, now.wall_ms);
+        self.published.tell_of_clients(&parts.metrics, parts.shared.conns.count(), now.us);
     }
 
     fn perform(&mut self) {

@@ -8,6 +8,7 @@ mod audit_log;
 mod boot;
 #[cfg(test)]
 mod boot_tests;
+mod client_log;
 mod client_ports;
 mod client_schemes;
 #[cfg(test)]

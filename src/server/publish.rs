@@ -1,6 +1,7 @@
 //! Copies the replica's counters and measurements into the registry.
 
 use super::audit_log::AuditQueue;
+use super::client_log::ClientLog;
 use crate::metrics::{Registry, Samples};
 use crate::model::EventKind;
 use crate::replica::{Mode, Replica, Stats, WriteSample};
@@ -13,11 +14,17 @@ pub struct Published {
     changes: ChangeCounts,
     /// Takes events of the audit log; `None`: there is none.
     audit: Option<AuditQueue>,
+    clients: ClientLog,
 }
 
 impl Published {
     pub fn new(audit: Option<AuditQueue>) -> Self {
         Self { audit, ..Self::default() }
+    }
+
+    /// Sums up in one line what clients did in the last minute.
+    pub fn tell_of_clients(&mut self, metrics: &Registry, connections: usize, now_us: u64) {
+        self.clients.tell(metrics, connections, now_us);
     }
 
     pub fn publish(&mut self, replica: &mut Replica, metrics: &Registry, wall_ms: i64) {

@@ -23,7 +23,7 @@ pub enum EngineError {
     Store {
         /// The setting to look at.
         key: String,
-        source: StoreError,
+        source: Box<StoreError>,
     },
     #[error("{prefix}keyStore.location is not set, and TLS needs a key and a certificate; set it")]
     NoKeyStore { prefix: &'static str },
@@ -52,7 +52,10 @@ impl EngineError {
         prefix: &'a str,
         store: &'a StoreSettings,
     ) -> impl Fn(StoreError) -> Self + use<'a> {
-        move |source| Self::Store { key: format!("{prefix}{}", source.setting(store)), source }
+        move |error| Self::Store {
+            key: format!("{prefix}{}", error.setting(store)),
+            source: Box::new(error),
+        }
     }
 }
 

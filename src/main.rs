@@ -174,7 +174,13 @@ fn quick(tool: &Tool) -> Option<ExitCode> {
             Some(ExitCode::SUCCESS)
         }
         Tool::Status(options) => {
-            let (text, is_whole) = status::run(options);
+            let (text, is_whole) = match status::run(options) {
+                Ok(told) => told,
+                Err(error) => {
+                    logging::fatal(&error);
+                    return Some(ExitCode::from(BAD_INVOCATION));
+                }
+            };
             let _unread = out.write_all(text.as_bytes());
             Some(if is_whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
         }

@@ -11,9 +11,9 @@ use super::system_properties::SystemProperties;
 use super::tls::{AdminTls, ClientTls, QuorumTls};
 use super::{
     Config, ConfigError, Entries, Environment, Problem, PropertiesError, SettingPlace, Told,
-    Warning, admin_server, auth_providers, clashes, client_address, client_sasl, client_tls, dynamic,
-    file_settings, keys, logins, members, parse_properties, property_settings, quorum_sasl, quorum_tls,
-    throttle, unsupported, unused,
+    Warning, admin_server, auth_providers, clashes, client_address, client_sasl, client_tls,
+    dynamic, file_settings, keys, logins, members, parse_properties, property_settings,
+    quorum_sasl, quorum_tls, throttle, unsupported, unused,
 };
 use crate::model::{View, ViewError};
 

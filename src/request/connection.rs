@@ -250,9 +250,13 @@ impl Connection {
         else {
             // No later frame boundary is known then, so the connection must be closed (P-01).
             let frame_max = self.shared.limits.frame_max;
-            return Err(Need::Close(format!(
-                "frame of {len_raw} bytes; jute.maxbuffer is {frame_max}"
-            )));
+            return Err(Need::Close(match std::str::from_utf8(head) {
+                // A mistyped four-letter word, or another protocol.
+                Ok(text) if !text.contains(char::is_control) => {
+                    format!("text {text:?} where the length of a frame is expected")
+                }
+                _ => format!("frame of {len_raw} bytes; jute.maxbuffer is {frame_max}"),
+            }));
         };
         if !self.shared.throttle.has_room_for(len, &self.shared.limits) {
             return Err(Need::Close(format!("{len} bytes, too much beside other large requests")));

@@ -141,7 +141,7 @@ fn property(flags: &[String], name: &str) -> Option<String> {
 }
 
 /// Sends the word, and returns what the answer is read from.
-fn open(
+pub(super) fn open(
     mut socket: TcpStream,
     host: &str,
     word: &str,

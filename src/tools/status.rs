@@ -1,9 +1,13 @@
 //! `oxkeeper status`: the servers of an ensemble in one table, as four-letter words tell of them.
 
-use super::four_letter_word::connect;
+use super::four_letter_word::{connect, open};
+use crate::model::chain;
+use crate::net::tls::{ToolClientError, tool_client};
+use rustls::ClientConfig;
 use std::fmt::Write as _;
-use std::io::{self, Read as _, Write as _};
-use std::net::Shutdown;
+use std::io::{self, Read as _};
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// For all that one server is asked.
@@ -18,7 +22,16 @@ pub struct Options {
     /// Print one JSON object instead of a table.
     #[arg(long)]
     pub json: bool,
-    /// The servers, each with its client port; 2181 if none is given. The port must be one without TLS.
+    /// Ask over TLS; a PEM file with the certificates that are trusted.
+    #[arg(long, value_name = "FILE")]
+    pub tls_ca: Option<PathBuf>,
+    /// A PEM file with this client's certificate, if servers want one...
+    #[arg(long, value_name = "FILE", requires_all = ["tls_ca", "tls_key"])]
+    pub tls_cert: Option<PathBuf>,
+    /// ...and a PEM file with its key.
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub tls_key: Option<PathBuf>,
+    /// The servers, each with its client port; 2181 if none is given.
     #[arg(required = true, value_name = "HOST[:PORT]")]
     pub servers: Vec<String>,
 }
@@ -42,15 +55,26 @@ type Asked = (String, Result<Figures, String>);
 
 /// Asks all servers at the same time. Returns the text to print, and whether the ensemble is whole: each server answers, and
 /// exactly one leads or is standalone.
-pub fn run(options: &Options) -> (String, bool) {
+///
+/// # Errors
+/// A text, if a file for TLS can't be used.
+pub fn run(options: &Options) -> Result<(String, bool), String> {
+    let tls = tls_of(options).map_err(|error| chain(&error))?;
     let asked: Vec<Asked> = std::thread::scope(|scope| {
-        let asking = options.servers.iter().map(|server| scope.spawn(|| figures(server)));
+        let asking =
+            options.servers.iter().map(|server| scope.spawn(|| figures(server, tls.as_ref())));
         let asking: Vec<_> = asking.collect();
         let answers = asking.into_iter().map(|thread| thread.join().expect("a panic aborts"));
         options.servers.iter().cloned().zip(answers).collect()
     });
     let text = if options.json { as_json(&asked) } else { as_table(&asked) };
-    (text, is_whole(&asked))
+    Ok((text, is_whole(&asked)))
+}
+
+fn tls_of(options: &Options) -> Result<Option<Arc<ClientConfig>>, ToolClientError> {
+    let Some(trusted) = &options.tls_ca else { return Ok(None) };
+    let own = options.tls_cert.as_deref().zip(options.tls_key.as_deref());
+    tool_client(trusted, own).map(Some)
 }
 
 fn is_whole(asked: &[Asked]) -> bool {
@@ -61,10 +85,10 @@ fn is_whole(asked: &[Asked]) -> bool {
     answered.len() == asked.len() && leaders == 1
 }
 
-fn figures(server: &str) -> Result<Figures, String> {
+fn figures(server: &str, tls: Option<&Arc<ClientConfig>>) -> Result<Figures, String> {
     let (host, port) = host_and_port(server)?;
     let end = Instant::now() + PATIENCE;
-    let asked = |word| ask(host, port, word, end);
+    let asked = |word| ask((host, port), word, tls.cloned(), end);
     let told = asked("srvr").map_err(|error| format!("not reachable: {error}"))?;
     let mut figures = parse_srvr(&told)?;
     // A server need not have `mntr` in its whitelist.
@@ -80,31 +104,41 @@ fn host_and_port(server: &str) -> Result<(&str, u16), String> {
     // An IPv6 address without brackets has several colons and no port.
     let (host, port) = match server.rsplit_once(':') {
         Some((host, port)) if !host.contains(':') || host.ends_with(']') => (host, port),
-        _ => return Ok((server, PORT)),
+        _ => return Ok((without_brackets(server), PORT)),
     };
     let port = port.parse().map_err(|_| format!("{port:?} is no port"))?;
-    Ok((host, port))
+    Ok((without_brackets(host), port))
 }
 
-fn ask(host: &str, port: u16, word: &str, end: Instant) -> io::Result<String> {
+fn without_brackets(host: &str) -> &str {
+    host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host)
+}
+
+fn ask(
+    (host, port): (&str, u16),
+    word: &str,
+    tls: Option<Arc<ClientConfig>>,
+    end: Instant,
+) -> io::Result<String> {
     let left = || {
         let left = end.saturating_duration_since(Instant::now());
         let late = || io::Error::new(io::ErrorKind::TimedOut, "no answer in time");
         Some(left).filter(|left| !left.is_zero()).ok_or_else(late)
     };
-    let mut stream = connect(host, port, left()?)?;
-    stream.write_all(word.as_bytes())?;
-    // The server may have answered and closed already.
-    let _closed_by_then = stream.shutdown(Shutdown::Write);
+    let mut stream = open(connect(host, port, left()?)?, host, word, tls)?;
     let (mut answer, mut bytes) = (Vec::new(), [0; 4096]);
     loop {
-        stream.set_read_timeout(Some(left()?))?;
+        left()?;
         match stream.read(&mut bytes) {
             Ok(0) => break,
             Ok(len) => answer.extend_from_slice(&bytes[..len]),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 return Err(io::Error::new(io::ErrorKind::TimedOut, "no answer in time"));
+            }
+            // Servers end TLS without saying so.
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof && !answer.is_empty() => {
+                break;
             }
             Err(error) => return Err(error),
         }
@@ -124,7 +158,7 @@ fn parse_srvr(told: &str) -> Result<Figures, String> {
     let Some(mode) = value("Mode") else {
         let first: String = told.lines().next().unwrap_or_default().chars().take(80).collect();
         return Err(match told {
-            "" => "no answer: is it a client port without TLS?".to_owned(),
+            "" => "no answer: is it a client port, with TLS or without as was asked?".to_owned(),
             _ if told.contains("not currently serving") => "it serves no clients now".to_owned(),
             _ if told.contains("whitelist") => {
                 "srvr is not in its 4lw.commands.whitelist".to_owned()
@@ -215,6 +249,7 @@ fn as_json(asked: &[Asked]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Write as _;
     use std::net::TcpListener;
 
     const LEADER: &str = "Zookeeper version: 3.9.5-abc, built on 2026-01-01 00:00 UTC\nLatency min/avg/max: 0/1.5/30\n\
@@ -236,7 +271,7 @@ mod tests {
         assert_eq!(figures, wanted);
         assert_eq!(parse_followers("zk_x\t1\nzk_synced_followers\t2.0\n"), Some(2));
         for (told, why) in [
-            ("", "without TLS"),
+            ("", "with TLS or without"),
             ("This ZooKeeper instance is not currently serving requests\n", "serves no clients"),
             ("srvr is not executed because it is not in the whitelist.\n", "whitelist"),
             ("HTTP/1.1 400 Bad Request\r\n", "no ZooKeeper"),
@@ -251,7 +286,7 @@ mod tests {
         assert_eq!(host_and_port("zk1"), Ok(("zk1", 2181)));
         assert_eq!(host_and_port("zk1:5"), Ok(("zk1", 5)));
         assert_eq!(host_and_port("::1"), Ok(("::1", 2181)));
-        assert_eq!(host_and_port("[::1]:5"), Ok(("[::1]", 5)));
+        assert_eq!(host_and_port("[::1]:5"), Ok(("::1", 5)));
         assert!(host_and_port("zk1:x").is_err());
     }
 
@@ -290,9 +325,9 @@ mod tests {
             }
             listener.accept().unwrap() // And is silent.
         });
-        assert_eq!(figures(&format!("127.0.0.1:{port}")).unwrap().followers, Some(1));
+        assert_eq!(figures(&format!("127.0.0.1:{port}"), None).unwrap().followers, Some(1));
         let end = Instant::now() + Duration::from_millis(50);
-        let late = ask("127.0.0.1", port, "srvr", end).unwrap_err();
+        let late = ask(("127.0.0.1", port), "srvr", None, end).unwrap_err();
         assert_eq!(late.kind(), io::ErrorKind::TimedOut);
         drop(serving.join().unwrap());
     }

@@ -301,11 +301,9 @@ impl<D: Disk + Clone + 'static> turn::TurnDriver for Driver<D> {
         }
         let (parts, now) = (&mut self.parts, self.now);
         if let Some(roles) = &mut parts.roles {
-            roles.publish(&mut parts.member.replica, now.us);
-            roles.warn_if_away(&parts.member, now.us);
+            roles.publish(&mut parts.member, now.us);
         }
-        self.published.publish(&mut parts.member.replica, &parts.metrics, now.wall_ms);
-        self.published.tell_of_clients(&parts.metrics, parts.shared.conns.count(), now.us);
+        self.published.publish(&mut parts.member.replica, &parts.metrics, &parts.shared, now);
     }
 
     fn perform(&mut self) {

@@ -2,10 +2,11 @@
 
 use super::audit_log::AuditQueue;
 use super::client_log::ClientLog;
+use crate::member::Now;
 use crate::metrics::{Registry, Samples};
 use crate::model::EventKind;
 use crate::replica::{Mode, Replica, Stats, WriteSample};
-use crate::request::{ChangeCounts, Namespace};
+use crate::request::{ChangeCounts, Namespace, Shared};
 
 /// The part of the replica's counters that is in the registry already.
 #[derive(Default)]
@@ -22,12 +23,18 @@ impl Published {
         Self { audit, ..Self::default() }
     }
 
-    /// Sums up in one line what clients did in the last minute.
-    pub fn tell_of_clients(&mut self, metrics: &Registry, connections: usize, now_us: u64) {
-        self.clients.tell(metrics, connections, now_us);
+    pub fn publish(
+        &mut self,
+        replica: &mut Replica,
+        metrics: &Registry,
+        shared: &Shared,
+        now: Now,
+    ) {
+        self.clients.tell(metrics, shared.conns.count(), now.us);
+        self.publish_replica(replica, metrics, now.wall_ms);
     }
 
-    pub fn publish(&mut self, replica: &mut Replica, metrics: &Registry, wall_ms: i64) {
+    fn publish_replica(&mut self, replica: &mut Replica, metrics: &Registry, wall_ms: i64) {
         if let Some(audit) = &self.audit {
             audit.put(&mut replica.audit, wall_ms);
         }

@@ -57,7 +57,12 @@ impl Roles {
     }
 
     /// Logs and counts what has happened since the last call.
-    pub fn publish(&mut self, replica: &mut Replica, now_us: u64) {
+    pub fn publish(&mut self, member: &mut Member, now_us: u64) {
+        self.publish_replica(&mut member.replica, now_us);
+        self.warn_if_away(member, now_us);
+    }
+
+    fn publish_replica(&mut self, replica: &mut Replica, now_us: u64) {
         for note in replica.notes() {
             self.take(note, now_us);
         }
@@ -81,7 +86,7 @@ impl Roles {
     }
 
     /// Warns once a minute that no client is served, from when no server has led for initLimit.
-    pub fn warn_if_away(&mut self, member: &Member, now_us: u64) {
+    fn warn_if_away(&mut self, member: &Member, now_us: u64) {
         let core = &member.replica.peer().core;
         let limit_ms = core.settings.init_limit * core.settings.tick_time_ms;
         if let Some(away_s) = self.due_warning_s(limit_ms, now_us) {

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 /// Refuses lines without a host, and an address that two ports of servers share.
 pub(super) fn check_lines(checker: &mut Checker, lines: &[(String, Setting)]) {
     let mut seen: BTreeMap<(String, u16), String> = BTreeMap::new();
+    let servers = lines.iter().filter(|(key, _)| key.starts_with("server.")).count();
     for (key, Setting { raw, place, .. }) in lines {
         // Another check reports a line that can't be read.
         let Some(member) = Some(key)
@@ -17,7 +18,7 @@ pub(super) fn check_lines(checker: &mut Checker, lines: &[(String, Setting)]) {
             continue;
         };
         // Java takes this for localhost, where no other machine finds the server.
-        if raw.split('|').any(|address| address.trim_start().starts_with(':')) {
+        if 1 < servers && raw.split('|').any(|address| address.trim_start().starts_with(':')) {
             checker.problem(place, format!("{key}={raw} names no host; write one"));
             continue;
         }

@@ -32,7 +32,7 @@ fn options_of_the_log_may_stand_before_a_command() {
 fn words_that_are_no_commands_and_unknown_options_are_refused() {
     let bad = Bad::new();
     refused(&bad.start(&["conf", "check"], &[]), 2, &["command line: conf is no command"]);
-    refused(&bad.start(&["status"], &[]), 2, &["command line: status is no command", "--help"]);
+    refused(&bad.start(&["doctor"], &[]), 2, &["command line: doctor is no command", "--help"]);
     refused(&bad.start(&["--port"], &[]), 2, &["command line: --port: unknown option"]);
 }
 

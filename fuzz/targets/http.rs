@@ -4,9 +4,11 @@
 
 use libfuzzer_sys::fuzz_target;
 use oxkeeper::admin::Status;
-use oxkeeper::admin::http::{Asked, Piece, read, run};
+use oxkeeper::admin::http::{Asked, Credentials, Piece, authorize, read, run};
+use oxkeeper::auth::Schemes;
 use oxkeeper::config::{Config, Environment, Source, parse};
 use oxkeeper::metrics::Registry;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::OnceLock;
 
 fn config() -> &'static Config {
@@ -26,9 +28,23 @@ fuzz_target!(|input: &[u8]| {
     let answer = match read(method, path, query, config()) {
         Asked::Answered(answer) => answer,
         Asked::Probe(_) => return,
+        Asked::Command(call) if call.command.is_guarded() => {
+            let credentials = Credentials {
+                authorization: Some(authorization),
+                forwarded_for: Some(query),
+                peer: IpAddr::V4(Ipv4Addr::LOCALHOST),
+                subject: Some(path),
+            };
+            let admin = config().admin.as_ref().expect("it is on");
+            let schemes = Schemes { x509: true, ..Schemes::default() };
+            match authorize(&call, credentials, admin, &schemes, |_, who| who.is_empty()) {
+                Ok(()) => panic!("nobody may"),
+                Err(answer) => answer,
+            }
+        }
         Asked::Command(call) => {
             let status = Status { serving: input.len() % 2 == 0, ..Status::default() };
-            run(&call, Some(authorization), config(), &Registry::default(), &status)
+            run(&call, config(), &Registry::default(), &status)
         }
     };
     assert!((200..600).contains(&answer.status));

@@ -1,6 +1,6 @@
 //! HTTP ports with TLS, over sockets of this machine.
 
-use super::http::{HttpAnswer, HttpRequest, serve_http};
+use super::http::{HttpAnswer, HttpBody, HttpRequest, serve_http};
 use super::http_tls::{HttpTls, Plain};
 use super::tls::test_certificates::{Authority, settings};
 use super::tls::{Engine, Handshakes, Side, tool_client};
@@ -40,13 +40,14 @@ impl Port {
         let tls = Arc::new(HttpTls { engine: Arc::new(engine), handshakes, plain });
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let answers = Arc::new(|asked: HttpRequest| -> _ {
+        let answers = Arc::new(|asked: HttpRequest, _body: HttpBody| -> _ {
             let told = format!("{} {:?}\n", asked.is_secure, asked.subject);
             let body = [told.into_bytes(), vec![b'x'; LONG]].into_iter();
             let answer = HttpAnswer {
                 status: 200,
                 content_type: None,
                 headers: Vec::new(),
+                length: None,
                 body: Box::new(body),
             };
             Box::pin(std::future::ready(answer))

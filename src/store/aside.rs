@@ -46,11 +46,11 @@ mod tests {
         let (disk, dir) = (SimDisk::new(), Path::new("/data"));
         let make = |name: &str| disk.create(&dir.join(name)).map(drop).unwrap();
         for round in ["restored-over", "restored-over-1"] {
-            ["snapshot.5", "snapshot.7.gz", "log.1", "snapshot.9", "currentEpoch"].map(|name| {
+            for name in ["snapshot.5", "snapshot.7.gz", "log.1", "snapshot.9", "currentEpoch"] {
                 if !disk.list(dir).unwrap().contains(&name.to_owned()) {
                     make(name);
                 }
-            });
+            }
             let renamed = set_aside(&disk, &dir.join("snapshot.9"), dir).unwrap();
             let names = ["log.1", "snapshot.5", "snapshot.7.gz"];
             assert_eq!(renamed, names.map(|name| dir.join(format!("{round}.{name}"))));

@@ -342,6 +342,27 @@ fn begin_snapshot(server: &mut Server) -> SnapshotJob {
     }
 }
 
+#[test]
+fn members_of_a_configuration_that_was_truncated_are_members_no_more() {
+    let hosts_of_3 = |actions: &[Action]| {
+        let members = actions.iter().filter_map(|action| match action {
+            Action::SetMembers(members) => Some(&members[&ServerId(3)]),
+            _ => None,
+        });
+        members.last().expect("the members are set").iter().cloned().collect::<Vec<_>>()
+    };
+    let text = "server.1=a:1:2:participant\nserver.2=b:1:2:participant\n\
+                server.3=new:7:8:participant\nversion=100000001";
+    let mut server = Server::following();
+    let proposed = server.hear(1, vec![txn(1, op::RECONFIG, "/zookeeper/config", text.as_bytes())]);
+    assert_eq!(hosts_of_3(&proposed), ["c", "new"]);
+    let from = QuorumPeer::Leader { dial: 1 };
+    server.step(Input::Disconnected { from, why: "reset".to_owned() });
+    server.elect_again();
+    let cut = server.hear(2, vec![Packet::Trunc { zxid: Zxid::ZERO }]);
+    assert_eq!(hosts_of_3(&cut), ["c"]);
+}
+
 // rows: D-33
 #[test]
 fn a_snapshot_begun_before_a_truncation_gets_no_name_after_it() {

@@ -1,11 +1,11 @@
 """The .deb in a Debian of its own, which systemd-nspawn boots: installed, upgraded, served from, removed, purged."""
 
-import os
 import pathlib
 import re
 import shutil
 import subprocess
 
+import cache
 from archives import call, release, wait_for
 
 CONFIG = "tickTime=2000\ndataDir=/var/lib/oxkeeper\nclientPort=2181\n4lw.commands.whitelist=*\nsnapCount=5000\n" \
@@ -15,15 +15,11 @@ PACKAGES = "dbus,libgcc-s1,netcat-openbsd,passwd,systemd-sysv"
 
 def debian(folder):
     """A minimal Debian with systemd; fetched once."""
-    cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "oxkeeper/systemd-base.tar"
-    if not cache.exists():
-        cache.parent.mkdir(parents=True, exist_ok=True)
-        fresh = cache.with_name("systemd-base.new.tar")
-        call("mmdebstrap", "--quiet", "--variant=essential", f"--include={PACKAGES}", "bookworm", fresh)
-        fresh.rename(cache)
+    fetch = ["mmdebstrap", "--quiet", "--variant=essential", f"--include={PACKAGES}", "bookworm"]
+    base = cache.filled(cache.named(cache.DOWNLOADS, "systemd-base", fetch), lambda made: call(*fetch, made / "base.tar"))
     root = folder / "debian"
     root.mkdir()
-    call("tar", "-C", root, "-xpf", cache)
+    call("tar", "-C", root, "-xpf", base / "base.tar")
     (root / "etc/machine-id").write_text("")
     return root
 

@@ -45,7 +45,11 @@ pub(super) fn take(
     switches: &Switches,
     fips_mode: bool,
 ) -> Option<QuorumTls> {
-    let settings = tls_settings::take(checker, system, Side::Servers, switches.place.as_ref()?)?;
+    let mut settings =
+        tls_settings::take(checker, system, Side::Servers, switches.place.as_ref()?)?;
+    // As Java: with fips-mode host names are not compared between servers.
+    settings.verifies_host &= !fips_mode;
+    settings.verifies_client_host &= !fips_mode;
     Some(QuorumTls {
         settings,
         dials: switches.dials,

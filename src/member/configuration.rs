@@ -66,6 +66,20 @@ impl Configuration {
         inputs
     }
 
+    /// The proposed configurations came to nothing.
+    ///
+    /// * `all`: the configurations that still count.
+    ///
+    /// Returns an input for the election connections.
+    pub fn on_forgotten<'a>(
+        &self,
+        all: impl Iterator<Item = &'a View>,
+        out: &mut Vec<Action>,
+    ) -> Input {
+        out.push(Action::ChangeConfigFiles(ConfigChange::Forgotten));
+        Input::SetPeers(set_members(all, self.settings.my_id, out))
+    }
+
     /// A configuration is in force.
     ///
     /// * `is_last`: no newer configuration was proposed. `all`: the configurations that count, this one first.

@@ -9,10 +9,7 @@ use super::quorum_connections::QuorumConnections;
 use super::restoring::{Restore, Restoring};
 use super::stop::Stop;
 use super::unreachable::Reach;
-use super::{
-    Action, ConfigChange, Ended, Input, Now, QuorumPeer, Settings, SnapshotJob,
-    election_connections,
-};
+use super::{Action, Ended, Input, Now, QuorumPeer, Settings, SnapshotJob, election_connections};
 use crate::model::{Zxid, chain};
 use crate::replica::{self, AskedSnapshot, Replica, TICK_MS};
 use crate::request::ClientCommand;
@@ -285,7 +282,10 @@ impl Member {
                 inputs.into_iter().for_each(|input| self.step_elections(now, input, out));
             }
             zab::Action::ViewForgotten => {
-                out.push(Action::ChangeConfigFiles(ConfigChange::Forgotten));
+                let Some(ensemble) = &self.ensemble else { return };
+                let all = self.replica.peer().core.all_views();
+                let input = ensemble.configuration.on_forgotten(all, out);
+                self.step_elections(now, input, out);
             }
             zab::Action::ViewCommitted { view, is_last } => {
                 let Some(ensemble) = &mut self.ensemble else { return };

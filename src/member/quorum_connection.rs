@@ -65,6 +65,32 @@ pub enum QuorumError {
     Opening(String),
 }
 
+/// What came with an event, for figures.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Received {
+    pub packets: u64,
+    /// REQUESTs among them.
+    pub requests: u64,
+    /// Of the last ACK.
+    pub acknowledged: Option<Zxid>,
+}
+
+impl QuorumEvent {
+    pub fn received(&self) -> Received {
+        let mut received = Received::default();
+        let Self::Packets(packets) = self else { return received };
+        for packet in packets {
+            received.packets += 1;
+            match packet {
+                Packet::Request(_) => received.requests += 1,
+                Packet::Ack { zxid } => received.acknowledged = Some(*zxid),
+                _ => {}
+            }
+        }
+        received
+    }
+}
+
 /// A tree that is being received.
 struct IncomingTree {
     zxid: Zxid,

@@ -5,7 +5,7 @@ use super::tls::{
     Engine, HandshakeError, Handshakes, Peer, Refusal, SNIFF_BYTES, Sniffed, TlsStream, sniff,
 };
 use crate::member::election_connections::REFUSED_BY_TLS;
-use crate::model::{LogMinute, View};
+use crate::model::LogMinute;
 use rustls_pki_types::ServerName;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -31,7 +31,7 @@ pub struct PeerTls {
     pub dials: bool,
     /// `portUnification`: plain connections are accepted beside TLS.
     pub is_unified: bool,
-    /// The hosts of the members in the configuration in force: one that dials may have its own in its certificate.
+    /// The hosts of the members of all configurations that count: one that dials may have its own in its certificate.
     pub hosts: Mutex<Arc<[String]>>,
     /// When a refusal of each peer was logged, in time since `began`.
     pub told: Mutex<LogMinute<(IpAddr, String)>>,
@@ -43,10 +43,10 @@ impl PeerSecurity {
         Self(tls.map(Arc::new))
     }
 
-    /// Takes the hosts of a configuration's members.
-    pub fn set_hosts(&self, view: &View) {
+    /// Takes the hosts of the members of all configurations that count.
+    pub fn set_hosts(&self, hosts: Arc<[String]>) {
         if let Some(tls) = &self.0 {
-            *tls.hosts.lock().unwrap_or_else(PoisonError::into_inner) = hosts(view);
+            *tls.hosts.lock().unwrap_or_else(PoisonError::into_inner) = hosts;
         }
     }
 
@@ -170,12 +170,6 @@ impl PeerTls {
             tracing::debug!(%peer, port, reason = refusal.reason, "TLS handshake refused again");
         }
     }
-}
-
-/// The hosts of all members.
-fn hosts(view: &View) -> Arc<[String]> {
-    let addresses = view.members.values().flat_map(|member| &member.addresses);
-    addresses.map(|address| address.host.clone()).collect()
 }
 
 /// One line for each connection, with what was agreed on.

@@ -2,7 +2,7 @@
 
 use super::gss::{Gss, GssError};
 use super::gss_mechanism::{Initiating, Said, Service};
-use super::step_places::Places;
+use super::step_places::StepPlaces;
 use crate::auth::principal::Principal;
 use crate::auth::sasl::{Mechanism, Mechanisms as _, Refusal};
 use crate::config::sasl::KerberosLogin;
@@ -13,8 +13,8 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, TryLockError};
 
 /// Steps of connections that other servers make, and of those that this server makes: a KDC that does not answer holds up the
 /// second alone.
-static ACCEPTING: Places = Places::new();
-static DIALING: Places = Places::new();
+static ACCEPTING: StepPlaces = StepPlaces::new();
+static DIALING: StepPlaces = StepPlaces::new();
 const TOO_LONG: &str = "the step took more than 10 s; see whether the KDC and DNS answer";
 
 /// One step of an exchange.
@@ -30,7 +30,7 @@ struct UnderWay<M> {
 /// An exchange whose steps are work.
 struct OffThread<M> {
     call: Call<M>,
-    places: &'static Places,
+    places: &'static StepPlaces,
     /// `None`: a step is under way, or has failed.
     idle: Option<M>,
     under_way: Option<Arc<Mutex<UnderWay<M>>>>,

@@ -9,16 +9,16 @@ const STEPS_MAX: usize = 16;
 /// How long a connection waits for a place and for its step.
 const STEP_TIME_MAX: Duration = Duration::from_secs(10);
 
-/// Places for steps.
-pub struct Places {
+/// StepPlaces for steps.
+pub struct StepPlaces {
     taken: Mutex<usize>,
     freed: Condvar,
 }
 
 /// A place, which is free again when this is dropped.
-struct Place(&'static Places);
+struct StepPlace(&'static StepPlaces);
 
-impl Places {
+impl StepPlaces {
     pub const fn new() -> Self {
         Self { taken: Mutex::new(0), freed: Condvar::new() }
     }
@@ -40,7 +40,7 @@ impl Places {
         outcome.recv_timeout(until.saturating_duration_since(Instant::now())).ok()
     }
 
-    fn take(&'static self, until: Instant) -> Option<Place> {
+    fn take(&'static self, until: Instant) -> Option<StepPlace> {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         while STEPS_MAX <= *taken {
             let left = until.saturating_duration_since(Instant::now());
@@ -51,11 +51,11 @@ impl Places {
             taken = woken.unwrap_or_else(PoisonError::into_inner).0;
         }
         *taken += 1;
-        Some(Place(self))
+        Some(StepPlace(self))
     }
 }
 
-impl Drop for Place {
+impl Drop for StepPlace {
     fn drop(&mut self) {
         *self.0.taken.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
         self.0.freed.notify_one();
@@ -68,9 +68,9 @@ mod tests {
 
     #[test]
     fn step_waits_for_a_place_and_gets_the_one_that_is_freed() {
-        static PLACES: Places = Places::new();
+        static PLACES: StepPlaces = StepPlaces::new();
         let until = Instant::now() + Duration::from_millis(20);
-        let mut taken: Vec<Place> =
+        let mut taken: Vec<StepPlace> =
             (0..STEPS_MAX).map(|_| PLACES.take(until).expect("a place")).collect();
         assert!(PLACES.take(until).is_none());
         taken.pop();

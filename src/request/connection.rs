@@ -25,6 +25,9 @@ const HOLD_REPLY_BYTES_MAX: usize = 256 * 1024;
 /// A client with this much unsent is not read from.
 const UNSENT_MAX: usize = 1024 * 1024;
 
+/// Before there is a session, and before an authentication that is required: an identity of 64 KiB, and what is around it.
+const OPENING_FRAME_MAX: usize = 65 * 1024;
+
 /// A batch has room for more writes like its first one, within this many bytes.
 const BATCH_ROOM_MAX: usize = 64 * 1024;
 
@@ -261,7 +264,20 @@ impl Connection {
         if !self.shared.throttle.has_room_for(len, &self.shared.limits) {
             return Err(Need::Close(format!("{len} bytes, too much beside other large requests")));
         }
-        bytes.get(4..4 + len).ok_or_else(|| Need::Bytes(4 + len - bytes.len()))
+        bytes.get(4..4 + len).ok_or_else(|| self.rest(len, bytes.len()))
+    }
+
+    /// What a frame of `len` bytes lacks, of which `had` have come with its length. Who may not do anything yet has no memory for
+    /// more than an opening takes.
+    fn rest(&self, len: usize, had: usize) -> Need {
+        let is_open = matches!(self.phase, Phase::Open(_) | Phase::Authenticating(_));
+        if OPENING_FRAME_MAX < len && (!is_open || self.barred) {
+            let what = if is_open { "authentication" } else { "session" };
+            return Need::Close(format!(
+                "frame of {len} bytes before {what}; at most {OPENING_FRAME_MAX}"
+            ));
+        }
+        Need::Bytes(4 + len - had)
     }
 
     /// The whole request at the front of `bytes`.

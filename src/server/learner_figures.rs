@@ -3,7 +3,6 @@
 use crate::admin::ObserverInfo;
 use crate::member::quorum_connection::QuorumEvent;
 use crate::model::{ServerId, Zxid};
-use crate::zab::Packet;
 use std::net::SocketAddr;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -25,15 +24,10 @@ impl LearnerFigures {
     }
 
     pub fn received(&mut self, event: &QuorumEvent) {
-        let QuorumEvent::Packets(packets) = event else { return };
-        self.received += packets.len() as u64;
-        for packet in packets {
-            match packet {
-                Packet::Request(_) => self.requests += 1,
-                Packet::Ack { zxid } => self.last_zxid = Some(*zxid),
-                _ => {}
-            }
-        }
+        let received = event.received();
+        self.received += received.packets;
+        self.requests += received.requests;
+        self.last_zxid = received.acknowledged.or(self.last_zxid);
     }
 
     pub fn sent(&mut self) {

@@ -90,12 +90,12 @@ impl<S: Subscriber> Layer<S> for LogPace {
 #[derive(Default)]
 struct Shape {
     hasher: DefaultHasher,
-    place: Place,
+    place: Position,
 }
 
 /// Where in a text the next character is.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-enum Place {
+enum Position {
     #[default]
     Outside,
     /// After a digit of a number, whose other digits may be letters.
@@ -105,7 +105,7 @@ enum Place {
     Escaped,
 }
 
-impl Place {
+impl Position {
     fn after(self, c: char) -> Self {
         match (self, c) {
             (Self::InQuotes, '\\') => Self::Escaped,
@@ -123,7 +123,7 @@ impl Write for Shape {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         for c in text.chars() {
             self.place = self.place.after(c);
-            if self.place == Place::Outside && c.is_alphabetic() {
+            if self.place == Position::Outside && c.is_alphabetic() {
                 c.hash(&mut self.hasher);
             }
         }
@@ -134,14 +134,14 @@ impl Write for Shape {
 impl Visit for Shape {
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
         if matches!(field.name(), "message" | "why" | "error") {
-            self.place = Place::Outside;
+            self.place = Position::Outside;
             let _infallible = write!(self, "{value:?}");
         }
     }
 
     fn record_str(&mut self, field: &Field, value: &str) {
         if matches!(field.name(), "message" | "why" | "error") {
-            self.place = Place::Outside;
+            self.place = Position::Outside;
             let _infallible = self.write_str(value);
         }
     }

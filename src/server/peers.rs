@@ -164,7 +164,9 @@ impl Peers {
             Action::Election(action) => self.elections.perform(action),
             Action::ListenForLearners(addresses) => self.listen(addresses),
             Action::SetMembers(members) => {
-                self.openings.set_hosts(members.values().flatten().cloned().collect());
+                let hosts: BTreeSet<String> = members.values().flatten().cloned().collect();
+                self.security.set_hosts(hosts.iter().cloned().collect());
+                self.openings.set_hosts(hosts);
                 self.learner_port.set_members(members.into_keys().collect());
             }
             // The driver performs these itself.
@@ -197,9 +199,6 @@ impl Peers {
 
     /// Changes the configuration files; if that fails, returns how the server has to end.
     pub fn change_config_files(&self, change: &ConfigChange) -> Option<Ended> {
-        if let ConfigChange::Committed { view, .. } = change {
-            self.security.set_hosts(view);
-        }
         let error = self.files.change(change).err()?;
         Some(change.failed(self.files.folder(), &error))
     }

@@ -49,15 +49,11 @@ impl Tls {
             clients = Some(ClientEngine { engine, handshakes });
         }
         let mut servers = PeerSecurity::default();
-        if let (Some(tls), Some(ensemble)) = (&config.quorum_tls, &config.ensemble) {
-            let mut settings = tls.settings.clone();
-            // As Java: with fips-mode host names are not compared between servers.
-            settings.verifies_host &= !tls.fips_mode;
-            settings.verifies_client_host &= !tls.fips_mode;
-            let (engine, stores) = Engine::new(settings, Side::Servers)?;
+        if let Some(tls) = &config.quorum_tls {
+            let (engine, stores) = Engine::new(tls.settings.clone(), Side::Servers)?;
             let engine = Arc::new(engine);
             watches.push(Watch::new(engine.clone(), &stores, tls.reloads));
-            let security = PeerSecurity::new(Some(PeerTls {
+            servers = PeerSecurity::new(Some(PeerTls {
                 engine,
                 handshakes: Handshakes::of_servers().map_err(threads)?,
                 dials: tls.dials,
@@ -66,8 +62,6 @@ impl Tls {
                 told: Default::default(),
                 began: tokio::time::Instant::now(),
             }));
-            security.set_hosts(&ensemble.view);
-            servers = security;
         }
         let http = http(config, metrics, &mut watches)?;
         Ok(Self { clients, servers, http, watches })

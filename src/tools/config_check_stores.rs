@@ -53,7 +53,7 @@ pub fn look_at(check: &mut Check) -> Vec<Stores> {
     }
     if let Some(tls) = check.quorum_tls.clone() {
         let view = check.ensemble.as_ref().map(|ensemble| ensemble.view.clone());
-        let compares = tls.settings.verifies_host && !tls.fips_mode;
+        let compares = tls.settings.verifies_host;
         let members = view.as_ref().map(|view| Members { view, compares });
         all.push(stores_of(check, &tls.settings, members));
     }

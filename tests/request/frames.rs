@@ -1,8 +1,8 @@
 //! Frames, four-letter words, and bytes that are neither.
 
-use super::harness::World;
+use super::harness::{World, limits};
 use oxkeeper::model::op;
-use oxkeeper::request::Need;
+use oxkeeper::request::{Limits, Need};
 use support::builders::FRAME_MAX;
 use support::requests::{close, create, get, hello, hello_bytes, ping, raw, set};
 
@@ -60,6 +60,27 @@ fn a_frame_over_the_limit_closes_the_connection() {
             assert_eq!(world.heard(a), [reason]);
         }
     }
+}
+
+#[test]
+fn a_long_frame_before_a_session_closes_the_connection_with_its_first_bytes() {
+    let mut world = World::limited(Limits { frame_max: 1 << 20, ..limits() });
+    let start = |len: u32| [len.to_be_bytes().to_vec(), vec![0; 100]].concat();
+    let (fresh, brief, open) = (world.connect(), world.connect(), world.client());
+    world.say(fresh, [start(66_561)]);
+    let reason = "closed: frame of 66561 bytes before session; at most 66560";
+    assert_eq!(world.heard(fresh), [reason]);
+    for (client, len) in [(brief, 66_560), (open, 1 << 20)] {
+        world.say(client, [start(len)]);
+        assert!(matches!(world[client].need, Need::Bytes(_)), "{len}");
+    }
+
+    let settings = "enforce.auth.enabled=true\nenforce.auth.schemes=digest";
+    let mut world = World::configured(settings, "");
+    let barred = world.client();
+    world.say(barred, [start(66_561)]);
+    let heard = world.heard(barred);
+    assert_eq!(heard, ["closed: frame of 66561 bytes before authentication; at most 66560"]);
 }
 
 // rows: P-02 W-06 G-15

@@ -83,11 +83,11 @@ fn check_performers(files: &[File]) -> Complaints {
                 "{path}: {lines} lines, at most {PERFORMER_MAX}: deciding is for `member`"
             ));
         }
-        let ships = path.starts_with("src/") && !path.starts_with("src/sim/");
-        if ships && file.shipped().contains("Packet::") {
-            complaints.push(format!("{path}: what a packet means is for `zab`"));
-        }
     }
+    let moves = |path: &str| path.starts_with("src/net/") || path.starts_with("src/server/");
+    let looks = |file: &&File| moves(&file.path) && file.shipped().contains("Packet::");
+    let of = |file: &File| format!("{}: what a packet means is for `zab`", file.path);
+    complaints.extend(files.iter().filter(looks).map(of));
     complaints
 }
 

@@ -16,10 +16,12 @@ use std::sync::{Arc, Mutex};
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::coop::unconstrained;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 const CLOSED_HERE: &str = "closed by this server";
+const SECURED_LATE: &str =
+    "neither secured nor refused in time: look at name servers, and at the hosts of CRLs and OCSP";
 
 /// Serves a connection until its handle is dropped or it ends; reports the end.
 ///
@@ -76,10 +78,18 @@ fn spawn(
     stop: CancellationToken,
 ) {
     tokio::spawn(async move {
+        let deadline = connection.deadline_ms().map(|deadline_ms| ending.state.at(deadline_ms));
+        let late = async move {
+            match deadline {
+                Some(deadline) => sleep_until(deadline).await,
+                None => std::future::pending().await,
+            }
+        };
         let connected = tokio::select! {
             biased;
             connected = connecting => connected.map_err(|error| error.to_string()),
             () = stop.cancelled() => Err(CLOSED_HERE.to_owned()),
+            () = late => Err(SECURED_LATE.to_owned()),
         };
         let ended = match connected {
             Ok(stream) => {

@@ -1,7 +1,7 @@
 //! Handshakes, on threads of their own, and a bounded number at a time; those of clients at lower
 //! priority than requests.
 
-use super::handshake_places::{Places, TURN};
+use super::handshake_places::{HandshakePlaces, TURN};
 use super::stream::{SocketReader, SocketWriter, TlsStream};
 use rustls::Connection;
 use std::io;
@@ -36,7 +36,7 @@ pub enum HandshakeError {
 pub struct Handshakes {
     /// `None` only while it is dropped.
     runtime: Option<Runtime>,
-    places: Places,
+    places: HandshakePlaces,
 }
 
 impl Handshakes {
@@ -76,7 +76,7 @@ impl Handshakes {
             });
         }
         let runtime = Some(builder.build()?);
-        Ok(Self { runtime, places: Places::new(UNDER_WAY_MAX) })
+        Ok(Self { runtime, places: HandshakePlaces::new(UNDER_WAY_MAX) })
     }
 
     /// Performs a handshake; the stream that it returns belongs to the caller's runtime. Ends the

@@ -16,7 +16,7 @@ pub const TURN: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// A bounded number of places, which are given in the order in which they are asked for.
-pub struct Places {
+pub struct HandshakePlaces {
     free: Semaphore,
     taken: Mutex<Taken>,
 }
@@ -34,20 +34,20 @@ struct Turn {
 }
 
 /// A place, until it is dropped.
-pub struct Place<'p> {
-    places: &'p Places,
+pub struct HandshakePlace<'p> {
+    places: &'p HandshakePlaces,
     number: u64,
     give_way: CancellationToken,
     _permit: Option<SemaphorePermit<'p>>,
 }
 
-impl Places {
+impl HandshakePlaces {
     pub fn new(count: usize) -> Self {
         Self { free: Semaphore::new(count), taken: Mutex::default() }
     }
 
     /// Waits for a place.
-    pub async fn take(&self) -> Place<'_> {
+    pub async fn take(&self) -> HandshakePlace<'_> {
         let permit = match self.free.try_acquire() {
             Ok(permit) => Some(permit),
             Err(_) => {
@@ -68,7 +68,7 @@ impl Places {
         taken.next += 1;
         taken.turns.insert(number, turn);
         drop(taken);
-        Place { places: self, number, give_way, _permit: permit }
+        HandshakePlace { places: self, number, give_way, _permit: permit }
     }
 
     /// Tells the oldest handshake to give way, once it has had its turn, and the next one a little later: the place of the first
@@ -92,14 +92,14 @@ impl Places {
     }
 }
 
-impl Place<'_> {
+impl HandshakePlace<'_> {
     /// Returns when the place is to be given up.
     pub async fn gives_way(&self) {
         self.give_way.cancelled().await;
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for HandshakePlace<'_> {
     fn drop(&mut self) {
         self.places.taken().turns.remove(&self.number);
     }
@@ -112,7 +112,7 @@ mod tests {
 
     #[tokio::test]
     async fn oldest_handshake_gives_way_to_one_that_waits_after_its_turn() {
-        let places = Places::new(2);
+        let places = HandshakePlaces::new(2);
         let began = Instant::now();
         let (old, young) = (places.take().await, places.take().await);
         let giving_way = async {

@@ -359,8 +359,13 @@ fn members_of_a_configuration_that_was_truncated_are_members_no_more() {
     let from = QuorumPeer::Leader { dial: 1 };
     server.step(Input::Disconnected { from, why: "reset".to_owned() });
     server.elect_again();
-    let cut = server.hear(2, vec![Packet::Trunc { zxid: Zxid::ZERO }]);
-    assert_eq!(hosts_of_3(&cut), ["c"]);
+    let joins = [
+        Packet::Trunc { zxid: Zxid::ZERO },
+        Packet::NewLeader { epoch: Epoch(2), view: Bytes::from(THREE) },
+        Packet::UpToDate,
+    ];
+    let joined = joins.into_iter().flat_map(|packet| server.hear(2, vec![packet]));
+    assert_eq!(hosts_of_3(&joined.collect::<Vec<_>>()), ["c"]);
 }
 
 // rows: D-33

@@ -71,7 +71,7 @@ pub struct Received {
     pub packets: u64,
     /// REQUESTs among them.
     pub requests: u64,
-    /// Of the last ACK.
+    /// The zxid of the last ACK.
     pub acknowledged: Option<Zxid>,
 }
 

@@ -267,8 +267,8 @@ impl Connection {
         bytes.get(4..4 + len).ok_or_else(|| self.rest(len, bytes.len()))
     }
 
-    /// What a frame of `len` bytes lacks, of which `had` have come with its length. Who may not do anything yet has no memory for
-    /// more than an opening takes.
+    /// What a frame of `len` bytes lacks, of which `had` have come with its length. A client that may do nothing yet gets no memory
+    /// for more than an opening takes.
     fn rest(&self, len: usize, had: usize) -> Need {
         let is_open = matches!(self.phase, Phase::Open(_) | Phase::Authenticating(_));
         if OPENING_FRAME_MAX < len && (!is_open || self.barred) {

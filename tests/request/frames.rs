@@ -1,6 +1,7 @@
 //! Frames, four-letter words, and bytes that are neither.
 
 use super::harness::{World, limits};
+use oxkeeper::auth::Schemes;
 use oxkeeper::model::op;
 use oxkeeper::request::{Limits, Need};
 use support::builders::FRAME_MAX;
@@ -75,8 +76,8 @@ fn a_long_frame_before_a_session_closes_the_connection_with_its_first_bytes() {
         assert!(matches!(world[client].need, Need::Bytes(_)), "{len}");
     }
 
-    let settings = "enforce.auth.enabled=true\nenforce.auth.schemes=digest";
-    let mut world = World::configured(settings, "");
+    let schemes = Schemes { required: vec!["digest".to_owned()], ..Schemes::default() };
+    let mut world = World::limited(Limits { frame_max: 1 << 20, schemes, ..limits() });
     let barred = world.client();
     world.say(barred, [start(66_561)]);
     let heard = world.heard(barred);

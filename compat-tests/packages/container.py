@@ -52,7 +52,7 @@ class Container:
         change = "cd \"$0\" && exec \"$@\"" if (self.root / "bin/sh").exists() else None
         words = ["/bin/sh", "-c", change, self.workdir, *words] if change else words
         variables = [f"{name}={value}" for name, value in self.environment.items()]
-        return ["env", "-i", *variables, "chroot", *user, str(self.root), *words]
+        return ["env", "-i", *variables, "/usr/sbin/chroot", *user, str(self.root), *words]
 
     def start(self):
         spaces = ["unshare", "--mount", "--pid", "--net", "--ipc", "--uts", "--fork", "--kill-child"]

@@ -196,12 +196,29 @@ fn quick(tool: &Tool) -> Option<ExitCode> {
 }
 
 /// Moves options of the log that stand before a command after it, where clap takes them: any other argument ends its search for commands.
+/// Flags `-D` go behind both, because clap takes all that follows the first of them for arguments.
 fn command_first(mut arguments: Vec<OsString>) -> Vec<OsString> {
-    let text = |at: usize| arguments.get(at).map(|argument| argument.to_string_lossy());
-    let mut options_end = 1;
-    while let Some(option) = text(options_end).filter(|text| text.starts_with("--log-")) {
-        options_end += if option.contains('=') { 1 } else { 2 };
+    let (mut options, mut flags, mut at) = (Vec::new(), Vec::new(), 1);
+    while let Some(argument) = arguments.get(at) {
+        let text = argument.to_string_lossy();
+        if text.starts_with("-D") {
+            flags.push(at);
+            at += 1;
+        } else if text.starts_with("--log-") {
+            let end = at + if text.contains('=') { 1 } else { 2 };
+            options.extend(at..end.min(arguments.len()));
+            at = end;
+        } else {
+            break;
+        }
     }
+    let rest = at.min(arguments.len())..arguments.len();
+    let options_end = 1 + options.len();
+    let order = std::iter::once(0).filter(|_| !arguments.is_empty()).chain(options).chain(rest);
+    let (order, flags): (Vec<usize>, Vec<OsString>) =
+        (order.collect(), flags.into_iter().map(|at| arguments[at].clone()).collect());
+    arguments = order.into_iter().map(|at| std::mem::take(&mut arguments[at])).collect();
+    let text = |at: usize| arguments.get(at).map(|argument| argument.to_string_lossy());
     let all = Arguments::command();
     let (mut command, mut end) = (&all, options_end);
     while let Some(inner) = text(end).and_then(|name| command.find_subcommand(name.as_ref())) {
@@ -210,6 +227,8 @@ fn command_first(mut arguments: Vec<OsString>) -> Vec<OsString> {
     if end > options_end {
         arguments[1..end].rotate_left(options_end - 1);
     }
+    let behind = end.max(options_end).min(arguments.len());
+    arguments.splice(behind..behind, flags);
     arguments
 }
 

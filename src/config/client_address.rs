@@ -65,9 +65,11 @@ pub(super) fn take(
     checker: &mut Checker,
     own: OwnLine,
     secure: Option<&SecureAddress>,
+    secure_is_wrong: bool,
 ) -> Option<(Option<String>, Option<u16>)> {
     let problems = checker.problems.len();
-    let plain = take_plain(checker, own, secure.is_some());
+    // Whoever wrote secureClientPort wrongly does not lack clientPort.
+    let plain = take_plain(checker, own, secure.is_some() || secure_is_wrong);
     let Some((host, port)) = plain else {
         return Some((None, None))
             .filter(|_| secure.is_some() && problems == checker.problems.len());

@@ -5,7 +5,7 @@ use super::auth_providers::Providers;
 use super::checker::Checker;
 use super::logins::{self, Logins, Use};
 use super::property_reader::Reader;
-use super::sasl::{ClientSasl, SaslRules};
+use super::sasl::{ClientSasl, Login, SaslRules};
 use super::system_properties::SystemProperties;
 use crate::auth::kerberos::NameRules;
 use crate::model::Secret;
@@ -67,11 +67,21 @@ pub(super) fn take(
         return None;
     };
     let login = logins::login(checker, file, section, Use::Accepts)?;
+    let super_password = super_password.filter(|password| !password.value.is_empty());
+    let has_super = match &login {
+        Login::Digest(login) => login.users.iter().any(|(user, _)| user == "super"),
+        Login::Kerberos(_) => false,
+    };
+    if let Some(idle) = super_password.as_ref().filter(|_| !has_super) {
+        let text = format!(
+            "SASLAuthenticationProvider.superPassword has no effect, as section {name} of {file} has no user super; add user_super to it, or remove the setting"
+        );
+        checker.warn(&idle.place, text);
+    }
     Some(ClientSasl {
         section: name,
         login,
         super_password: super_password
-            .filter(|password| !password.value.is_empty())
             .map(|password| Arc::new(Secret::new(password.value.into_bytes()))),
     })
 }

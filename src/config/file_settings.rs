@@ -34,11 +34,12 @@ pub(super) struct FileSettings {
 /// `None` if a setting was wrong; a problem says which.
 ///
 /// * `own_line`: the client address in this server's own `server.N` line.
-/// * `secure`: where clients connect with TLS, which may be the only port for clients.
+/// * `secure`: where clients connect with TLS, which may be the only port for clients. `secure_is_wrong`: it is set to what is no port.
 pub(super) fn take(
     checker: &mut Checker,
     own_line: OwnLine,
     secure: Option<&client_address::SecureAddress>,
+    secure_is_wrong: bool,
 ) -> Option<FileSettings> {
     let whole = checker.whole.clone();
     let problems = checker.problems.len();
@@ -47,7 +48,7 @@ pub(super) fn take(
         checker.problem(&whole, "dataDir is not set; add dataDir=/a/directory");
     }
     let data_log_dir = checker.directory("dataLogDir").or_else(|| data_dir.clone());
-    let client = client_address::take(checker, own_line, secure);
+    let client = client_address::take(checker, own_line, secure, secure_is_wrong);
     let client_port_listen_backlog =
         checker.number("clientPortListenBacklog", ANY).map_or(-1, |(n, _)| n);
     let timeouts = take_timeouts(checker);

@@ -216,9 +216,12 @@ fn assemble(
     quorum_sasl::check_switches(&mut checker);
     let switches = is_member.then(|| Switches::take(&mut checker));
     unsupported::take_idle(&mut checker, &mut idle);
+    let problems = checker.problems.len();
     let secure = client_address::take_secure(&mut checker);
+    let secure_is_wrong = checker.problems.len() > problems;
     let client_place = checker.get("clientPort").map(|setting| setting.place.clone());
-    let from_file = file_settings::take(&mut checker, members.own_line, secure.as_ref());
+    let from_file =
+        file_settings::take(&mut checker, members.own_line, secure.as_ref(), secure_is_wrong);
     unsupported::pass_through(&mut checker, &mut system);
     let told = Told::of(&system);
     let tick_time_ms = from_file.as_ref().map_or(0, |from_file| from_file.tick_time_ms);

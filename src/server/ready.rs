@@ -155,7 +155,18 @@ impl Ready {
             line("log", &self.data_log_dir.display().to_string());
         }
         line("restored", &self.restored());
-        line("try", &format!("echo srvr | nc 127.0.0.1 {}", self.address.port()));
+        let port = self.address.port();
+        if self.secure_address == Some(self.address) {
+            // `nc` speaks no TLS.
+            line(
+                "try",
+                &format!(
+                    "oxkeeper 4lw HOST {port} srvr --tls-ca FILE --tls-cert FILE --tls-key FILE"
+                ),
+            );
+        } else {
+            line("try", &format!("echo srvr | nc 127.0.0.1 {port}"));
+        }
         text
     }
 }
@@ -194,7 +205,15 @@ mod tests {
         ready.data_log_dir = "/log".into();
         let restored = "5 znodes, 0 sessions at 0x0 from snapshot 0x2a (3.5 MB) and 7 logged transactions in 0.01 s";
         assert_eq!(ready.restored(), restored);
-        assert!(ready.banner("0.1.0", "zoo.cfg").contains("\n  log       /log\n"));
+        let banner = ready.banner("0.1.0", "zoo.cfg");
+        assert!(banner.contains("\n  log       /log\n"));
+        ready.secure_address = Some(SocketAddr::from(([127, 0, 0, 1], 2281)));
+        assert!(ready.banner("0.1.0", "zoo.cfg").contains("nc 127.0.0.1 2181\n"));
+        ready.address = SocketAddr::from(([127, 0, 0, 1], 2281));
+        let banner = ready.banner("0.1.0", "zoo.cfg");
+        assert!(
+            !banner.contains("nc ") && banner.contains("  oxkeeper 4lw HOST 2281 srvr --tls-ca")
+        );
 
         let text = b"dataDir=/d\nclientPort=0\ninitLimit=5\nsyncLimit=2\nserver.1=a:1:2\nserver.2=[::1]:3:4\n\
             server.3=c:5:6\nserver.4=d:7:8:observer\n";

@@ -55,6 +55,8 @@ fn settings_that_cannot_be_honoured_are_refused() {
     refused("clientPort=2181", "zoo.cfg: dataDir is not set");
     refused("clientPort=2181\ndataDir=", "zoo.cfg:2: dataDir is empty");
     refused("dataDir=/d", "zoo.cfg: clientPort is not set");
+    let secure = file("dataDir=/d\nsecureClientPort=x", None).unwrap_err().to_string();
+    assert!(secure.contains("secureClientPort=x") && secure.lines().count() == 1, "{secure}");
     refused("dataDir=/d\nclientPortAddress=h", "clientPortAddress=h is set but clientPort is not");
     refused("dataDir=/d\nclientPort=65536", "clientPort=65536 is not within 0 and 65535");
     refused(&format!("{BASE}tickTime=0"), "tickTime=0");

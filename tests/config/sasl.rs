@@ -96,6 +96,10 @@ fn missing_section_is_refused_only_if_it_is_named() {
     assert_eq!(config.client_sasl.unwrap().section, "Mine");
     let config = loaded("SASLAuthenticationProvider.superPassword=s3", None, &[]).unwrap();
     assert!(warnings(&config)[0].contains("has no effect without SASL of clients"));
+    let jaas = format!("Server {{ {DIGEST} user_bob=\"s3\"; }};");
+    let zoo = format!("{PROVIDER}SASLAuthenticationProvider.superPassword=s6\n");
+    let config = loaded(&zoo, Some(&jaas), &[FLAG]).unwrap();
+    assert!(warnings(&config)[0].contains("has no user super; add user_super"));
 }
 
 #[test]

@@ -43,6 +43,9 @@ const WEAK: [(&[u8], &str); 6] = [
     (&[0x2a, 0x86, 0x48, 0xce, 0x38, 4, 3], "SHA-1"),
 ];
 
+/// RSASSA-PSS.
+const PSS: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 10];
+
 /// A signature to check; algorithms are the contents of their `AlgorithmIdentifier`.
 #[derive(Clone, Copy, Debug)]
 pub struct Signed<'a> {
@@ -316,8 +319,12 @@ impl<'a> Climb<'_, 'a> {
             Checked::Good => Ok(()),
             Checked::Bad => Err(Refusal::BadSignature { subject: subject() }),
             Checked::Unsupported => {
-                let algorithm = oid_text(algorithm).unwrap_or_default();
-                Err(Refusal::UnknownAlgorithm { subject: subject(), algorithm })
+                let mut text = oid_text(algorithm).unwrap_or_default();
+                if algorithm == PSS {
+                    // The usual form is supported, so the number alone would mislead.
+                    text += " (RSASSA-PSS, with another salt length than its digest's, or by a key for RSASSA-PSS alone)";
+                }
+                Err(Refusal::UnknownAlgorithm { subject: subject(), algorithm: text })
             }
         }
     }

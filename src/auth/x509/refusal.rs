@@ -69,6 +69,14 @@ pub enum Refusal {
         "{issuer} restricts the names that it issues, which is not supported for certificates of version 1 or of this form: have the peer's issued anew with version 3"
     )]
     NameConstraints { issuer: Subject },
+    #[error(
+        "{issuer} may not issue a name that the peer's certificate has (nameConstraints): have it issued anew with names that the CA may issue"
+    )]
+    NameNotIssued { issuer: Subject },
+    #[error(
+        "the key of {subject} is of a kind that this server does not support: have the certificate issued anew for a key of RSA, ECDSA (P-256, P-384, P-521) or Ed25519"
+    )]
+    UnknownKey { subject: Subject },
     #[error("the certificate of {subject} may not be used as a {} (extendedKeyUsage or nsCertType)", purpose_text(*.purpose))]
     OtherPurpose { subject: Subject, purpose: Purpose },
     #[error(

@@ -31,4 +31,4 @@ pub use reload::Watch;
 pub use sniff::{SNIFF_BYTES, Sniffed, sniff};
 pub use stream::TlsStream;
 pub use tool_client::{ToolClientError, tool_client, tool_client_of_stores};
-pub use verifier::Verifier;
+pub use verifier::{Verifier, refused};

@@ -53,7 +53,13 @@ impl Refusal {
         let (reason, setting) = match error {
             Error::PeerIncompatible(why) => incompatible(why),
             Error::NoCertificatesPresented => {
-                ("the peer showed no certificate".to_owned(), Some("clientAuth"))
+                // A peer may have one, and keep it to itself because it is of no use here.
+                let reason = "the peer showed no certificate: it has none, or none that this server takes (with an RSA, ECDSA or Ed25519 key, \
+                              and from a CA of the trust store)";
+                (reason.to_owned(), Some("clientAuth"))
+            }
+            Error::InvalidCertificate(CertificateError::BadSignature) => {
+                ("the peer's signature does not fit the key of its certificate".to_owned(), None)
             }
             // The peer's certificate alone is to blame.
             Error::InvalidCertificate(
@@ -68,6 +74,10 @@ impl Refusal {
             Error::AlertReceived(alert) => of_alert(*alert),
             Error::InvalidMessage(InvalidMessage::InvalidContentType) => {
                 ("the peer does not speak TLS".to_owned(), None)
+            }
+            // rustls has no kind of its own for this.
+            Error::General(why) if why == "incompatible signing key" => {
+                incompatible(&PeerIncompatible::NoSignatureSchemesInCommon)
             }
             error => (error.to_string(), None),
         };
@@ -89,8 +99,12 @@ impl Refusal {
 
 fn incompatible(why: &PeerIncompatible) -> (String, Option<&'static str>) {
     match why {
-        PeerIncompatible::NoCipherSuitesInCommon | PeerIncompatible::NoKxGroupsInCommon => {
+        PeerIncompatible::NoCipherSuitesInCommon => {
             ("no cipher suite in common".to_owned(), Some("ciphersuites"))
+        }
+        PeerIncompatible::NoKxGroupsInCommon | PeerIncompatible::NamedGroupsExtensionRequired => {
+            let reason = "no key exchange in common: the peer must offer X25519, P-256 or P-384 (jdk.tls.namedGroups)";
+            (reason.to_owned(), None)
         }
         PeerIncompatible::NoSignatureSchemesInCommon
         | PeerIncompatible::NoCertificateRequestSignatureSchemesInCommon => {
@@ -105,6 +119,10 @@ fn incompatible(why: &PeerIncompatible) -> (String, Option<&'static str>) {
             "no version of TLS in common: add TLSv1.2 on the side that lacks it".to_owned(),
             Some("enabledProtocols"),
         ),
+        PeerIncompatible::SignatureAlgorithmsExtensionRequired => {
+            let reason = "no version of TLS in common: the peer speaks TLS 1.1 or older, or names no signature algorithms";
+            (reason.to_owned(), Some("enabledProtocols"))
+        }
         why => (format!("the peer's TLS is not compatible: {why:?}"), None),
     }
 }
@@ -130,5 +148,50 @@ fn of_alert(alert: AlertDescription) -> (String, Option<&'static str>) {
             (format!("the peer refused the handshake (alert {name})"), Some("ciphersuites"))
         }
         _ => (format!("the peer ended the handshake (alert {name})"), None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_name_what_is_not_in_common_and_the_setting() {
+        let told = |error: Error| {
+            let refusal = Refusal::of(&HandshakeError::Tls(error));
+            (refusal.reason, refusal.setting)
+        };
+        for (error, reason, setting) in [
+            (
+                PeerIncompatible::SignatureAlgorithmsExtensionRequired.into(),
+                "no version of TLS in common: the peer speaks TLS 1.1 or older",
+                Some("enabledProtocols"),
+            ),
+            (PeerIncompatible::NoKxGroupsInCommon.into(), "no key exchange in common", None),
+            (
+                PeerIncompatible::NoCipherSuitesInCommon.into(),
+                "no cipher suite in common",
+                Some("ciphersuites"),
+            ),
+            (
+                Error::General("incompatible signing key".to_owned()),
+                "the peer can't check a signature of this server's key",
+                Some("keyStore.location"),
+            ),
+            (
+                CertificateError::BadSignature.into(),
+                "the peer's signature does not fit the key of its certificate",
+                None,
+            ),
+            (
+                Error::NoCertificatesPresented,
+                "the peer showed no certificate: it has none, or none that this server takes",
+                Some("clientAuth"),
+            ),
+        ] {
+            let (text, its) = told(error);
+            assert!(text.starts_with(reason), "{text}");
+            assert_eq!(its, setting, "{text}");
+        }
     }
 }

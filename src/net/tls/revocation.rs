@@ -131,7 +131,14 @@ impl Revocation {
             Some(Status::Good) => Ok(()),
             Some(Status::Revoked) => Err(Refusal::Revoked { subject }),
             None if reasons.is_empty() => {
-                Err(self.no_answer(subject, "it names neither a list nor a responder".to_owned()))
+                let reason = match pair.certificate.ocsp_urls().is_empty() {
+                    true => "it names neither a list nor a responder",
+                    // Responders were not asked.
+                    false => {
+                        "it names a responder and no list, and responders are asked with ocsp=true alone"
+                    }
+                };
+                Err(self.no_answer(subject, reason.to_owned()))
             }
             None => Err(self.no_answer(subject, reasons.join("; "))),
         }

@@ -126,7 +126,17 @@ impl Verifier {
         let Err(error) = asked else {
             return path::check_leaf(first, purpose);
         };
-        path::find(&self.question(&chain, purpose, now, false))?;
+        path::find(&self.question(&chain, purpose, now, false)).map_err(
+            |refusal| match refusal {
+                // webpki has looked at the names, and found one that does not fit.
+                Refusal::NameConstraints { issuer }
+                    if error == webpki::Error::NameConstraintViolation =>
+                {
+                    Refusal::NameNotIssued { issuer }
+                }
+                refusal => refusal,
+            },
+        )?;
         match error {
             webpki::Error::CaUsedAsEndEntity
             | webpki::Error::UnsupportedCertVersion
@@ -192,6 +202,11 @@ impl Verifier {
         let bad = |error| Error::InvalidCertificate(error);
         let parsed =
             Certificate::parse(certificate).ok_or_else(|| bad(CertificateError::BadEncoding))?;
+        let mut all = self.algorithms.all.iter();
+        if !all.any(|algorithm| algorithm.public_key_alg_id().as_ref() == parsed.key_algorithm) {
+            let reason = Refusal::UnknownKey { subject: parsed.subject_text() };
+            return Err(to_error(Refused::of(certificate, reason)));
+        }
         if is_tls13 {
             let key = SubjectPublicKeyInfoDer::from(parsed.key_info);
             return verify_tls13_signature_with_raw_key(message, &key, signed, &self.algorithms);

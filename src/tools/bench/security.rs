@@ -4,7 +4,7 @@ use crate::auth::digest_md5::{Client, Service};
 use crate::client::{ClientError, Hello, Incoming, Stream, Welcome, Wire, dial, put_request};
 use crate::model::{Code, Secret, op};
 use crate::net::nonce;
-use crate::net::tls::{TlsStream, ToolClientError, tool_client};
+use crate::net::tls::{TlsStream, ToolClientError, refused, tool_client};
 use jute::proto::{GetSaslRequest, SetSaslResponse};
 use jute::{Encode, Reader};
 use rustls::{ClientConfig, ClientConnection, Connection, StreamOwned};
@@ -108,7 +108,13 @@ impl Security {
         socket.set_read_timeout(Some(patience))?;
         let mut stream = StreamOwned::new(tls, socket);
         while stream.conn.is_handshaking() {
-            stream.conn.complete_io(&mut stream.sock).map_err(|error| failed(&error))?;
+            stream.conn.complete_io(&mut stream.sock).map_err(|error| {
+                let inner = error.get_ref().and_then(|inner| inner.downcast_ref());
+                match inner.and_then(refused) {
+                    Some(refused) => failed(&format_args!("the server's certificate: {refused}")),
+                    None => failed(&error),
+                }
+            })?;
         }
         Ok(BenchStream::Tls(Box::new(stream)))
     }

@@ -85,7 +85,9 @@ pub enum Fault {
     /// Keys that no conversion makes usable.
     #[error("{what}; make a new key: {command}")]
     NewKey { what: &'static str, command: &'static str },
-    #[error("its keys are derived with more than a million rounds; make it anew with fewer")]
+    #[error(
+        "a key of it is derived with more than a million rounds, or all its keys with more than ten million; make it anew with fewer"
+    )]
     TooManyRounds,
     #[error("no private key in it; a certificate alone cannot serve")]
     NoKey,

@@ -90,31 +90,32 @@ const PBKDF2: &[u8] = b"\x06\x09\x2A\x86\x48\x86\xF7\x0D\x01\x05\x0C";
 const SCRYPT: &[u8] = b"\x06\x09\x2B\x06\x01\x04\x01\xDA\x47\x04\x0B";
 const PBES1: &[u8] = b"\x06\x0A\x2A\x86\x48\x86\xF7\x0D\x01\x0C\x01";
 
-/// Bounds the work that all derivations of the file ask for together; the crate bounds only each.
+/// Bounds the work that each derivation of the file asks for, and all of them together; the crate bounds only each.
 fn check_cost(data: &[u8]) -> Result<(), Fault> {
     let mut rounds = 0_u64;
     for at in 0..data.len() {
         let rest = &data[at..];
+        let mut these = 0;
         if let Some(parameters) = rest.strip_prefix(PBKDF2) {
-            rounds += numbers(parameters).first().copied().unwrap_or(0);
+            these = numbers(parameters).first().copied().unwrap_or(0);
         } else if let Some(parameters) = rest.strip_prefix(PBES1) {
-            rounds +=
-                numbers(parameters.get(1..).unwrap_or_default()).first().copied().unwrap_or(0);
+            these = numbers(parameters.get(1..).unwrap_or_default()).first().copied().unwrap_or(0);
         } else if let Some(parameters) = rest.strip_prefix(SCRYPT)
             && let [cost, block_size, parallelization, ..] = numbers(parameters)[..]
             && !pbe::scrypt_fits(cost, block_size, parallelization)
         {
             return Err(Fault::TooManyRounds);
         }
-        if rounds > ROUNDS_MAX {
+        rounds = rounds.saturating_add(these);
+        if these > pbe::ROUNDS_MAX.into() || rounds > ROUNDS_MAX {
             return Err(Fault::TooManyRounds);
         }
     }
     Ok(())
 }
 
-/// Rounds of all derivations of a file: a hundred entries by keytool, each with 10,000.
-const ROUNDS_MAX: u64 = pbe::ROUNDS_MAX as u64;
+/// Rounds of all derivations of a file: a thousand entries by keytool, each with 10,000.
+const ROUNDS_MAX: u64 = 10 * pbe::ROUNDS_MAX as u64;
 
 /// The numbers that follow the salt in the parameters of a derivation.
 fn numbers(parameters: &[u8]) -> Vec<u64> {

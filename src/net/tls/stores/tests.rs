@@ -281,4 +281,16 @@ fn costly_derivations_are_refused() {
     data.splice(at..at + 4, [0x02, 0x04, 0x7F, 0xFF, 0xFF, 0xFF]);
     let fault = decoded(&data, Kind::Pkcs12, &password).err().unwrap();
     assert!(matches!(fault, Fault::TooManyRounds), "{fault}");
+    // Each derivation counts by itself: several with 600,000, as openssl's `-iter 600000` makes, are no reason.
+    let rounds = |each: [u8; 4]| {
+        let mut data = std::fs::read(golden("openssl.p12")).unwrap();
+        for at in rounds.iter().rev() {
+            data.splice(*at..*at + 4, [0x02, 0x04].into_iter().chain(each));
+        }
+        decoded(&data, Kind::Pkcs12, &password).err().unwrap()
+    };
+    let many = rounds([0, 0x09, 0x27, 0xC0]);
+    assert!(!matches!(many, Fault::TooManyRounds), "{many}");
+    let too_many = rounds([0, 0x0F, 0x42, 0x41]);
+    assert!(matches!(too_many, Fault::TooManyRounds), "{too_many}");
 }

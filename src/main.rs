@@ -196,7 +196,7 @@ fn quick(tool: &Tool) -> Option<ExitCode> {
 }
 
 /// Moves options of the log that stand before a command after it, where clap takes them: any other argument ends its search for commands.
-/// Flags `-D` go behind both, because clap takes all that follows the first of them for arguments.
+/// Flags `-D` follow both, because clap takes all that follows the first of them for arguments.
 fn command_first(mut arguments: Vec<OsString>) -> Vec<OsString> {
     let (mut options, mut flags, mut at) = (Vec::new(), Vec::new(), 1);
     while let Some(argument) = arguments.get(at) {
@@ -227,8 +227,8 @@ fn command_first(mut arguments: Vec<OsString>) -> Vec<OsString> {
     if end > options_end {
         arguments[1..end].rotate_left(options_end - 1);
     }
-    let behind = end.max(options_end).min(arguments.len());
-    arguments.splice(behind..behind, flags);
+    let place = end.max(options_end).min(arguments.len());
+    arguments.splice(place..place, flags);
     arguments
 }
 
@@ -400,6 +400,13 @@ fn check(launch: &Launch, options: &config_check::Options, env: &Environment) ->
     let mut check = config::check(launch, env);
     config_check::look_up(&mut check, |host| net::resolve(host, 0));
     config_check::look_at_files(&mut check, rights_of);
+    if let Ok(config) = config::load(launch, env) {
+        if let Some(file) = &config.krb5_conf {
+            net::gss::set_configuration(file);
+        }
+        let fault = server::check_logins(&config).err();
+        config_check::look_at_logins(&mut check, fault.map(|error| error.line()));
+    }
     let text = config_check::render(&mut check, options);
     // The reader may have closed the pipe, as `head` does.
     let _unread = std::io::stdout().write_all(text.as_bytes());

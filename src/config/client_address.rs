@@ -68,7 +68,7 @@ pub(super) fn take(
     secure_is_wrong: bool,
 ) -> Option<(Option<String>, Option<u16>)> {
     let problems = checker.problems.len();
-    // Whoever wrote secureClientPort wrongly does not lack clientPort.
+    // A wrong secureClientPort is told by itself: clientPort is not what lacks.
     let plain = take_plain(checker, own, secure.is_some() || secure_is_wrong);
     let Some((host, port)) = plain else {
         return Some((None, None))

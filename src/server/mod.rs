@@ -60,6 +60,7 @@ mod tls;
 pub use audit_log::AuditLog;
 pub use boot::run;
 pub use error::ServerError;
+pub use quorum_sasl::check_logins;
 pub use ready::Ready;
 pub use restore::{RestoreError, Restored, Restorer};
 pub use service_manager::ServiceManager;

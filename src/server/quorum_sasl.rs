@@ -1,6 +1,6 @@
 //! Puts SASL between servers together from the settings.
 
-use super::client_schemes::kerberos_error;
+use super::client_schemes::{kerberos_error, mechanisms};
 use super::error::ServerError;
 use crate::auth::digest_md5::Accounts;
 use crate::config::Config;
@@ -42,6 +42,16 @@ pub fn openings(config: &Config) -> Result<Arc<dyn Openings>, ServerError> {
         }
     };
     Ok(Arc::new(SaslOpenings { acceptors, initiators, is_required: sasl.server_requires }))
+}
+
+/// Whether SASL can work as the settings say, for clients and between servers. Nothing is sent.
+///
+/// # Errors
+/// As at the start: a section that can't be used, or a key that is missing.
+pub fn check_logins(config: &Config) -> Result<(), ServerError> {
+    mechanisms(config)?;
+    openings(config)?;
+    Ok(())
 }
 
 fn digest_initiators(login: &DigestLogin, nonces: Nonces) -> Result<DigestInitiators, ServerError> {

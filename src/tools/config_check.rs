@@ -68,6 +68,19 @@ pub fn look_at_files(check: &mut Check, rights_of: impl Fn(&Path) -> Option<File
     check.risks.extend(exposed.collect::<Vec<_>>());
 }
 
+/// Adds why SASL can't work, which the start finds too: a keytab that can't be read, or has no key of the principal.
+pub fn look_at_logins(check: &mut Check, reason: Option<String>) {
+    let Some(text) = reason else { return };
+    let flag =
+        check.settings.iter_mut().find(|s| s.key.ends_with("java.security.auth.login.config"));
+    let place = flag.and_then(|setting| {
+        setting.state = "wrong";
+        setting.place.clone()
+    });
+    let place = place.unwrap_or_else(|| SettingPlace::File(check.source.clone()));
+    check.problems.push(Problem { place, text });
+}
+
 /// Reads the stores, and renders the result.
 pub fn render(check: &mut Check, options: &Options) -> String {
     let stores = stores::look_at(check);
@@ -104,6 +117,9 @@ fn as_text(check: &Check, stores: &[Stores], all: bool) -> String {
         }
     }
     let verdict = match problems.first() {
+        None if stores::are_faulty(stores) => {
+            "the server would start with it, but see the warnings of its certificates".to_owned()
+        }
         None => "no problems, the server would start with it".to_owned(),
         Some(first) => {
             let count = counted(problems.len(), "problem");

@@ -3,9 +3,9 @@
 use crate::auth::x509::{Certificate, HostNames, Purpose, name, time_text};
 use crate::config::tls::{StoreSettings, TlsSettings};
 use crate::config::{Check, Problem, SettingPlace, Warning};
-use crate::model::View;
-use crate::net::tls::Verifier;
+use crate::model::{ServerId, View};
 use crate::net::tls::stores::{self, Keys, Shown};
+use crate::net::tls::{Side, Used, Verifier};
 use rustls_pki_types::{CertificateDer, UnixTime};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -19,6 +19,8 @@ pub struct Stores {
     peers_trust: Option<String>,
     /// Each `server.N`, and whether the certificate of this server would pass as it.
     servers: Vec<(String, String)>,
+    /// Peers refuse this server's certificate, or will soon.
+    is_faulty: bool,
 }
 
 struct Store {
@@ -52,9 +54,9 @@ pub fn look_at(check: &mut Check) -> Vec<Stores> {
         all.push(stores_of(check, &tls.settings, None));
     }
     if let Some(tls) = check.quorum_tls.clone() {
-        let view = check.ensemble.as_ref().map(|ensemble| ensemble.view.clone());
+        let view = check.ensemble.as_ref().map(|ensemble| (ensemble.view.clone(), ensemble.my_id));
         let compares = tls.settings.verifies_host;
-        let members = view.as_ref().map(|view| Members { view, compares });
+        let members = view.as_ref().map(|(view, id)| Members { view, own: *id, compares });
         all.push(stores_of(check, &tls.settings, members));
     }
     for settings in check.http_tls.clone() {
@@ -66,12 +68,28 @@ pub fn look_at(check: &mut Check) -> Vec<Stores> {
 /// The ensemble, and whether its members compare names with certificates.
 struct Members<'a> {
     view: &'a View,
+    /// This server.
+    own: ServerId,
     compares: bool,
+}
+
+impl Members<'_> {
+    /// The hosts under which other servers dial this one, if they compare names.
+    fn own_hosts(&self) -> Vec<String> {
+        let own = self.view.members.get(&self.own).filter(|_| self.compares).into_iter();
+        own.flat_map(|own| &own.addresses).map(|address| address.host.to_string()).collect()
+    }
 }
 
 fn stores_of(check: &mut Check, settings: &TlsSettings, members: Option<Members<'_>>) -> Stores {
     let prefix = settings.prefix;
-    let mut found = Stores { prefix, stores: Vec::new(), peers_trust: None, servers: Vec::new() };
+    let mut found = Stores {
+        prefix,
+        stores: Vec::new(),
+        peers_trust: None,
+        servers: Vec::new(),
+        is_faulty: false,
+    };
     let mut keys = None;
     if let Some(store) = &settings.key_store {
         let key = format!("{prefix}keyStore.location");
@@ -91,6 +109,16 @@ fn stores_of(check: &mut Check, settings: &TlsSettings, members: Option<Members<
         }
         found.stores.extend(shown(store, "trustStore", None));
         warn(check, &key, stores::warnings(store, None));
+    }
+    if let Some(keys) = &keys {
+        let side = if members.is_some() { Side::Servers } else { Side::Clients };
+        let hosts = members.as_ref().map(Members::own_hosts).unwrap_or_default();
+        let used = Used { settings, side, keys, trusted: &trusted, hosts: &hosts };
+        let now = UnixTime::now();
+        let refusal = used.certificate(now);
+        found.is_faulty = refusal.is_some();
+        warn(check, &format!("{prefix}keyStore.location"), refusal.into_iter().collect());
+        check.risks.extend(used.ended_and_trusted(now));
     }
     found.peers_trust = keys.as_ref().and_then(|keys| root(&keys.chain));
     if let (Some(keys), Some(members)) = (&keys, members) {
@@ -195,6 +223,11 @@ fn passes(
     members.map(line).collect()
 }
 
+/// Whether peers refuse a certificate of this server, or will soon.
+pub fn are_faulty(all: &[Stores]) -> bool {
+    all.iter().any(|stores| stores.is_faulty)
+}
+
 /// Appends the stores to the table.
 pub fn put_text(text: &mut String, all: &[Stores]) {
     for stores in all {
@@ -264,7 +297,7 @@ pub fn as_json(all: &[Stores]) -> Value {
 mod tests {
     use super::*;
     use crate::config::tls::{ClientAuth, StorePassword, TlsVersion};
-    use crate::model::{Member, PeerAddress, Role, Rule, Secret, ServerId};
+    use crate::model::{Member, PeerAddress, Role, Rule, Secret};
     use std::collections::BTreeMap;
     use std::path::PathBuf;
     use std::sync::Arc;
@@ -330,7 +363,7 @@ mod tests {
     #[test]
     fn stores_are_shown_with_their_certificates_and_members() {
         let (mut check, view) = (check(), view());
-        let members = Some(Members { view: &view, compares: true });
+        let members = Some(Members { view: &view, own: ServerId(1), compares: true });
         let stores = stores_of(&mut check, &settings("ec.jks", "trust.jks"), members);
         assert_eq!((check.problems.len(), check.warnings.len()), (0, 0), "{:?}", check.problems);
         let json = as_json(std::slice::from_ref(&stores));
@@ -362,8 +395,16 @@ mod tests {
     #[test]
     fn certificate_of_a_foreign_authority_passes_nowhere() {
         let (mut check, view) = (check(), view());
-        let members = Some(Members { view: &view, compares: false });
+        let members = Some(Members { view: &view, own: ServerId(1), compares: false });
         let stores = stores_of(&mut check, &settings("v1.jks", "weak.pem"), members);
+        assert!(are_faulty(std::slice::from_ref(&stores)));
+        let warnings: Vec<String> = check.warnings.iter().map(ToString::to_string).collect();
+        assert!(
+            warnings
+                .iter()
+                .any(|told| told.contains("servers will refuse this server's certificate")),
+            "{warnings:?}"
+        );
         let shown = text(stores);
         assert!(shown.contains("as server.1 zk1.example: would not pass: "), "{shown}");
     }

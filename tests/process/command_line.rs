@@ -31,7 +31,7 @@ fn options_of_the_log_may_stand_before_a_command() {
     let checked = command.output().unwrap();
     let text = String::from_utf8_lossy(&checked.stdout);
     assert!(checked.status.success() && text.contains("-Djute.maxbuffer"), "{text}");
-    // A flag is no command, and the option behind it is not taken for the name of a file.
+    // A flag is no command, and the option that follows is not taken for the name of a file.
     let bad = Bad::new();
     let arguments = ["-Dx=y", "--log-level=info", "start-foreground", "."];
     refused(&bad.start(&arguments, &[]), 2, &["ERROR .: cannot read file"]);

@@ -299,11 +299,8 @@ impl<'a> Climb<'_, 'a> {
     ) -> Result<(), Refusal> {
         check_key(issuer)?;
         let subject = || below.subject_text();
-        let mut algorithm = below.signature_algorithm;
-        let algorithm = der::take_tagged(&mut algorithm, OBJECT_IDENTIFIER).unwrap_or_default();
-        if let Some((_, weak)) = WEAK.iter().find(|(weak, _)| *weak == algorithm) {
-            return Err(Refusal::WeakSignature { subject: subject(), algorithm: weak });
-        }
+        check_algorithm(below)?;
+        let algorithm = algorithm_of(below);
         self.signatures += 1;
         if self.signatures > SIGNATURES_MAX {
             return Err(Refusal::TooManyPaths);
@@ -327,6 +324,25 @@ impl<'a> Climb<'_, 'a> {
                 Err(Refusal::UnknownAlgorithm { subject: subject(), algorithm: text })
             }
         }
+    }
+}
+
+fn algorithm_of<'a>(certificate: &Certificate<'a>) -> &'a [u8] {
+    let mut algorithm = certificate.signature_algorithm;
+    der::take_tagged(&mut algorithm, OBJECT_IDENTIFIER).unwrap_or_default()
+}
+
+/// Whether the hash of its signature can't be forged.
+///
+/// # Errors
+/// [`Refusal::WeakSignature`], if it can.
+pub fn check_algorithm(certificate: &Certificate<'_>) -> Result<(), Refusal> {
+    let algorithm = algorithm_of(certificate);
+    match WEAK.iter().find(|(weak, _)| *weak == algorithm) {
+        Some((_, weak)) => {
+            Err(Refusal::WeakSignature { subject: certificate.subject_text(), algorithm: weak })
+        }
+        None => Ok(()),
     }
 }
 
@@ -358,7 +374,11 @@ fn check_cert_sign(issuer: &Certificate<'_>) -> Result<(), Refusal> {
     }
 }
 
-fn check_dates(certificate: &Certificate<'_>, now: i64) -> Result<(), Refusal> {
+/// Whether the certificate is within its dates.
+///
+/// # Errors
+/// [`Refusal`], if not.
+pub fn check_dates(certificate: &Certificate<'_>, now: i64) -> Result<(), Refusal> {
     let subject = || certificate.subject_text();
     if now < certificate.not_before {
         return Err(Refusal::NotYetValid { subject: subject(), from: certificate.not_before });

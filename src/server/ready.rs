@@ -214,6 +214,8 @@ mod tests {
         assert!(
             !banner.contains("nc ") && banner.contains("  oxkeeper 4lw HOST 2281 srvr --tls-ca")
         );
+        ready.address = SocketAddr::from(([127, 0, 0, 1], 2181));
+        ready.secure_address = None;
 
         let text = b"dataDir=/d\nclientPort=0\ninitLimit=5\nsyncLimit=2\nserver.1=a:1:2\nserver.2=[::1]:3:4\n\
             server.3=c:5:6\nserver.4=d:7:8:observer\n";

@@ -14,7 +14,10 @@ pub(super) mod oid {
     pub const BASIC_CONSTRAINTS: &[u8] = &[0x55, 0x1d, 19];
     pub const NAME_CONSTRAINTS: &[u8] = &[0x55, 0x1d, 30];
     pub const CRL_DISTRIBUTION_POINTS: &[u8] = &[0x55, 0x1d, 31];
+    pub const CERTIFICATE_POLICIES: &[u8] = &[0x55, 0x1d, 32];
+    pub const POLICY_CONSTRAINTS: &[u8] = &[0x55, 0x1d, 36];
     pub const EXTENDED_KEY_USAGE: &[u8] = &[0x55, 0x1d, 37];
+    pub const INHIBIT_ANY_POLICY: &[u8] = &[0x55, 0x1d, 54];
     pub const AUTHORITY_INFORMATION: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 1, 1];
     pub const NETSCAPE_TYPE: &[u8] = &[0x60, 0x86, 0x48, 1, 0x86, 0xf8, 0x42, 1, 1];
     pub const RSA: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 1];

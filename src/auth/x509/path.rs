@@ -1,8 +1,8 @@
 //! Whether a chain of certificates leads to a trusted one, as JSSE's PKIX decides (also for certificates of version 1).
 //!
-//! `net::tls` asks webpki first. webpki refuses four things that Java accepts: certificates of
-//! version 1, leaves with CA:true, some values of extendedKeyUsage, and more than six CAs between
-//! leaf and root. For these this file decides. For every other chain that webpki refuses it finds the reason for the log.
+//! `net::tls` asks webpki first. webpki refuses five things that Java accepts: certificates of
+//! version 1, leaves with CA:true, some values of extendedKeyUsage, critical extensions about
+//! policies, and more than six CAs between leaf and root. For these this file decides. For every other chain that webpki refuses it finds the reason for the log.
 //!
 //! # Invariants
 //! 1. A chain is trusted only if it ends at an entry of the trust store: the entry's key has signed
@@ -389,9 +389,18 @@ pub fn check_dates(certificate: &Certificate<'_>, now: i64) -> Result<(), Refusa
     Ok(())
 }
 
+/// Whether policyConstraints has inhibitPolicyMapping alone, and no requireExplicitPolicy.
+fn requires_no_policy(value: &[u8]) -> bool {
+    let Some(mut fields) = der::only(value, der::SEQUENCE) else { return false };
+    der::take_tagged(&mut fields, 0x81).is_some() && fields.is_empty()
+}
+
 /// Refuses a certificate with an unknown critical extension.
 fn check_extensions(certificate: &Certificate<'_>) -> Result<(), Refusal> {
-    const KNOWN: [&[u8]; 5] = [
+    // Policies decide only where a certificate requires an explicit one: nothing here asks for a policy.
+    const KNOWN: [&[u8]; 7] = [
+        oid::CERTIFICATE_POLICIES,
+        oid::INHIBIT_ANY_POLICY,
         oid::KEY_USAGE,
         oid::ALTERNATIVE_NAMES,
         oid::BASIC_CONSTRAINTS,
@@ -399,7 +408,9 @@ fn check_extensions(certificate: &Certificate<'_>) -> Result<(), Refusal> {
         oid::EXTENDED_KEY_USAGE,
     ];
     let is_unknown = |extension: &&super::certificate::Extension<'_>| {
-        extension.is_critical && !KNOWN.contains(&extension.oid)
+        let is_known = KNOWN.contains(&extension.oid)
+            || (extension.oid == oid::POLICY_CONSTRAINTS && requires_no_policy(extension.value));
+        extension.is_critical && !is_known
     };
     match certificate.extensions().iter().find(is_unknown) {
         Some(unknown) => Err(Refusal::UnknownExtension {

@@ -213,6 +213,34 @@ fn certificate_with_an_unknown_critical_extension_is_refused() {
 }
 
 #[test]
+fn critical_policies_are_taken_unless_one_is_required() {
+    let policies = tlv(0x30, &[&tlv(0x30, &[&tlv(6, &[&[0x2a, 3, 4]])])]);
+    let constraints = |tag| tlv(0x30, &[&tlv(tag, &[&[0]])]);
+    for (extension, value) in [
+        (oid::CERTIFICATE_POLICIES, policies),
+        (oid::INHIBIT_ANY_POLICY, tlv(2, &[&[0]])),
+        (oid::POLICY_CONSTRAINTS, constraints(0x81)),
+    ] {
+        assert_eq!(client(&[leaf().with(extension, true, &value)]), Ok(vec![0]));
+        let low = Draft::authority("low", "root").with(extension, true, &value);
+        assert_eq!(client(&[Draft::new("leaf", "low"), low]), Ok(vec![0, 1]));
+    }
+    for value in [constraints(0x80), tlv(0x30, &[&constraints(0x81)]), tlv(0x30, &[])] {
+        let required = leaf().with(oid::POLICY_CONSTRAINTS, true, &value);
+        let refusal = Refusal::UnknownExtension { subject: subject(), oid: "2.5.29.36".to_owned() };
+        assert_eq!(client(&[required]), Err(refusal));
+    }
+}
+
+#[test]
+fn all_trusted_cas_of_one_name_count() {
+    let old = Draft { key: b"old".to_vec(), ..Draft::authority("root", "root") };
+    let new = Draft::authority("root", "root");
+    assert_eq!(judged(&[new.clone(), old.clone()], &[leaf()], Purpose::Client), Ok(vec![0]));
+    assert_eq!(judged(&[old, new], &[leaf()], Purpose::Client), Ok(vec![0]));
+}
+
+#[test]
 fn chain_with_name_constraints_is_refused() {
     let constrained = |name: &str| {
         Draft::authority(name, "root").with(oid::NAME_CONSTRAINTS, true, &tlv(0x30, &[]))

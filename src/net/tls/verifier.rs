@@ -141,6 +141,7 @@ impl Verifier {
             webpki::Error::CaUsedAsEndEntity
             | webpki::Error::UnsupportedCertVersion
             | webpki::Error::MaximumPathDepthExceeded
+            | webpki::Error::UnsupportedCriticalExtension
             | webpki::Error::RequiredEkuNotFoundContext(_) => Ok(()),
             error => {
                 Err(Refusal::Strict { subject: first.subject_text(), reason: error.to_string() })

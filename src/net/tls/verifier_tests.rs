@@ -146,6 +146,8 @@ fn leaves_that_java_takes_and_webpki_refuses_are_trusted() {
     let any = purposes(&[&[0x55, 0x1d, 0x25, 0]]);
     let any = Draft::new("leaf", "root").with(EXTENDED_KEY_USAGE, false, &any);
     assert_eq!(judge(any, Purpose::Server), Ok(()), "any purpose");
+    let policies = Draft::new("leaf", "root").with(&[0x55, 0x1d, 54], true, &[2, 1, 0]);
+    assert_eq!(judge(policies, Purpose::Client), Ok(()), "critical inhibitAnyPolicy");
     let client = Draft::new("leaf", "root").with(EXTENDED_KEY_USAGE, false, &purposes(&[CLIENT]));
     assert_eq!(judge(client.clone(), Purpose::Client), Ok(()));
     let refusal = Refusal::OtherPurpose { subject: "CN=leaf".to_owned(), purpose: Purpose::Server };

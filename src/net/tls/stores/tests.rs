@@ -282,15 +282,15 @@ fn costly_derivations_are_refused() {
     let fault = decoded(&data, Kind::Pkcs12, &password).err().unwrap();
     assert!(matches!(fault, Fault::TooManyRounds), "{fault}");
     // Each derivation counts by itself: several with 600,000, as openssl's `-iter 600000` makes, are no reason.
-    let rounds = |each: [u8; 4]| {
+    let rounds = |each: [u8; 3]| {
         let mut data = std::fs::read(golden("openssl.p12")).unwrap();
         for at in rounds.iter().rev() {
-            data.splice(*at..*at + 4, [0x02, 0x04].into_iter().chain(each));
+            data.splice(*at..*at + 4, [0x02, 0x03].into_iter().chain(each));
         }
         decoded(&data, Kind::Pkcs12, &password).err().unwrap()
     };
-    let many = rounds([0, 0x09, 0x27, 0xC0]);
+    let many = rounds([0x09, 0x27, 0xC0]);
     assert!(!matches!(many, Fault::TooManyRounds), "{many}");
-    let too_many = rounds([0, 0x0F, 0x42, 0x41]);
+    let too_many = rounds([0x0F, 0x42, 0x41]);
     assert!(matches!(too_many, Fault::TooManyRounds), "{too_many}");
 }

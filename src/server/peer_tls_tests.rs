@@ -4,7 +4,7 @@ use crate::config::tls::TlsSettings;
 use crate::member::ListenAddress;
 use crate::member::opening::NoOpening;
 use crate::member::quorum_connection::{QuorumConnection, QuorumEvent};
-use crate::model::{Epoch, View, Zxid};
+use crate::model::{Epoch, Zxid};
 use crate::net::quorum::{LearnerPort, PeerEvent, PeerHandle, listen, start};
 use crate::net::tls::test_certificates::{Authority, settings};
 use crate::net::tls::{Engine, Handshakes, Side};

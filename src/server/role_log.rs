@@ -310,7 +310,7 @@ mod tests {
         }
         roles.serve(Queues::OfLearner, 150_000_000);
         warns_at(&mut roles, 1000);
-        roles.take(looking(), 1000_000_000);
+        roles.take(looking(), 1_000_000_000);
         for s in 1000..=1020 {
             warns_at(&mut roles, s);
         }

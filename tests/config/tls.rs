@@ -196,8 +196,11 @@ fn checks_of_certificates_have_javas_defaults() {
     assert_eq!(shown(&clients(all).0.settings), ((true, true, true), true, true));
     let off = format!("{all}ssl.hostnameVerification=false");
     assert_eq!(shown(&clients(&off).0.settings), ((false, false, true), true, true));
-    let quorum = servers("sslQuorum=true");
-    assert_eq!(shown(&quorum.settings), ((true, true, true), false, false));
+    // In fips-mode, which is the default, no host names are compared between servers.
+    for (mode, compares) in [("", false), ("fips-mode=true", false), ("fips-mode=false", true)] {
+        let quorum = servers(&format!("sslQuorum=true\n{mode}"));
+        assert_eq!(shown(&quorum.settings), ((compares, compares, true), false, false), "{mode}");
+    }
 }
 
 #[test]

@@ -74,7 +74,7 @@ pub enum Refusal {
     )]
     NameNotIssued { issuer: Subject },
     #[error(
-        "the key of {subject} is of a kind that this server does not support: have the certificate issued anew for a key of RSA, ECDSA (P-256, P-384, P-521) or Ed25519"
+        "the key of {subject} is of a kind that this server does not support: have the certificate issued anew for a key of RSA, ECDSA (secp256r1, secp384r1, secp521r1) or Ed25519"
     )]
     UnknownKey { subject: Subject },
     #[error("the certificate of {subject} may not be used as a {} (extendedKeyUsage or nsCertType)", purpose_text(*.purpose))]

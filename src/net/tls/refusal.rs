@@ -103,7 +103,7 @@ fn incompatible(why: &PeerIncompatible) -> (String, Option<&'static str>) {
             ("no cipher suite in common".to_owned(), Some("ciphersuites"))
         }
         PeerIncompatible::NoKxGroupsInCommon | PeerIncompatible::NamedGroupsExtensionRequired => {
-            let reason = "no key exchange in common: the peer must offer X25519, P-256 or P-384 (jdk.tls.namedGroups)";
+            let reason = "no key exchange in common: the peer must offer x25519, secp256r1 or secp384r1 (jdk.tls.namedGroups)";
             (reason.to_owned(), None)
         }
         PeerIncompatible::NoSignatureSchemesInCommon

@@ -143,8 +143,8 @@ impl Ours {
                 self.down.push(to.0);
                 self.step(Input::ElectionDisconnected { to });
             }
-            Event::BindFailed { place } => {
-                return Err(io::Error::other(format!("cannot listen on {place}")));
+            Event::BindFailed { place, error } => {
+                return Err(io::Error::other(format!("cannot listen on {place}: {error}")));
             }
             Event::Heard { from, message } => {
                 let notification = Notification::decode(&message).map_err(io::Error::other)?;

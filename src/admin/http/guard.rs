@@ -44,7 +44,8 @@ pub struct Limiter {
 impl Limiter {
     fn allows(&mut self, interval_ms: i64, now_ms: u64) -> bool {
         let next_ms = (self.began_ms as i64).saturating_add(interval_ms);
-        if next_ms < now_ms as i64 {
+        // Without an interval two calls of one millisecond pass.
+        if interval_ms <= 0 || next_ms < now_ms as i64 {
             *self = Self { began_ms: now_ms, is_used: false };
         }
         !std::mem::replace(&mut self.is_used, true)

@@ -140,10 +140,10 @@ fn tasks_are_refused_by_settings_and_limiter() {
     assert_eq!(asked(&restore, "", 300_001), Ok(Task::Restore));
     assert_eq!(asked(&snapshot, "", 300_001), Ok(Task::Snapshot { streams: true }));
     assert_eq!(asked(&snapshot, "", 300_002), Err(429));
-    assert_eq!(
-        asked(&snapshot, "admin.rateLimiterIntervalInMS=0", 300_002),
-        Ok(Task::Snapshot { streams: true })
-    );
+    for _ in 0..2 {
+        let taken = asked(&snapshot, "admin.rateLimiterIntervalInMS=0", 300_002);
+        assert_eq!(taken, Ok(Task::Snapshot { streams: true }));
+    }
     assert_eq!(metrics.restore_rate_limited_count.get(), 2);
     assert_eq!(metrics.snapshot_rate_limited_count.get(), 1);
 }

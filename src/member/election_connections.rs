@@ -80,6 +80,8 @@ struct Peer {
     /// When the connection was made; connections in a row that ended soon after.
     since_ms: u64,
     short_lived: u32,
+    /// Dials in a row that the server itself has ended: the first, perhaps, because it was just stopped.
+    refusals: u32,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -483,7 +485,8 @@ impl ElectionConnections {
                 peer.failures = peer.failures.saturating_add(1);
                 let failures = peer.failures;
                 // The first failed dial of a server that is down is logged at INFO, the others at DEBUG.
-                if !at.is_empty() && self.warned.admit(to, now_ms) {
+                peer.refusals = if at.is_empty() { 0 } else { peer.refusals.saturating_add(1) };
+                if 1 < peer.refusals && self.warned.admit(to, now_ms) {
                     tell_of_refusal(to, &at, error);
                 } else if failures == 1 {
                     tracing::info!(target: crate::model::STRANGERS, server_id = to.0, %error, "can't dial the election port");

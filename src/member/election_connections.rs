@@ -484,7 +484,6 @@ impl ElectionConnections {
                 peer.dialing = None;
                 peer.failures = peer.failures.saturating_add(1);
                 let failures = peer.failures;
-                // The first failed dial of a server that is down is logged at INFO, the others at DEBUG.
                 peer.refusals = if at.is_empty() { 0 } else { peer.refusals.saturating_add(1) };
                 if 1 < peer.refusals && self.warned.admit(to, now_ms) {
                     tell_of_refusal(to, &at, error);

@@ -88,6 +88,8 @@ fn run(
 
 const MEMBER: RecoverOptions =
     RecoverOptions { trust_empty: false, autocreate: true, running: false, is_member: true };
+/// A member has others to get lost transactions from, so `snapshot.trust.empty` does not let it go on without them.
+const TRUSTING_MEMBER: RecoverOptions = RecoverOptions { trust_empty: true, ..MEMBER };
 
 fn default(disk: &SimDisk) -> (Vec<i64>, Recovered) {
     run(disk, RecoverOptions::default()).unwrap()
@@ -221,7 +223,7 @@ fn a_hole_in_the_log_is_fatal_as_in_java() {
     put_snapshot(&disk, 2, &[1, 2]);
     put_log(&disk, "log.4", &[4, (1 << 32) + 3]);
     // What is missing may have been acknowledged.
-    for options in [RecoverOptions::default(), MEMBER] {
+    for options in [RecoverOptions::default(), MEMBER, TRUSTING_MEMBER] {
         let error = run(&disk, options).unwrap_err();
         assert!(error.to_string().contains("goes on with 0x4 after 0x2"), "{error}");
     }
@@ -238,8 +240,10 @@ fn member_whose_log_lacks_the_beginning_of_an_epoch_refuses_it() {
     put_log(&disk, "log.1", &[1, 2, 3]);
     put_log(&disk, "log.100000003", &[second + 3, second + 4]);
     // The snapshot 1:2 that its leader sent is lost, and the one before does not hold what it held.
-    let error = run(&disk, MEMBER).unwrap_err();
-    assert!(error.to_string().contains("goes on with 0x100000003 after 0x3"), "{error}");
+    for options in [MEMBER, TRUSTING_MEMBER] {
+        let error = run(&disk, options).unwrap_err();
+        assert!(error.to_string().contains("goes on with 0x100000003 after 0x3"), "{error}");
+    }
     let trusts = RecoverOptions { trust_empty: true, ..RecoverOptions::default() };
     let found = run(&disk, trusts).unwrap().0;
     assert_eq!(found, [1, 2, 3, second + 3, second + 4], "standalone, as in Java");

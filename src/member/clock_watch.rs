@@ -16,8 +16,8 @@ pub struct ClockWatch {
 }
 
 impl ClockWatch {
-    /// By how many seconds the leader's clock is ahead of this server's, if a warning is due. That it is behind does not show:
-    /// a transaction may be old, as in a synchronisation.
+    /// By how many seconds the leader's clock is ahead of this server's, if a warning is due. A leader's clock that is late does
+    /// not show: a transaction may be old, as in a synchronisation.
     ///
     /// * `entry`: a transaction as it stands in the log.
     pub fn ahead_s(&mut self, entry: &[u8], now: Now) -> Option<i64> {

@@ -222,7 +222,7 @@ impl FourLetterWords {
             && served.node_count() == tree.node_count()
     }
 
-    fn snapshot_folder(&self) -> PathBuf {
+    pub(super) fn snapshot_folder(&self) -> PathBuf {
         self.config.data_dir.join("version-2")
     }
 }

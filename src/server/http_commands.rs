@@ -87,7 +87,7 @@ impl FourLetterWords {
 
     /// The newest snapshot file.
     pub(super) fn last_snapshot(&self) -> Option<(Zxid, u64)> {
-        let folder = self.config.data_dir.join("version-2");
+        let folder = self.snapshot_folder();
         let newest = names::snapshots(&RealDisk, &folder).ok()?.pop()?;
         let written = fs::metadata(folder.join(&newest.name)).ok()?.modified().ok()?;
         Some((newest.zxid, written.duration_since(UNIX_EPOCH).ok()?.as_secs()))

@@ -393,7 +393,8 @@ impl Tree {
     /// Znodes with more than `limit` bytes of data, at most `max` of their paths, and their number.
     pub fn znodes_above(&self, limit: usize, max: usize) -> (Vec<String>, usize) {
         let (mut paths, mut count) = (Vec::new(), 0);
-        if self.data_size() <= limit as u64 {
+        // Nothing is looked at unless there was one.
+        if self.peaks.data_bytes as usize <= limit {
             return (paths, count);
         }
         for id in 0..self.nodes.places() {

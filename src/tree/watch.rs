@@ -122,12 +122,12 @@ impl Watches {
         }
     }
 
-    /// Number of watches: entries of the data table and of the child table, as Java counts them.
     /// Memory of all watches, or about that.
     pub fn bytes(&self) -> usize {
         self.shards.iter().map(|shard| shard.lock().bytes()).sum()
     }
 
+    /// Number of watches: entries of the data table and of the child table, as Java counts them.
     pub fn count(&self) -> usize {
         let entries = |kinds: u8| -> usize {
             [WatchKind::DATA_TABLE, WatchKind::CHILD_TABLE]

@@ -78,7 +78,7 @@ pub enum Note {
     Learns { leader: ServerId, epoch: Epoch, how: How, txns: u64 },
 }
 
-/// How far another server is behind this leader.
+/// What another server lacks of what this leader has committed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct PeerLag {
     pub id: ServerId,

@@ -2,8 +2,10 @@
 
 import difflib
 import pathlib
+import queue
 import re
 import subprocess
+import threading
 
 import server as tools
 from workers import PATIENCE, wait
@@ -48,16 +50,23 @@ class ZkCli:
     """One interactive zkCli process that runs all commands of a script."""
 
     def __init__(self, main, server):
-        self.server, self.events = server, []
+        self.server, self.events, self.lines, self.early = server, [], queue.Queue(), []
         self.process = subprocess.Popen(main, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                         text=True)
+        self.reader = threading.Thread(target=self.read, daemon=True)
+        self.reader.start()
         self.ask("sync /")  # Skips the greeting.
+
+    def read(self):
+        for line in self.process.stdout:
+            self.lines.put(line)
+        self.lines.put(None)
 
     def ask(self, command):
         self.process.stdin.write(f"{command.replace('SERVER', self.server.address)}\n{MARK}\n")
         self.process.stdin.flush()
-        text = []
-        for line in self.process.stdout:
+        text, self.early = self.early, []
+        while line := self.lines.get(timeout=PATIENCE):
             if line == MARKED:
                 lines, events = split_events("".join(text), self.server)
                 self.events += events
@@ -66,10 +75,22 @@ class ZkCli:
             text.append(line)
         raise AssertionError(f"zkCli ended at {command!r}: {text}")
 
+    def expect_events(self, count):
+        """Waits until `count` events were printed. zkCli prints them in a thread of its own, also after later output."""
+        while len(self.events) + len(split_events("".join(self.early), self.server)[1]) < count:
+            line = self.lines.get(timeout=PATIENCE)
+            assert line, f"zkCli ended before event {count}"
+            self.early.append(line)
+
     def quit(self):
-        rest, _ = self.process.communicate("quit\n", PATIENCE)
-        self.events += split_events(rest, self.server)[1]
-        return self.process.returncode
+        """Exit status. Whether zkCli still prints that it was closed is a race between its threads: this event does not count."""
+        self.process.stdin.write("quit\n")
+        self.process.stdin.close()
+        status = self.process.wait(PATIENCE)
+        self.reader.join(PATIENCE)
+        rest = "".join(self.early + [line for line in self.lines.queue if line])
+        self.events += [event for event in split_events(rest, self.server)[1] if " state:Closed " not in event]
+        return status
 
 
 def script(name):
@@ -94,6 +115,9 @@ def compare(script, server, rewrite):
                 out.append(line)
             elif line.startswith("> ") and line != "> quit":
                 out += [line, *shell.ask(line[2:])]
+            elif line.startswith("! "):
+                shell.expect_events(int(line[2:]))
+                out.append(line)
             elif line.startswith("% "):
                 wait("the end of a connection", lambda: shell.ask(line[2:]) == ["Not connected"])
                 out.append(line)

@@ -43,7 +43,7 @@ for jar in "$ZOOKEEPER_PREFIX"/zookeeper-*.jar "$ZOOKEEPER_PREFIX"/lib/*.jar; do
   [ ! -e "$jar" ] || CLASSPATH="$jar:$CLASSPATH"
 done
 
-# What the heap would be; oxkeeper has none, and reads over -X options.
+# The size of a JVM's heap. oxkeeper has no heap, and ignores -X options.
 export SERVER_JVMFLAGS="-Xmx${ZK_SERVER_HEAP:-1000}m ${SERVER_JVMFLAGS:-}"
 export CLIENT_JVMFLAGS="-Xmx${ZK_CLIENT_HEAP:-256}m ${CLIENT_JVMFLAGS:-}"
 

@@ -10,6 +10,7 @@ mod key;
 pub mod principal;
 pub mod sasl;
 mod sasl_rules;
+pub mod server_principal;
 pub mod x509;
 
 pub use digest::identity as digest_identity;

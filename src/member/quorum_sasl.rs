@@ -2,12 +2,13 @@
 //! that dials is the client of SASL.
 //!
 //! # Not here
-//! The mechanisms (`auth::digest_md5`, and Kerberos in `net`), and which servers are dialed or accepted.
+//! The mechanisms (`auth::digest_md5`, and Kerberos in `net`), and which servers are dialed.
 
 use super::auth_packet::{AuthPacket, AuthStatus};
 use super::opening::{ConnectionKind, Opened, Opening, Openings, Work};
 use crate::auth::digest_md5::{self, Accounts, NONCE_BYTES};
 use crate::auth::sasl::{Mechanism, Refusal, Step};
+use crate::auth::server_principal::MemberHosts;
 use crate::model::Secret;
 use bytes::BytesMut;
 use std::collections::BTreeSet;
@@ -38,8 +39,13 @@ pub struct Answer {
 pub trait Acceptors: Send + Sync {
     fn begin(&self) -> Box<dyn Exchange>;
 
-    /// The hosts of the members of all configurations that count, from now on.
-    fn set_hosts(&self, _hosts: BTreeSet<String>) {}
+    /// The hosts of the members from now on.
+    fn set_hosts(&self, _hosts: MemberHosts) {}
+
+    /// A principal with one of these hosts is a server's; `None`: each user that the mechanism knows is a server.
+    fn hosts(&self) -> Option<Arc<MemberHosts>> {
+        None
+    }
 }
 
 /// Begins exchanges for connections that this server makes.
@@ -73,6 +79,7 @@ impl Openings for SaslOpenings {
     fn accepted(&self, _kind: ConnectionKind, from: &str) -> Box<dyn Opening> {
         Box::new(Accepting {
             exchange: self.acceptors.begin(),
+            acceptors: self.acceptors.clone(),
             is_required: self.is_required,
             from: from.to_owned(),
             challenges: 0,
@@ -81,7 +88,7 @@ impl Openings for SaslOpenings {
     }
 
     fn set_hosts(&self, hosts: BTreeSet<String>) {
-        self.acceptors.set_hosts(hosts);
+        self.acceptors.set_hosts(MemberHosts::new(hosts));
     }
 
     fn dialed(&self, _kind: ConnectionKind, to: &[(String, u16)]) -> Box<dyn Opening> {
@@ -100,6 +107,7 @@ impl Openings for SaslOpenings {
 /// The end that accepts.
 struct Accepting {
     exchange: Box<dyn Exchange>,
+    acceptors: Arc<dyn Acceptors>,
     is_required: bool,
     from: String,
     /// How many were sent.
@@ -146,6 +154,11 @@ impl Opening for Accepting {
                     None => return Ok(Opened::NotYet),
                     Some(Err(refusal)) => return self.refuse(&refusal, output),
                     Some(Ok(Answer { token, complete: Some(name) })) => {
+                        // Asked now, since members may have changed since the exchange began.
+                        let checked = self.acceptors.hosts().map(|hosts| hosts.check(&name));
+                        if let Some(Err(refusal)) = checked {
+                            return self.refuse(&refusal, output);
+                        }
                         AuthPacket::put(AuthStatus::Success, token.as_deref(), output);
                         tracing::info!(peer = self.from, name, "the other server is authenticated");
                         return Ok(Opened::Done);

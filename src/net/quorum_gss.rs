@@ -1,14 +1,13 @@
-//! Kerberos between servers: the exchanges of SASL that run on threads which may wait, and whom they let in.
+//! Kerberos between servers: the exchanges of SASL, which run on threads that may wait. `auth::server_principal` says who is a server.
 
 use super::gss::{Gss, GssError};
 use super::gss_mechanism::{Initiating, Said, Service};
 use super::step_places::StepPlaces;
-use crate::auth::principal::Principal;
 use crate::auth::sasl::{Mechanism, Mechanisms as _, Refusal};
+use crate::auth::server_principal::{MemberHosts, principal_of, realm_of_servers};
 use crate::config::sasl::KerberosLogin;
 use crate::member::opening::Work;
 use crate::member::quorum_sasl::{Acceptors, Answer, Exchange, Initiators};
-use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, TryLockError};
 
 /// Steps of connections that other servers make, and of those that this server makes: a KDC that does not answer holds up the
@@ -34,7 +33,6 @@ struct OffThread<M> {
     /// `None`: a step is under way, or has failed.
     idle: Option<M>,
     under_way: Option<Arc<Mutex<UnderWay<M>>>>,
-    judge: Option<Hosts>,
 }
 
 impl<M: Send + 'static> Exchange for OffThread<M> {
@@ -79,47 +77,21 @@ impl<M: Send + 'static> Exchange for OffThread<M> {
         if answer.is_none() {
             self.under_way = Some(under_way);
         }
-        let answer = answer?;
-        Some(answer.and_then(|answer| match (&self.judge, &answer.complete) {
-            (Some(hosts), Some(name)) => hosts.judge(name).map(|()| answer),
-            _ => Ok(answer),
-        }))
-    }
-}
-
-/// The hosts of the members of all configurations that count.
-#[derive(Clone, Debug, Default)]
-struct Hosts(Arc<RwLock<BTreeSet<String>>>);
-
-impl Hosts {
-    fn set(&self, hosts: BTreeSet<String>) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = hosts;
-    }
-
-    /// A server is `service/host@REALM`, and its host is a member's: a ticket for any other name proves nothing here
-    /// (CVE-2023-44981).
-    fn judge(&self, name: &str) -> Result<(), Refusal> {
-        let host = Principal::parse(name).filter(|it| it.realm.is_some()).and_then(|it| it.host);
-        let hosts = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        match host {
-            Some(host) if hosts.contains(host) => Ok(()),
-            Some(_) => Err(Refusal::new(format!("the host of {name:?} is no member's"))),
-            None => Err(Refusal::new(format!("{name:?} is not of the form service/host@REALM"))),
-        }
+        answer
     }
 }
 
 /// Kerberos for connections that other servers make.
 pub struct KerberosAcceptors {
     service: Service,
-    hosts: Hosts,
+    hosts: RwLock<Arc<MemberHosts>>,
 }
 
 impl KerberosAcceptors {
     /// # Errors
     /// When the library or the key is missing.
     pub fn new(login: &KerberosLogin) -> Result<Self, GssError> {
-        Ok(Self { service: Service::of(login, true)?, hosts: Hosts::default() })
+        Ok(Self { service: Service::of(login, true)?, hosts: RwLock::default() })
     }
 }
 
@@ -128,13 +100,16 @@ impl Acceptors for KerberosAcceptors {
         let call = |mechanism: &mut Box<dyn Mechanism>, token: &[u8]| {
             mechanism.step(token).map(Answer::from)
         };
-        let judge = Some(self.hosts.clone());
         let (places, idle) = (&ACCEPTING, Some(self.service.begin()));
-        Box::new(OffThread { call, places, idle, under_way: None, judge })
+        Box::new(OffThread { call, places, idle, under_way: None })
     }
 
-    fn set_hosts(&self, hosts: BTreeSet<String>) {
-        self.hosts.set(hosts);
+    fn set_hosts(&self, hosts: MemberHosts) {
+        *self.hosts.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(hosts);
+    }
+
+    fn hosts(&self) -> Option<Arc<MemberHosts>> {
+        Some(self.hosts.read().unwrap_or_else(PoisonError::into_inner).clone())
     }
 }
 
@@ -159,25 +134,9 @@ impl KerberosInitiators {
     ) -> Result<Self, GssError> {
         let gss = super::gss::library()?;
         super::gss_mechanism::check_key_tab(gss, login)?;
-        let own = login.principal.as_deref().and_then(|own| own.rsplit_once('@'));
-        let realm = realm.or(own.map(|(_, realm)| realm)).map(str::to_owned);
+        let realm = realm_of_servers(realm, login.principal.as_deref()).map(str::to_owned);
         let service_principal = service_principal.to_owned();
         Ok(Self { gss, login: Arc::new(login.clone()), service_principal, realm })
-    }
-}
-
-/// The principal of a server that is dialed at `host`.
-///
-/// Source: `SecurityUtils.getServerPrincipal`, `SecurityUtils.createSaslClient`, ZooKeeper 3.9.5.
-fn principal_of(service_principal: &str, host: &str, realm: Option<&str>) -> String {
-    let host = host.to_lowercase();
-    let name = match service_principal.split_once('/') {
-        Some((service, "_HOST")) => format!("{service}/{host}"),
-        _ => service_principal.to_owned(),
-    };
-    match realm {
-        Some(realm) if !name.contains('@') => format!("{name}@{realm}"),
-        _ => name,
     }
 }
 
@@ -190,42 +149,10 @@ impl Initiators for KerberosInitiators {
         };
         let initiating = Initiating::new(self.gss, self.login.clone(), to);
         let (places, idle) = (&DIALING, Some(initiating));
-        Box::new(OffThread { call, places, idle, under_way: None, judge: None })
+        Box::new(OffThread { call, places, idle, under_way: None })
     }
 
     fn speaks_first(&self) -> bool {
         true
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    // rows: Q-113 C-223
-    #[test]
-    fn host_of_the_service_principal_is_the_dialed_servers_in_lower_case() {
-        for (service, realm, principal) in [
-            ("zkquorum/_HOST", Some("R"), "zkquorum/zoo1.x@R"),
-            ("zkquorum/zoo@Q", Some("R"), "zkquorum/zoo@Q"),
-            ("zkquorum/localhost", Some("R"), "zkquorum/localhost@R"),
-            ("zkquorum/_HOST", None, "zkquorum/zoo1.x"),
-        ] {
-            assert_eq!(principal_of(service, "Zoo1.X", realm), principal);
-        }
-    }
-
-    /// CVE-2023-44981: a principal without a host was let in.
-    // rows: Q-113
-    #[test]
-    fn principal_of_two_parts_or_of_another_host_is_no_server() {
-        let hosts = Hosts::default();
-        hosts.set(["zoo1".to_owned()].into());
-        assert_eq!(hosts.judge("zkquorum/zoo1@R"), Ok(()));
-        for name in ["zkquorum@R", "zoo1@R", "zkquorum/zoo2@R", "zkquorum/zoo1", "a/zoo1/b@R", ""] {
-            assert!(hosts.judge(name).is_err(), "{name}");
-        }
-        hosts.set(["zoo2".to_owned()].into());
-        assert!(hosts.judge("zkquorum/zoo1@R").is_err(), "it is a member no more");
     }
 }

@@ -3,6 +3,7 @@
 use bytes::{Bytes, BytesMut};
 use oxkeeper::auth::digest_md5::Accounts;
 use oxkeeper::auth::sasl::Refusal;
+use oxkeeper::auth::server_principal::MemberHosts;
 use oxkeeper::member::auth_packet::{AuthPacket, AuthPacketError, AuthStatus, TOKEN_BYTES_MAX};
 use oxkeeper::member::election_connection::{ConnectionError, ElectionConnection, Received};
 use oxkeeper::member::election_connections::{
@@ -17,8 +18,8 @@ use oxkeeper::member::quorum_sasl::{
 use oxkeeper::member::sim_opening::digest_openings;
 use oxkeeper::model::{Secret, ServerId};
 use oxkeeper::zab::LearnerConnectionId;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use support::builders::election_settings;
 
 const KIND: ConnectionKind = ConnectionKind::Learner;
@@ -272,6 +273,60 @@ fn sixth_token_without_an_end_closes_the_connection_even_if_sasl_is_not_required
         let (opened, said) = step(&mut *opening, &packet(0, Some(b"x")));
         assert_eq!(said, packet(-1, Some(b"on")));
         assert!(opened.unwrap_err().contains("5 challenges"));
+    }
+}
+
+/// Takes each token for the name that it proves: a principal, as with Kerberos.
+#[derive(Default)]
+struct Principals(Mutex<Arc<MemberHosts>>);
+
+impl Acceptors for Principals {
+    fn begin(&self) -> Box<dyn Exchange> {
+        let answer = |token: &[u8]| {
+            let name = String::from_utf8(token.to_vec()).unwrap();
+            Ok(Answer { token: None, complete: Some(name) })
+        };
+        Box::new(Fake { answer, works: false, said: None, is_done: Arc::default() })
+    }
+
+    fn set_hosts(&self, hosts: MemberHosts) {
+        *self.0.lock().unwrap() = Arc::new(hosts);
+    }
+
+    fn hosts(&self) -> Option<Arc<MemberHosts>> {
+        Some(self.0.lock().unwrap().clone())
+    }
+}
+
+/// In Java the hosts are those of the members when the server started.
+// rows: Q-113
+#[test]
+fn hosts_of_the_members_at_the_end_of_an_exchange_count() {
+    let zoo1 = packet(0, Some(b"zk/zoo1@R"));
+    for is_required in [false, true] {
+        let acceptors = Arc::new(Principals::default());
+        let openings = SaslOpenings { acceptors, initiators: None, is_required };
+        let refused = |opening: &mut dyn Opening, bytes: &[u8]| {
+            let (opened, said) = step(opening, bytes);
+            assert_eq!(said, packet(-1, Some(b"")));
+            // As in Java, a server that need not authenticate stays connected.
+            match opened {
+                Ok(opened) => assert!(opened == Opened::Done && !is_required),
+                Err(reason) => {
+                    assert!(is_required && reason.starts_with("SASL failed"), "{reason}")
+                }
+            }
+        };
+        refused(&mut *accepting(&openings), &zoo1);
+        let mut begun = accepting(&openings);
+        openings.set_hosts(["zoo1".to_owned()].into());
+        assert_eq!(step(&mut *begun, &zoo1), (Ok(Opened::Done), packet(1, None)));
+        for name in ["zk/zoo2@R", "zk@R", "zoo1@R"] {
+            refused(&mut *accepting(&openings), &packet(0, Some(name.as_bytes())));
+        }
+        let mut begun = accepting(&openings);
+        openings.set_hosts(["zoo2".to_owned()].into());
+        refused(&mut *begun, &zoo1);
     }
 }
 

@@ -107,8 +107,8 @@ impl<S: Transport, P: Send + 'static> SlotClient for Client<S, P> {
             Need::Turn => Turned::Again,
             Need::Word(_) | Need::Close(_) => Turned::Ends,
             Need::Answer => {
-                if let Some(step) = self.machine.take_step() {
-                    sasl_steps::start(step, waker.clone());
+                if let Some(step) = self.machine.take_step(self.now_us()) {
+                    sasl_steps::start(step, self.server.epoch, waker.clone());
                 }
                 Turned::Waits
             }
@@ -173,7 +173,8 @@ impl<S: Transport, P> Client<S, P> {
         Ok(())
     }
 
-    /// Ready when there are bytes that the machine wants to read, room to write, or events and replies from other threads.
+    /// Ready when there are bytes that the machine wants to read, room to write, events and replies from other threads, or when the
+    /// machine's deadline has come.
     fn poll_ready(&self, cx: &mut Context<'_>, waker: &Waker) -> Poll<()> {
         let wants_bytes = matches!(self.need, Need::Bytes(_));
         // A connection that waited for room goes on once everything is sent, as its last turn may have done.
@@ -184,6 +185,7 @@ impl<S: Transport, P> Client<S, P> {
             || (wants_bytes && self.stream.is_readable(cx))
             || (!self.machine.unsent.is_empty()
                 && self.stream.socket().poll_write_ready(cx).is_ready())
+            || self.machine.deadline_us().is_some_and(|at_us| at_us <= self.now_us())
         {
             return Poll::Ready(());
         }

@@ -188,7 +188,7 @@ impl Connection {
     }
 
     /// While `unsent` is full, answers and events stay in the outbox, where events are counted against their limit.
-    const fn is_full(&self) -> bool {
+    pub(super) const fn is_full(&self) -> bool {
         self.unsent.len() > UNSENT_MAX
     }
 
@@ -218,7 +218,7 @@ impl Connection {
                     Err(need) => break need,
                 },
                 Phase::Opening | Phase::Ending => break Need::Answer,
-                Phase::Authenticating(session) => match self.finish_step(session) {
+                Phase::Authenticating(session) => match self.finish_step(session, now_us) {
                     Ok(true) => {}
                     Ok(false) => break Need::Answer,
                     Err(need) => break need,

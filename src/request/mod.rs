@@ -62,7 +62,7 @@ pub use namespaces::{Namespace, Namespaces};
 pub use outbox::{Conn, Outgoing};
 pub use outstanding_changes::ChangeCounts;
 pub use password::password;
-pub use sasl_exchange::{SaslStep, StepPlace};
+pub use sasl_exchange::SaslStep;
 pub use session_tracker::{Owner, Session, Sessions};
 pub use shared::{Shared, SnapshotPiece};
 pub use throttle::{AUDIT_WAITING_MAX, Load, SNAPSHOT_SAVED_MAX, Throttle};

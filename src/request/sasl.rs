@@ -1,15 +1,19 @@
 //! The SASL exchange of a client (P-60a, U-18): each token is answered before the next request is looked at.
 //!
 //! A step of a mechanism that may block is not run here: [`Connection::take_step`] hands it out, and the connection takes no
-//! further request until it was run.
+//! further request until it was run, or has taken too long ([`Connection::deadline_us`]).
 
 use super::phase::Phase;
-use super::sasl_exchange::{Exchange, GivenUp, SaslStep, StepPlace};
+use super::sasl_exchange::{Exchange, GivenUp, Outcome, SaslStep, StepPlace};
 use super::{Connection, Need, reply};
 use crate::auth::sasl::{Refusal, Step};
 use crate::model::{Code, SessionId};
 use jute::proto::{GetSaslRequest, ReplyHeader, SetSaslResponse};
 use jute::{Decode, Encode, Reader};
+
+/// How long a client waits for a step, its wait for a thread included.
+const STEP_MAX_US: u64 = 10_000_000;
+const TOO_LONG: &str = "the step took more than 10 s; see whether the KDC and DNS answer";
 
 impl Connection {
     /// Answers a sasl request, or begins a step that may block. Without a mechanism Java answers OK without a token, which
@@ -34,15 +38,13 @@ impl Connection {
                     put_token(&mut self.unsent, answer, None);
                     return Ok(());
                 }
-                (Some(Exchange::Stepping { .. }), _) => {
+                (Some(Exchange::Asked { .. } | Exchange::Running { .. }), _) => {
                     unreachable!("no request is taken meanwhile")
                 }
             };
         if mechanism.blocks() {
-            let place = StepPlace::default();
-            let step = SaslStep { mechanism, token: token.to_vec(), place: place.clone() };
-            let stepping = Exchange::Stepping { xid: answer.xid, step: Some(step), place };
-            self.exchange = Some(Box::new(stepping));
+            let (xid, token) = (answer.xid, token.to_vec());
+            self.exchange = Some(Box::new(Exchange::Asked { xid, mechanism, token }));
             self.phase = Phase::Authenticating(session);
             return Ok(());
         }
@@ -51,27 +53,52 @@ impl Connection {
         self.answer_step(answer, outcome)
     }
 
-    /// The step that a thread which may block has to run, once.
-    pub fn take_step(&mut self) -> Option<SaslStep> {
-        match self.exchange.as_deref_mut() {
-            Some(Exchange::Stepping { step, .. }) => step.take(),
+    /// The step that a thread which may block has to run, once. From now on it may take 10 s.
+    pub fn take_step(&mut self, now_us: u64) -> Option<SaslStep> {
+        if !matches!(self.exchange.as_deref(), Some(Exchange::Asked { .. })) {
+            return None;
+        }
+        let Some(Exchange::Asked { xid, mechanism, token }) = self.exchange.take().map(|all| *all)
+        else {
+            unreachable!("it was looked at");
+        };
+        let (place, until_us) = (StepPlace::default(), now_us.saturating_add(STEP_MAX_US));
+        let running = Exchange::Running { xid, place: place.clone(), until_us };
+        self.exchange = Some(Box::new(running));
+        Some(SaslStep { mechanism, token, place, until_us })
+    }
+
+    /// Monotonic microseconds at which the connection is to be advanced if nothing wakes it before: it then refuses a client whose
+    /// step is still running. A client that does not take what it was sent is not refused meanwhile.
+    pub fn deadline_us(&self) -> Option<u64> {
+        match self.exchange.as_deref() {
+            Some(Exchange::Running { until_us, .. }) if !self.is_full() => Some(*until_us),
             _ => None,
         }
     }
 
-    /// Whether a step that was under way has ended.
+    /// Whether a step that was under way has ended, and its answer can be sent.
     pub(super) fn has_stepped(&self) -> bool {
-        matches!(self.exchange.as_deref(), Some(Exchange::Stepping { place, .. }) if place.is_filled())
+        match self.exchange.as_deref() {
+            Some(Exchange::Running { place, .. }) => place.is_filled() && !self.is_full(),
+            _ => false,
+        }
     }
 
-    /// Answers the request whose step has ended. `false`: the step is still running.
-    pub(super) fn finish_step(&mut self, session: SessionId) -> Result<bool, Need> {
-        let Some(Exchange::Stepping { xid, place, .. }) = self.exchange.as_deref() else {
-            unreachable!("a step is under way");
+    /// Answers the request whose step has ended, or has taken too long. `false`: the step is still running.
+    pub(super) fn finish_step(&mut self, session: SessionId, now_us: u64) -> Result<bool, Need> {
+        let (xid, place, until_us) = match self.exchange.as_deref() {
+            Some(Exchange::Running { xid, place, until_us }) => (xid, place, until_us),
+            Some(Exchange::Asked { .. }) => return Ok(false),
+            Some(Exchange::Begun(_)) | None => unreachable!("a step is under way"),
         };
-        let Some((mechanism, outcome)) = place.take() else { return Ok(false) };
+        let (mechanism, outcome): Outcome = match place.take() {
+            Some(outcome) => outcome,
+            None if now_us < *until_us => return Ok(false),
+            None => (Box::new(GivenUp), Err(Refusal::new(TOO_LONG))),
+        };
         let answer = reply::header(*xid, 0, Code::OK);
-        self.exchange = Some(Box::new(Exchange::Begun(mechanism.unwrap_or(Box::new(GivenUp)))));
+        self.exchange = Some(Box::new(Exchange::Begun(mechanism)));
         self.phase = Phase::Open(session);
         self.answer_step(answer, outcome).map(|()| true)
     }

@@ -7,7 +7,7 @@ use oxkeeper::auth::digest_md5::{Accounts, Client, NONCE_BYTES, Offer, Service};
 use oxkeeper::auth::sasl::{Mechanism, Mechanisms, Refusal, Step};
 use oxkeeper::auth::{SaslRules, Schemes};
 use oxkeeper::model::{Identity, Secret, op, xid};
-use oxkeeper::request::{ClientCommand, Connection, Limits, Need};
+use oxkeeper::request::{ClientCommand, Connection, Limits, Need, SaslStep};
 use std::sync::Arc;
 use std::task::Waker;
 
@@ -223,8 +223,8 @@ fn requests_wait_for_a_step_that_blocks() {
     assert_eq!(machine.advance(&input, 0), (first, Need::Answer));
     assert!(machine.wait(Waker::noop()) && replies(&mut machine).is_empty());
     assert!(machine.conn().is_kept_waiting(), "its session must not expire meanwhile");
-    let step = machine.take_step().unwrap();
-    assert!(machine.take_step().is_none(), "one thread runs it");
+    let step = machine.take_step(READ_US).unwrap();
+    assert!(machine.take_step(READ_US).is_none(), "one thread runs it");
     assert_eq!(machine.advance(&input[first..], 0), (0, Need::Answer));
     step.run();
     assert!(!machine.wait(Waker::noop()), "there is news");
@@ -234,7 +234,7 @@ fn requests_wait_for_a_step_that_blocks() {
     assert_eq!(replies(&mut machine), [challenge, (xid::PING, 0, None)]);
     // The next step has the same mechanism.
     machine.advance(&sasl(b"bob"), 0);
-    machine.take_step().unwrap().run();
+    machine.take_step(READ_US).unwrap().run();
     assert_eq!(machine.advance(&[], 0), (0, Need::Bytes(4)));
     assert_eq!(replies(&mut machine), [(op::SASL, 0, None)]);
     assert_eq!(machine.conn().who()[1..], [sasl_id("bob")]);
@@ -243,20 +243,86 @@ fn requests_wait_for_a_step_that_blocks() {
 
 // rows: U-18
 #[test]
-fn refused_and_given_up_steps_close_the_connection() {
-    for gives_up in [false, true] {
+fn refused_step_closes_the_connection() {
+    let mut machine = slow();
+    machine.advance(&sasl(b"no"), 0);
+    machine.take_step(READ_US).unwrap().run();
+    let reason = "SASL authentication failed: nonsense".to_owned();
+    assert_eq!(machine.advance(&[], 0), (0, Need::Close(reason)));
+    assert_eq!(replies(&mut machine), [(op::SASL, -115, None)]);
+}
+
+const READ_US: u64 = 5_000_000;
+const UNTIL_US: u64 = READ_US + 10_000_000;
+
+/// A client of `machine` whose step is under way until `UNTIL_US`.
+fn begin_step(machine: &mut Connection) -> SaslStep {
+    machine.advance(&sasl(b"go"), 0);
+    assert_eq!(machine.deadline_us(), None, "no thread has the step");
+    let step = machine.take_step(READ_US).unwrap();
+    assert_eq!((machine.deadline_us(), step.until_us), (Some(UNTIL_US), UNTIL_US));
+    assert_eq!(machine.advance(&[], UNTIL_US - 1), (0, Need::Answer));
+    step
+}
+
+// rows: U-18
+#[test]
+fn step_that_takes_ten_seconds_is_given_up() {
+    let mut machine = slow();
+    let step = begin_step(&mut machine);
+    let reason = "SASL authentication failed: the step took more than 10 s; see whether the KDC and \
+                  DNS answer";
+    assert_eq!(machine.advance(&[], UNTIL_US), (0, Need::Close(reason.to_owned())));
+    assert_eq!(machine.deadline_us(), None);
+    step.run();
+    assert_eq!(replies(&mut machine), [(op::SASL, -115, None)]);
+}
+
+#[test]
+fn step_that_ends_before_its_connection_looks_at_the_time_counts() {
+    let mut machine = slow();
+    begin_step(&mut machine).run();
+    assert_eq!(machine.advance(&[], UNTIL_US), (0, Need::Bytes(4)));
+    assert_eq!(machine.deadline_us(), None);
+    assert_eq!(replies(&mut machine), [(op::SASL, 0, Some(b"on".to_vec()))]);
+}
+
+#[test]
+fn answer_to_a_step_waits_for_a_client_that_does_not_take_what_it_was_sent() {
+    for is_run in [false, true] {
         let mut machine = slow();
-        machine.advance(&sasl(b"no"), 0);
-        let step = machine.take_step().unwrap();
-        if gives_up {
-            step.place().give_up("too slow");
+        let step = begin_step(&mut machine);
+        machine.unsent.bytes.resize(2 << 20, 0);
+        if is_run {
+            step.run();
         }
-        step.run();
-        let reason = if gives_up { "too slow" } else { "nonsense" };
-        let reason = format!("SASL authentication failed: {reason}");
-        assert_eq!(machine.advance(&[], 0), (0, Need::Close(reason)));
-        assert_eq!(replies(&mut machine), [(op::SASL, -115, None)]);
+        assert_eq!(machine.advance(&[], UNTIL_US), (0, Need::Room));
+        assert!(
+            machine.wait(Waker::noop()) && machine.deadline_us().is_none(),
+            "or it is woken at once"
+        );
+        machine.unsent.clear();
+        let (_, need) = machine.advance(&[], UNTIL_US);
+        assert_eq!(matches!(need, Need::Close(_)), !is_run);
     }
+}
+
+// rows: C-75 U-18
+#[test]
+fn client_that_may_fail_is_served_after_its_step_was_given_up_and_gets_no_id_from_it() {
+    let rules = SaslRules { allows_failed_clients: true, ..SaslRules::default() };
+    let schemes = Schemes { sasl_rules: rules, ..Schemes::default() };
+    let sasl_of = Some(Arc::new(Slow) as Arc<dyn Mechanisms>);
+    let mut machine = open_within(Limits { schemes, sasl: sasl_of, ..Limits::default() });
+    let step = begin_step(&mut machine);
+    assert_eq!(machine.advance(&[], UNTIL_US), (0, Need::Bytes(4)));
+    step.run();
+    assert!(machine.wait(Waker::noop()), "nobody waits for the step");
+    let more = [sasl(b"bob"), ping()].concat();
+    assert_eq!(machine.advance(&more, UNTIL_US), (more.len(), Need::Bytes(4)));
+    let none = (op::SASL, 0, None);
+    assert_eq!(replies(&mut machine), [none.clone(), none, (xid::PING, 0, None)]);
+    assert_eq!(machine.conn().who().len(), 1);
 }
 
 // rows: P-24 U-08

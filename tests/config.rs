@@ -4,6 +4,7 @@ mod config {
     mod args;
     mod auth_providers;
     mod client_address;
+    mod client_schemes;
     mod dynamic;
     mod ensemble;
     mod file_settings;

@@ -21,6 +21,7 @@ mod cipher_suites;
 mod clashes;
 mod client_address;
 mod client_sasl;
+mod client_schemes;
 mod client_tls;
 pub mod dynamic;
 mod ensemble;

@@ -289,12 +289,12 @@ pub fn recover<D: Disk, R: Restore>(
     })?;
     let floor = if start == Start::Unsure { None } else { Some(Zxid::ZERO) };
     let last = after.max(scanned.highest).max(floor);
-    look_for_holes(&scanned, after, options.is_member, &folders.logs)?;
-    let gap = scanned.gap.map(|gap| gap.0);
+    let gap = look_for_holes(&scanned, after, &folders.logs)?;
+    look_for_gap(gap, !options.is_member, &folders.logs)?;
     // A snapshot with the zxid of the loaded one held the same. With snapshot.trust.empty one without an end does not count.
     bad.retain(|bad| after < Some(bad.file.zxid) && (bad.may_count || !options.trust_empty));
-    look_for_missed(bad, &ends_met, last, gap, &folders.snapshots)?;
-    look_for_gap(&scanned, after, options, &folders.logs)?;
+    look_for_missed(bad, &ends_met, last, scanned.gap.map(|gap| gap.0), &folders.snapshots)?;
+    go_on_after_gap(gap, options, &folders.logs)?;
     let repair = |source| RecoverError::Repair { dir: folders.logs.clone(), source };
     mend(disk, folders, &scanned).map_err(repair)?;
     if initialize && start != Start::Empty {
@@ -334,43 +334,49 @@ fn look_for_epochs<D: Disk, E: Error>(disk: &D, folders: &Folders) -> Result<(),
     }
 }
 
-/// Refuses a log that lacks transactions. Those missing between two others of one epoch are lost (D-48). Those after the snapshot,
-/// or at the end of an epoch, were acknowledged by a member: an epoch begins with counter 1, and a member logs all of it, or has
-/// a snapshot from which the log continues.
+/// Refuses a log that lacks transactions between two others of one epoch: they are lost (D-48). Returns its gap: the transactions before
+/// and after it, if those after the snapshot are missing, or the first ones of an epoch.
 fn look_for_holes<E: Error>(
     scanned: &Scanned,
     after: Option<Zxid>,
-    is_member: bool,
     dir: &Path,
-) -> Result<(), RecoverError<E>> {
+) -> Result<Option<(Zxid, i64)>, RecoverError<E>> {
     if let Some((before, after)) = scanned.hole {
         return Err(RecoverError::Hole { dir: dir.to_owned(), before, after });
     }
-    if let (Some(_), Some((Some(before), first))) = (after, scanned.gap) {
-        if is_member && let Some(first) = Zxid::from_wire(first) {
-            return Err(RecoverError::Gap { dir: dir.to_owned(), before, first });
-        }
-        tracing::debug!(%before, "the log goes on with {first:#x}");
-    }
-    Ok(())
+    Ok(match (after, scanned.gap) {
+        (Some(_), Some((Some(before), first))) => Some((before, first)),
+        _ => None,
+    })
 }
 
-/// A gap in the log of a standalone server: it goes on without the missing transactions if the operator asks for that.
+/// Refuses a gap, unless this server may go on after it. No member may: an epoch begins with counter 1, and a member logs all of it, or
+/// has a snapshot from which the log continues; it has acknowledged what is missing.
 fn look_for_gap<E: Error>(
-    scanned: &Scanned,
-    after: Option<Zxid>,
+    gap: Option<(Zxid, i64)>,
+    may_go_on: bool,
+    dir: &Path,
+) -> Result<(), RecoverError<E>> {
+    let Some((before, first)) = gap.filter(|_| !may_go_on) else { return Ok(()) };
+    match Zxid::from_wire(first) {
+        Some(first) => Err(RecoverError::Gap { dir: dir.to_owned(), before, first }),
+        None => Ok(()),
+    }
+}
+
+/// A standalone server goes on without the missing transactions if the operator asks for that.
+fn go_on_after_gap<E: Error>(
+    gap: Option<(Zxid, i64)>,
     options: RecoverOptions,
     dir: &Path,
 ) -> Result<(), RecoverError<E>> {
-    let (Some(_), Some((Some(before), first))) = (after, scanned.gap) else { return Ok(()) };
-    let may_go_on = options.running || options.trust_empty;
-    if !may_go_on && let Some(first) = Zxid::from_wire(first) {
-        return Err(RecoverError::Gap { dir: dir.to_owned(), before, first });
+    look_for_gap(gap, options.running || options.trust_empty, dir)?;
+    if let Some((before, first)) = gap {
+        tracing::error!(
+            %before,
+            "the log goes on with {first:#x} after {before}: the transactions between them are lost; to have them, restore the missing file"
+        );
     }
-    tracing::error!(
-        %before,
-        "the log goes on with {first:#x} after {before}: the transactions between them are lost; to have them, restore the missing file"
-    );
     Ok(())
 }
 

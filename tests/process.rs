@@ -115,9 +115,13 @@ fn hello() -> Hello {
 
 /// Appends a create of an empty znode with the open ACL.
 fn put_create(to: &mut Vec<u8>, xid: i32, path: &str, flags: i32) {
+    put_create_with(to, xid, path, &[], flags);
+}
+
+fn put_create_with(to: &mut Vec<u8>, xid: i32, path: &str, data: &[u8], flags: i32) {
     put_request(to, xid, op::CREATE, |to| {
         jute::put_string(to, path);
-        to.extend([0; 4]);
+        jute::put_buffer(to, data);
         to.extend(1_i32.to_be_bytes());
         to.extend(31_i32.to_be_bytes());
         jute::put_string(to, "world");

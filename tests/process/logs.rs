@@ -1,6 +1,6 @@
 //! The log of a server: where `logback.xml` and flags send it, files that are renamed, disks that take nothing.
 
-use crate::{Bad, OXKEEPER, PATIENCE, Server, free_port};
+use crate::{Bad, OXKEEPER, PATIENCE, Server, free_port, hello, put_create_with, reply};
 use regex::Regex;
 use rustix::process::Signal;
 use std::fs;
@@ -250,4 +250,30 @@ fn audit_log_goes_into_the_file_of_its_logger() {
     let audit = server.said("zookeeper_audit.log");
     assert!(audit.ends_with("operation=serverStop\tresult=invoked\n"), "{audit}");
     assert_eq!(server.said("out"), "", "the root logger writes warnings alone");
+}
+
+/// An earlier server had a larger limit, as in a script's file that is gone.
+#[test]
+fn znodes_above_jute_maxbuffer_are_told_at_the_start() {
+    const TOLD: &str = "znodes have more data than jute.maxbuffer";
+    let mut server = Server::start("");
+    let (mut wire, _) = server.session(&hello());
+    let mut bytes = Vec::new();
+    for (xid, path, len) in [(1, "/large", 4097), (2, "/fits", 4096)] {
+        put_create_with(&mut bytes, xid, path, &vec![b'x'; len], 0);
+    }
+    wire.send(&bytes).unwrap();
+    assert_eq!([reply(&mut wire), reply(&mut wire)], [Some((1, 0)), Some((2, 0))]);
+    stop(&mut server);
+    for (flags, is_told) in [(&["-Djute.maxbuffer=4096"][..], true), (&[], false)] {
+        server.again(flags);
+        stop(&mut server);
+        let log = server.said("err");
+        let line = log.lines().find(|line| line.contains(TOLD));
+        assert_eq!(line.is_some(), is_told, "{log}");
+        for part in ["WARN", "count=1", "limit=4096", "/large"] {
+            assert!(line.is_none_or(|line| line.contains(part)), "{log}");
+        }
+        assert!(!log.contains("/fits"), "{log}");
+    }
 }

@@ -1,7 +1,7 @@
 //! Lines of the audit log (U-31, U-33, U-35).
 
 use crate::auth;
-use crate::model::{AuditEvent, AuditResult, AuditUser, Identity};
+use crate::model::{AuditEvent, AuditResult, AuditUser, Identity, put_in_one_line};
 use std::fmt::Write;
 
 /// The logger's name in Java, as logback shortens it by `%c{2}` (log4j's `%c{2}` was another).
@@ -69,14 +69,7 @@ impl Fields<'_> {
         self.to.push_str(std::mem::replace(&mut self.separator, "\t"));
         self.to.push_str(key);
         self.to.push('=');
-        for c in value.chars() {
-            match c {
-                c if c.is_control() || matches!(c, '\u{2028}' | '\u{2029}') => {
-                    _ = write!(self.to, "\\u{:04x}", u32::from(c));
-                }
-                c => self.to.push(c),
-            }
-        }
+        _ = put_in_one_line(self.to, value, &[]); // Writing to a string can't fail.
     }
 }
 

@@ -11,6 +11,7 @@ pub mod golden;
 mod ip_net;
 mod log_minute;
 mod net_index;
+mod one_line;
 mod owner;
 pub mod path;
 pub mod properties;
@@ -28,10 +29,13 @@ pub use code::{Code, EventKind, op, xid};
 pub use error::chain;
 pub use ip_net::{IpNet, address as ip_address};
 pub use log_minute::LogMinute;
+pub use one_line::put_in_one_line;
 pub use owner::{CONTAINER, Owner, TTL_MAX_MS};
 pub use rng::Rng;
 pub use secret::Secret;
-pub use view::{ChangeError, Member, PeerAddress, Role, Rule, View, ViewError, plain_host};
+pub use view::{
+    ChangeError, Member, PeerAddress, Role, Rule, View, ViewError, plain_host, without_brackets,
+};
 pub use zxid::{Epoch, Epochs, Zxid};
 // Text as Java decodes it, for rooms without a record to decode.
 pub use jute::read_utf8;

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub use change::ChangeError;
 pub use fields::ViewError;
-pub use member::plain_host;
+pub use member::{plain_host, without_brackets};
 
 /// Whether a member votes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -3,7 +3,7 @@
 
 use super::clock::wall_ms;
 use super::local_time::LocalTime;
-use crate::model::ServerId;
+use crate::model::{ServerId, put_in_one_line};
 use std::fmt::{self, Write};
 use std::sync::{Mutex, OnceLock};
 use tracing::{Event, Level, Subscriber};
@@ -41,19 +41,19 @@ where
         let metadata = event.metadata();
         let time = self.time.lock().expect("a panic aborts").text(wall_ms());
         let thread = std::thread::current();
-        let place = Place {
+        let origin = LineOrigin {
             thread: thread.name().unwrap_or("thread"),
             module: metadata.module_path().unwrap_or_default(),
             line: metadata.line().unwrap_or_default(),
         };
-        put_line(&mut writer, &time, SERVER_ID.get(), *metadata.level(), &place, &text)
+        put_line(&mut writer, &time, SERVER_ID.get(), *metadata.level(), &origin, &text)
     }
 }
 
 /// Where a line comes from.
-struct Place<'p> {
-    thread: &'p str,
-    module: &'p str,
+struct LineOrigin<'o> {
+    thread: &'o str,
+    module: &'o str,
     line: u32,
 }
 
@@ -62,17 +62,17 @@ fn put_line(
     time: &str,
     server_id: Option<&ServerId>,
     level: Level,
-    place: &Place<'_>,
+    origin: &LineOrigin<'_>,
     text: &str,
 ) -> fmt::Result {
     write!(to, "{time} [myid:")?;
     if let Some(id) = server_id {
         write!(to, "{id}")?;
     }
-    write!(to, "] - {level:<5} [{}:", place.thread)?;
-    put_class(to, place.module)?;
-    write!(to, "@{}] - ", place.line)?;
-    put_escaped(to, text)?;
+    write!(to, "] - {level:<5} [{}:", origin.thread)?;
+    put_class(to, origin.module)?;
+    write!(to, "@{}] - ", origin.line)?;
+    put_in_one_line(to, text, &['\t'])?;
     to.write_char('\n')
 }
 
@@ -89,29 +89,14 @@ fn put_class(to: &mut impl Write, module: &str) -> fmt::Result {
     Ok(())
 }
 
-/// One line stays one line, whatever a value has in it.
-fn put_escaped(to: &mut impl Write, text: &str) -> fmt::Result {
-    let mut rest = text;
-    while let Some((at, c)) = rest.char_indices().find(|(_, c)| is_escaped(*c)) {
-        to.write_str(&rest[..at])?;
-        write!(to, "\\u{:04x}", u32::from(c))?;
-        rest = &rest[at + c.len_utf8()..];
-    }
-    to.write_str(rest)
-}
-
-fn is_escaped(c: char) -> bool {
-    (c.is_control() && c != '\t') || matches!(c, '\u{2028}' | '\u{2029}')
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn line(id: Option<ServerId>, level: Level, module: &str, text: &str) -> String {
         let mut line = String::new();
-        let place = Place { thread: "main", module, line: 7 };
-        put_line(&mut line, "2026-11-22 18:00:00,123", id.as_ref(), level, &place, text).unwrap();
+        let origin = LineOrigin { thread: "main", module, line: 7 };
+        put_line(&mut line, "2026-11-22 18:00:00,123", id.as_ref(), level, &origin, text).unwrap();
         line
     }
 

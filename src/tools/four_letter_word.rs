@@ -3,7 +3,7 @@
 use super::toolkits::{Failed, Outcome, Streams};
 use crate::config::tls::{StorePassword, StoreSettings};
 use crate::config::{Environment, flag_value};
-use crate::model::{Secret, chain};
+use crate::model::{Secret, chain, without_brackets};
 use crate::net::tls::{ToolClientError, tool_client, tool_client_of_stores};
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
 use rustls_pki_types::ServerName;
@@ -97,7 +97,7 @@ impl Asked {
         let port: u16 = port.parse().map_err(|_| Failed::Argument(format!("port {port:?}")))?;
         let [trusted, certificate, key] = files;
         is_secure |= trusted.is_some();
-        let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+        let host = without_brackets(host);
         let tls = match trusted {
             _ if !is_secure => None,
             Some(trusted) => {
@@ -165,7 +165,7 @@ pub(super) fn open(
 ///
 /// * `patience`: for each address, and later for each wait for an answer.
 pub(super) fn connect(host: &str, port: u16, patience: Duration) -> io::Result<TcpStream> {
-    let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    let host = without_brackets(host);
     let mut last = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
     for address in (host, port).to_socket_addrs()? {
         match TcpStream::connect_timeout(&address, patience) {

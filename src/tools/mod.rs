@@ -9,4 +9,5 @@ pub mod four_letter_word;
 pub mod generate;
 pub mod java_command;
 pub mod status;
+pub mod tls_options;
 pub mod toolkits;

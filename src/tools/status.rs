@@ -1,12 +1,11 @@
 //! `oxkeeper status`: the servers of an ensemble in one table, as four-letter words tell of them.
 
 use super::four_letter_word::{connect, open};
-use crate::model::chain;
-use crate::net::tls::{ToolClientError, tool_client};
+use super::tls_options::TlsOptions;
+use crate::model::{chain, without_brackets};
 use rustls::ClientConfig;
 use std::fmt::Write as _;
 use std::io::{self, Read as _};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -22,15 +21,8 @@ pub struct Options {
     /// Print one JSON object instead of a table.
     #[arg(long)]
     pub json: bool,
-    /// Ask over TLS; a PEM file with the certificates that are trusted.
-    #[arg(long, value_name = "FILE")]
-    pub tls_ca: Option<PathBuf>,
-    /// A PEM file with this client's certificate, if servers want one...
-    #[arg(long, value_name = "FILE", requires_all = ["tls_ca", "tls_key"])]
-    pub tls_cert: Option<PathBuf>,
-    /// ...and a PEM file with its key.
-    #[arg(long, value_name = "FILE", requires = "tls_cert")]
-    pub tls_key: Option<PathBuf>,
+    #[command(flatten)]
+    pub tls: TlsOptions,
     /// The servers, each with its client port; 2181 if none is given.
     #[arg(required = true, value_name = "HOST[:PORT]")]
     pub servers: Vec<String>,
@@ -59,7 +51,7 @@ type Asked = (String, Result<Figures, String>);
 /// # Errors
 /// A text, if a file for TLS can't be used.
 pub fn run(options: &Options) -> Result<(String, bool), String> {
-    let tls = tls_of(options).map_err(|error| chain(&error))?;
+    let tls = options.tls.client().map_err(|error| chain(&error))?;
     let asked: Vec<Asked> = std::thread::scope(|scope| {
         let asking =
             options.servers.iter().map(|server| scope.spawn(|| figures(server, tls.as_ref())));
@@ -69,12 +61,6 @@ pub fn run(options: &Options) -> Result<(String, bool), String> {
     });
     let text = if options.json { as_json(&asked) } else { as_table(&asked) };
     Ok((text, is_whole(&asked)))
-}
-
-fn tls_of(options: &Options) -> Result<Option<Arc<ClientConfig>>, ToolClientError> {
-    let Some(trusted) = &options.tls_ca else { return Ok(None) };
-    let own = options.tls_cert.as_deref().zip(options.tls_key.as_deref());
-    tool_client(trusted, own).map(Some)
 }
 
 fn is_whole(asked: &[Asked]) -> bool {
@@ -108,10 +94,6 @@ fn host_and_port(server: &str) -> Result<(&str, u16), String> {
     };
     let port = port.parse().map_err(|_| format!("{port:?} is no port"))?;
     Ok((without_brackets(host), port))
-}
-
-fn without_brackets(host: &str) -> &str {
-    host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host)
 }
 
 fn ask(

@@ -104,6 +104,11 @@ fn split_address(text: &str) -> Result<Vec<&str>, &'static str> {
     }
 }
 
+/// The host without the brackets that an IPv6 address has before a port.
+pub fn without_brackets(host: &str) -> &str {
+    host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host)
+}
+
 /// A host as Java prints it: an address in full, a name as it was written.
 pub fn plain_host(host: &str) -> String {
     if host.is_empty() {

@@ -74,7 +74,7 @@ async fn file(url: &str) -> Result<Vec<u8>, FetchError> {
 async fn http(url: &str, body: Option<Vec<u8>>) -> Result<Vec<u8>, FetchError> {
     let uri: Uri = url.parse().map_err(|_| FetchError::NoHost)?;
     let host = uri.host().ok_or(FetchError::NoHost)?;
-    let plain = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    let plain = crate::model::without_brackets(host);
     let port = uri.port_u16().unwrap_or(80);
     let connected = timeout(CONNECT_TIMEOUT, TcpStream::connect((plain, port))).await;
     let socket = connected.map_err(|_| FetchError::ConnectTimeout)?.map_err(FetchError::Connect)?;

@@ -4,7 +4,8 @@ use crate::auth::digest_md5::{Client, Service};
 use crate::client::{ClientError, Hello, Incoming, Stream, Welcome, Wire, dial, put_request};
 use crate::model::{Code, Secret, op};
 use crate::net::nonce;
-use crate::net::tls::{TlsStream, ToolClientError, refused, tool_client};
+use crate::net::tls::{TlsStream, ToolClientError, refused};
+use crate::tools::tls_options::TlsOptions;
 use jute::proto::{GetSaslRequest, SetSaslResponse};
 use jute::{Encode, Reader};
 use rustls::{ClientConfig, ClientConnection, Connection, StreamOwned};
@@ -21,15 +22,8 @@ const ROUNDS_MAX: i32 = 4;
 /// Options of TLS and SASL.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct SecurityOptions {
-    /// Connect with TLS; servers' certificates have to lead to one in this PEM file, and name the host in --server.
-    #[arg(long, value_name = "FILE")]
-    pub tls_ca: Option<PathBuf>,
-    /// Certificates of this client, its own first (PEM).
-    #[arg(long, value_name = "FILE", requires_all = ["tls_ca", "tls_key"])]
-    pub tls_cert: Option<PathBuf>,
-    /// Private key of this client (PEM, not encrypted).
-    #[arg(long, value_name = "FILE", requires = "tls_cert")]
-    pub tls_key: Option<PathBuf>,
+    #[command(flatten)]
+    pub tls: TlsOptions,
     /// Authenticate every connection as this user by SASL with DIGEST-MD5.
     #[arg(long, value_name = "USER", requires = "sasl_password_file")]
     pub sasl_user: Option<String>,
@@ -65,8 +59,7 @@ impl Security {
     /// # Errors
     /// If a file can't be read or used.
     pub fn of(options: &SecurityOptions) -> Result<Self, SecurityError> {
-        let own = options.tls_cert.as_deref().zip(options.tls_key.as_deref());
-        let tls = options.tls_ca.as_deref().map(|trusted| tool_client(trusted, own)).transpose()?;
+        let tls = options.tls.client()?;
         let password = options.sasl_password_file.as_ref().map(|path| {
             let read = std::fs::read(path).map(|mut password| {
                 password.pop_if(|byte| *byte == b'\n');

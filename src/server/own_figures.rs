@@ -5,6 +5,7 @@ use super::report::FourLetterWords;
 use crate::admin::{OwnFigures, PeerFigures};
 use crate::request::Shared;
 use crate::zab::PeerLag;
+use std::io;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -30,7 +31,7 @@ impl FourLetterWords {
             snapshot_age_seconds: age,
             free_bytes: dirs
                 .iter()
-                .filter_map(|(name, dir)| Some((*name, free_bytes(dir)?)))
+                .filter_map(|(name, dir)| Some((*name, free_bytes(dir).ok()?)))
                 .collect(),
             node_bytes_max: peaks.data_bytes.into(),
             children_max: peaks.children.into(),
@@ -56,8 +57,11 @@ fn sessions(shared: &Shared, clock: Clock) -> Vec<(&'static str, u64)> {
     AGES.map(|(_, name)| name).into_iter().chain([OLDER]).zip(counts).collect()
 }
 
-/// What a process without privileges may still write.
-fn free_bytes(dir: &Path) -> Option<u64> {
-    let found = rustix::fs::statvfs(dir).ok()?;
-    Some(found.f_bavail.saturating_mul(found.f_frsize))
+/// What a process without privileges may still write on the disk of a file or folder.
+///
+/// # Errors
+/// Those of the file system.
+pub fn free_bytes(path: &Path) -> io::Result<u64> {
+    let found = rustix::fs::statvfs(path)?;
+    Ok(found.f_bavail.saturating_mul(found.f_frsize))
 }

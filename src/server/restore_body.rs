@@ -3,14 +3,16 @@
 //! None of this goes through the disk that stops after an error: the server serves meanwhile, and must not end because a body is
 //! too large.
 
+use super::own_figures::free_bytes;
 use super::restore::{RestoreError, Restored, Restorer};
+use super::snapshots::put_pieces;
 use crate::member::configured::SnapshotStyle;
 use crate::member::trailers;
 use crate::model::{Zxid, chain};
 use crate::replica::RestorePlan;
+use crate::request::SnapshotPiece;
 use crate::store::snapshot_read;
 use crate::store::{Draft, RealDisk, Restore, SnapshotError, SnapshotReader, SnapshotWriter};
-use crate::tree::freeze::PIECE_CAPACITY;
 use crate::tree::{Options, Tree};
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -49,8 +51,7 @@ impl Upload {
     /// [`io::ErrorKind::StorageFull`] before the disk is full, and those of the file system.
     pub fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         if self.look_at <= self.bytes {
-            let room = rustix::fs::fstatvfs(&self.file)?;
-            if room.f_bavail.saturating_mul(room.f_frsize) < FREE_MIN + LOOK_EVERY {
+            if free_bytes(&self.path)? < FREE_MIN + LOOK_EVERY {
                 return Err(io::ErrorKind::StorageFull.into());
             }
             self.look_at += LOOK_EVERY;
@@ -153,21 +154,13 @@ pub fn draft(
     if let Some((text, version, wall_ms)) = &plan.config {
         tree.set_config(text.as_bytes(), *version, *wall_ms);
     }
-    let mut writer = SnapshotWriter::create(&RealDisk, dir, plan.zxid, style.packing)?;
+    let writer = SnapshotWriter::create(&RealDisk, dir, plan.zxid, style.packing)?;
     let frozen = tree.freeze().expect("no other snapshot of this tree is under way");
-    let mut piece = Vec::new();
-    loop {
-        piece.clear();
-        let is_last = tree.freeze_piece(frozen, &mut piece);
-        if let Err(error) = writer.body(&piece) {
-            writer.abandon();
-            return Err(error);
-        }
-        if is_last {
-            break;
-        }
-        piece.shrink_to(PIECE_CAPACITY);
-    }
+    let next = |piece: &mut Vec<u8>| {
+        Some(SnapshotPiece { is_last: tree.freeze_piece(frozen, piece), saved_bytes: 0 })
+    };
+    let written = put_pieces(writer, next, |_| false)?;
     drop(tree.thaw(frozen));
+    let writer = written.expect("this tree has all of its pieces");
     writer.draft(trailers(frozen, style.with_zxid))
 }

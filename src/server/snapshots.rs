@@ -4,7 +4,7 @@ use crate::member::configured::SnapshotStyle;
 use crate::member::trailers;
 use crate::metrics::Registry;
 use crate::model::Zxid;
-use crate::request::Shared;
+use crate::request::{Shared, SnapshotPiece};
 use crate::store::{Disk, Draft, SnapshotError, SnapshotWriter};
 use crate::tree::freeze::{Frozen, PIECE_CAPACITY};
 use std::path::Path;
@@ -33,12 +33,29 @@ pub fn draft<D: Disk>(
     style: SnapshotStyle,
     gently: bool,
 ) -> Result<Option<Draft>, SnapshotError> {
-    let mut writer = SnapshotWriter::create(disk, dir, frozen.zxid, style.packing)?;
+    let writer = SnapshotWriter::create(disk, dir, frozen.zxid, style.packing)?;
+    let rests = |taken: &SnapshotPiece| gently && taken.saved_bytes <= SAVED_AT_REST_MAX;
+    let written = put_pieces(writer, |piece| shared.snapshot_piece(frozen, piece), rests)?;
+    let draft = |writer: SnapshotWriter<'_, D>| writer.draft(trailers(frozen, style.with_zxid));
+    written.map(draft).transpose()
+}
+
+/// Writes all pieces of a frozen tree. `None`: there is no next one, since the tree was replaced.
+///
+/// * `next`: appends the next piece. `rests`: whether this thread rests after a piece.
+///
+/// # Errors
+/// Those of the disk; the file is removed then, and with `None`.
+pub fn put_pieces<'d, D: Disk>(
+    mut writer: SnapshotWriter<'d, D>,
+    mut next: impl FnMut(&mut Vec<u8>) -> Option<SnapshotPiece>,
+    rests: impl Fn(&SnapshotPiece) -> bool,
+) -> Result<Option<SnapshotWriter<'d, D>>, SnapshotError> {
     let mut piece = Vec::new();
     loop {
         let began = Instant::now();
         piece.clear();
-        let Some(taken) = shared.snapshot_piece(frozen, &mut piece) else {
+        let Some(taken) = next(&mut piece) else {
             writer.abandon();
             return Ok(None);
         };
@@ -47,14 +64,13 @@ pub fn draft<D: Disk>(
             return Err(error);
         }
         if taken.is_last {
-            break;
+            return Ok(Some(writer));
         }
         piece.shrink_to(PIECE_CAPACITY);
-        if gently && taken.saved_bytes <= SAVED_AT_REST_MAX {
+        if rests(&taken) {
             std::thread::sleep((began.elapsed() * REST_FACTOR).min(REST_MAX));
         }
     }
-    writer.draft(trailers(frozen, style.with_zxid)).map(Some)
 }
 
 /// Counts and logs the outcome of a snapshot.

@@ -140,6 +140,11 @@ fn worlds_from_fixed_seeds_reach_every_fault_and_hold_every_property() {
         ("voters that go on alone", 1),
         ("reads without a leader", 10),
         ("starts without the disk of logs", 30),
+        ("worlds with restores", 30),
+        ("trees copied", 50),
+        ("restores begun", 15),
+        ("trees restored", 8),
+        ("restores refused: no leader", 15),
         ("worlds with Java members", 60),
         ("worlds with an oracle and changes", 3),
         ("quorums that lose their data", 10),
@@ -189,6 +194,7 @@ fn plant_into(climate: &mut Climate, plant: PlantedFault) {
     climate.starts_together |= plant == PlantedFault::SlowStart;
     climate.read_only |= plant == PlantedFault::WriteInReadOnly;
     climate.unmounts |= plant == PlantedFault::MountPointMade;
+    climate.restores |= plant == PlantedFault::UnfinishedRestore;
     if plant == PlantedFault::UnmissedLoss {
         (climate.changes, climate.joiners, climate.damaged) = (false, 0, Some(0));
     }

@@ -140,7 +140,7 @@ impl Member {
             }
         }
         self.process_election_reports(now, out);
-        self.restoring.end(self.replica.mode(), out);
+        self.restoring.end(&self.replica, out);
         self.end_if_stopped(now, out);
         self.assert_invariants();
     }
@@ -380,7 +380,7 @@ impl Member {
     }
 
     fn on_restored(&mut self, now: Now, zxid: Zxid, out: &mut Vec<Action>) {
-        self.restoring.placed();
+        self.restoring.placed(zxid);
         self.replica.restored(zxid, &mut self.asked);
         self.translate(now, out);
     }

@@ -23,7 +23,7 @@ pub enum Restoring {
     /// The tree is in place, and its snapshot waits for its name.
     Placing { ask: AskId, draft: Option<Draft> },
     /// The snapshot has its name: a member waits for the outcome of the election.
-    Placed { ask: AskId },
+    Placed { ask: AskId, zxid: Zxid },
 }
 
 impl Restoring {
@@ -70,19 +70,25 @@ impl Restoring {
     }
 
     /// The snapshot has its name.
-    pub fn placed(&mut self) {
+    pub fn placed(&mut self, zxid: Zxid) {
         if let Self::Placing { ask, .. } = *self {
-            *self = Self::Placed { ask };
+            *self = Self::Placed { ask, zxid };
         }
     }
 
     /// Answers the operator once it is known which data counts.
-    pub fn end(&mut self, mode: Mode, out: &mut Vec<Action>) {
-        let Self::Placed { ask } = *self else { return };
-        let result = match mode {
-            Mode::Standalone | Mode::Leading => Ok(()),
-            Mode::Following | Mode::Observing => Err(RestoreRefusal::Lost),
+    ///
+    /// This server may lead and have lost the restored tree: 1. another server leads and replaces the history here; 2. it ends before
+    /// UPTODATE; 3. this server is elected. And it may follow and have kept the tree, if a server leads to which it had sent the tree. So
+    /// not the role decides, but the history: it still begins with the restored tree.
+    pub fn end(&mut self, replica: &Replica, out: &mut Vec<Action>) {
+        let Self::Placed { ask, zxid } = *self else { return };
+        let is_kept = replica.peer().core.history.floor() == zxid;
+        let result = match replica.mode() {
             Mode::Resting | Mode::ReadOnly => return,
+            Mode::Standalone => Ok(()),
+            _ if is_kept => Ok(()),
+            Mode::Leading | Mode::Following | Mode::Observing => Err(RestoreRefusal::Lost),
         };
         *self = Self::None;
         out.push(Action::Answer { ask, answer: Answer::Restore(result) });

@@ -58,7 +58,7 @@ pub enum RestoreRefusal {
     Changed,
     #[error("another restore is under way")]
     Busy,
-    #[error("another server leads now, and its data counts: restore there")]
+    #[error("another server has led since, and its data counts: restore at the leader")]
     Lost,
 }
 

@@ -101,6 +101,8 @@ pub fn boot(
         is_leading: false,
         standing: None,
         may_go_alone: false,
+        restore_asked: None,
+        restoring: None,
     };
     let was_quarantined = found.was_quarantined && !is_believed;
     Ok(Booted { process, durable, was_quarantined, forgets_view })

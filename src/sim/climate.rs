@@ -89,10 +89,12 @@ pub enum PlantedFault {
     HeardAfterClose,
     /// The checks are told that the history of a snapshot was truncated before the snapshot got its name.
     CutSnapshot,
+    /// The checks are told that a restore is done when it has just begun.
+    UnfinishedRestore,
 }
 
 impl PlantedFault {
-    pub const ALL: [Self; 35] = [
+    pub const ALL: [Self; 36] = [
         Self::LyingDisk,
         Self::ForgottenEpochs,
         Self::TamperedTree,
@@ -128,6 +130,7 @@ impl PlantedFault {
         Self::UnsentBytes,
         Self::HeardAfterClose,
         Self::CutSnapshot,
+        Self::UnfinishedRestore,
     ];
 }
 
@@ -197,6 +200,8 @@ pub struct Climate {
     pub lag_bytes: Option<u64>,
     /// An operator destroys the data of a quorum while all servers are down (`super::destruction`).
     pub destroys: bool,
+    /// An operator restores older and foreign trees (`super::restores`).
+    pub restores: bool,
     /// Servers that send what members running Java send, in Java's order (`super::java`).
     pub java: BTreeSet<usize>,
     pub plant: Option<PlantedFault>,
@@ -298,6 +303,7 @@ impl Climate {
             oracle,
             read_only,
             unmounts: rng.one_in(8),
+            restores: Rng::new(self.seed, 18).one_in(5),
             conditional: rng.one_in(2),
             java: self.java_members(),
             // There are no reconfigurations: configuration files would have lost ones. Leaders are not isolated, since that may begin

@@ -114,6 +114,9 @@ impl World {
         if let Input::Oracle { agrees } = input {
             process.may_go_alone = agrees;
         }
+        if let (Input::Restore { .. }, Some(restoring)) = (&input, &mut process.restoring) {
+            restoring.tree.before = process.member.replica.peer().core.history.last();
+        }
         process.member.step(now, input, &mut process.actions);
         let actions = process.actions.len() - before;
         let alone = process.may_go_alone.then_some(ServerId(at.server as i64));
@@ -206,9 +209,7 @@ impl World {
         }
         let Some(process) = self.process(at) else { return };
         let was_leading = std::mem::replace(&mut process.is_leading, mode == Mode::Leading);
-        // With its last commit a leader may have handed over to another server.
-        let has_committed =
-            was_leading && !is_serving && process.served.is_some_and(|at| at < last);
+        let has_committed = was_leading && !is_serving && process.has_handed_over();
         if !is_serving && !has_committed {
             process.served = None;
             return;
@@ -293,6 +294,9 @@ impl World {
                     if let store::Command::Truncate { replaced: true, .. } = &command {
                         self.trace.count("trees after truncations");
                     }
+                    if let store::Command::PlaceRestored { .. } = &command {
+                        self.begin_restored(at);
+                    }
                     self.note(at.server, || format!("> {}", short(&format!("{command:?}"))));
                     commands.push(command);
                 }
@@ -304,6 +308,7 @@ impl World {
                         draft.discard(&process.disk);
                     }
                 }
+                Action::Answer { answer, .. } => self.on_answer(at, answer),
                 Action::LoadTree => self.do_within(500, 8000, move |world| world.load_tree(at)),
                 Action::ReadLog { connection, from, through, limit_bytes } => {
                     self.do_within(200, 5000, move |world| {

@@ -69,19 +69,25 @@ impl World {
             Fault::LockConfiguration { server, for_us } => self.lock_configuration(server, for_us),
             Fault::CopyDisk { server } => self.back_up(server),
             Fault::Oracle { server } => self.turn_oracle(server),
+            Fault::CopyTree { server } => self.copy_tree(server),
+            Fault::Restore { server, source, crash } => {
+                self.ask_to_restore(server, source, crash);
+            }
             Fault::Unmount { server, down_us } => self.unmount(server, down_us),
             Fault::Destroy { spared, restores, keeps, down_us } => {
                 self.destroy(&spared, restores, keeps, down_us);
             }
             Fault::Lose { server, loss, down_us } => self.end_and_lose(server, loss, down_us),
-            Fault::Purge { server } => {
-                let found = &self.servers[server];
-                let Some(process) = &found.process else { return };
-                self.trace.count("purges");
-                // As `autopurge` does: not through the server's fail-stop disk, so that errors stop nothing.
-                let _files = purge::purge(&found.disk, &process.folders, purge::KEEP_MIN);
-            }
+            Fault::Purge { server } => self.purge(server),
         }
+    }
+
+    fn purge(&mut self, server: usize) {
+        let found = &self.servers[server];
+        let Some(process) = &found.process else { return };
+        self.trace.count("purges");
+        // As `autopurge` does: not through the server's fail-stop disk, so that errors stop nothing.
+        let _files = purge::purge(&found.disk, &process.folders, purge::KEEP_MIN);
     }
 
     fn cut_all_power(&mut self, keeps: u64, down_us: Micros) {
@@ -110,7 +116,7 @@ impl World {
     }
 
     /// The process will crash after `changes` more changes to its disk.
-    fn arm(&mut self, server: usize, changes: u64, crash: Crash) {
+    pub fn arm(&mut self, server: usize, changes: u64, crash: Crash) {
         let found = &mut self.servers[server];
         let is_disk_error = matches!(crash.kind, CrashKind::DiskError);
         if found.crash.is_some() || found.process.is_none() && !is_disk_error {

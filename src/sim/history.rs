@@ -5,6 +5,7 @@
 //! all of its history, whether it came by log, by DIFF or as a tree.
 
 use super::model::Model;
+use super::restored_tree::RestoredTree;
 use crate::model::{Epoch, ServerId, View, Zxid};
 use crate::tree::txn::{Entry, config_in};
 use bytes::Bytes;
@@ -14,6 +15,7 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug)]
 pub struct Committed {
     pub zxid: Zxid,
+    /// Empty if a tree was restored.
     pub entry: Bytes,
     /// Digest of the tree after the transaction, as its leader computed it.
     pub digest: u64,
@@ -24,6 +26,8 @@ pub struct History {
     /// The leader of each epoch, and the last zxid of the history it began with.
     pub leaders: BTreeMap<Epoch, (usize, Zxid)>,
     committed: Vec<Committed>,
+    /// The trees that were restored, by their zxids. A restore is the last proposal of its epoch.
+    pub restores: BTreeMap<Zxid, RestoredTree>,
     /// The configuration that the ensemble began with, and those that were committed.
     views: Vec<View>,
     proposed_views: Vec<View>,
@@ -50,6 +54,7 @@ impl History {
             proposed: BTreeMap::new(),
             leaders: BTreeMap::new(),
             committed: Vec::new(),
+            restores: BTreeMap::new(),
             views: vec![first_view],
             proposed_views: Vec::new(),
             rewritten: None,
@@ -171,6 +176,12 @@ impl History {
         self.proposed.insert(zxid, entry);
     }
 
+    /// A leader proposes a tree in the place of all that was before.
+    pub fn restore(&mut self, zxid: Zxid, tree: RestoredTree) {
+        self.proposed.insert(zxid, Bytes::new());
+        self.restores.insert(zxid, tree);
+    }
+
     /// What was committed and is not in the history that ends with `left` is lost, and so is all of the epochs after `promised`.
     /// The newest configuration of that history is in force from now on.
     pub fn lose(&mut self, left: Zxid, promised: Epoch) {
@@ -185,6 +196,7 @@ impl History {
         self.proposed_views.retain(|view| zxid(view).is_some_and(|zxid| zxid.epoch() <= promised));
         self.leaders.retain(|epoch, _| *epoch <= promised);
         self.proposed.retain(|zxid, _| zxid.epoch() <= promised);
+        self.restores.retain(|zxid, _| zxid.epoch() <= promised);
         self.model.lose_after(last.to_wire());
     }
 
@@ -235,7 +247,9 @@ impl History {
                 return Err(format!("{at} was never proposed"));
             }
             zxids.push(at);
-            at = if at.counter() > 1 {
+            at = if let Some(restored) = self.restores.get(&at) {
+                restored.before
+            } else if at.counter() > 1 {
                 Zxid::new(at.epoch(), at.counter() - 1)
             } else {
                 let Some((_, before)) = self.leaders.get(&at.epoch()) else {
@@ -257,6 +271,12 @@ impl History {
     /// When one of them can't be read.
     pub fn commit(&mut self, zxids: &[Zxid]) -> Result<(), String> {
         for &zxid in zxids {
+            if let Some(tree) = self.restores.get(&zxid) {
+                self.model.restore(zxid.to_wire(), &tree.znodes, &tree.sessions);
+                let (entry, digest) = (Bytes::new(), tree.digest);
+                self.committed.push(Committed { zxid, entry, digest });
+                continue;
+            }
             let bytes = self.proposed.get(&zxid).ok_or("committed without a proposal")?.clone();
             let before = self.committed.last().map_or(self.first_digest, |last| last.digest);
             let entry = Entry::decode(&bytes).map_err(|error| format!("{zxid}: {error}"))?;

@@ -7,7 +7,7 @@
 //!
 //! Reading order: `climate` (the settings of a world), [`plan`] (its faults and client actions), [`workload`] (requests and replies),
 //! `world` (the scheduler), `process`, `boot`, `driver`, `disk` and the three kinds of connections (what a server's threads do), `client`,
-//! `client_requests`, `faults`, `destruction` (a quorum loses its data), `java` (what members running Java send otherwise), [`history`]
+//! `client_requests`, `faults`, `destruction` (a quorum loses its data), `restores` (a tree is restored over all of it), `java` (what members running Java send otherwise), [`history`]
 //! (what was proposed and committed), [`check`], `lifecycle`, [`shrink`].
 //!
 //! # Not here
@@ -38,7 +38,9 @@ mod oracle;
 pub mod plan;
 mod planted_faults;
 mod process;
+pub mod restored_tree;
 mod restorer;
+mod restores;
 mod sasl;
 pub mod script;
 pub mod shrink;

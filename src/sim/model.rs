@@ -64,6 +64,8 @@ pub struct Model {
     pub sessions: BTreeMap<i64, SessionSpan>,
     /// Milliseconds after which a silent session ends.
     pub timeouts: BTreeMap<i64, u64>,
+    /// The sessions before each restored tree, with its zxid.
+    replaced: Vec<(i64, BTreeMap<i64, SessionSpan>)>,
     last: i64,
 }
 
@@ -202,9 +204,37 @@ impl Model {
         for events in self.events.values_mut() {
             events.truncate(events.partition_point(|(at, _)| *at <= zxid));
         }
+        while let Some((_, sessions)) = self.replaced.pop_if(|(at, _)| zxid < *at) {
+            self.sessions = sessions;
+        }
         self.sessions.retain(|_, span| span.opened <= zxid);
         for span in self.sessions.values_mut() {
             span.closed = span.closed.filter(|&at| at <= zxid);
+        }
+    }
+
+    /// A tree takes the place of the one before. There are no events: clients are disconnected.
+    pub fn restore(
+        &mut self,
+        zxid: i64,
+        znodes: &BTreeMap<String, Node>,
+        sessions: &BTreeMap<i64, i32>,
+    ) {
+        self.last = zxid;
+        let all = self.paths().map(|(path, _)| path.to_owned());
+        let gone: Vec<String> = all.filter(|path| !znodes.contains_key(path)).collect();
+        gone.iter().for_each(|path| self.set(path, None));
+        znodes.iter().for_each(|(path, node)| self.set(path, Some(node.clone())));
+        self.replaced.push((zxid, self.sessions.clone()));
+        for (id, span) in &mut self.sessions {
+            if !sessions.contains_key(id) {
+                span.closed.get_or_insert(zxid);
+            }
+        }
+        for (&id, &timeout_ms) in sessions {
+            self.timeouts.insert(id, u64::from(timeout_ms.unsigned_abs()));
+            let span = SessionSpan { opened: zxid, closed: None };
+            self.sessions.entry(id).or_insert(span).closed = None;
         }
     }
 

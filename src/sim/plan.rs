@@ -27,6 +27,15 @@ pub struct Crash {
     pub down_us: Micros,
 }
 
+/// Where the tree that is restored comes from.
+#[derive(Clone, Copy, Debug)]
+pub enum TreeSource {
+    /// One of the operator's copies.
+    Copy { which: u64 },
+    /// Another ensemble, made from a seed.
+    Foreign { seed: u64 },
+}
+
 /// A fault. One that lasts says for how long.
 #[derive(Clone, Debug)]
 pub enum Fault {
@@ -68,6 +77,11 @@ pub enum Fault {
     Unmount { server: usize, down_us: Micros },
     /// All servers stop, and those that are not spared, at least a quorum, start again without their data or with an older copy of it.
     Destroy { spared: Vec<usize>, restores: bool, keeps: u64, down_us: Micros },
+    /// An operator copies the tree of a server.
+    CopyTree { server: usize },
+    /// An operator restores a tree at a server, or, with `None`, at the leader. * `crash`: ends the process after so many changes to its
+    /// disk.
+    Restore { server: Option<usize>, source: TreeSource, crash: Option<(u64, Crash)> },
     /// A server's process ends, and files are gone or old when the next one starts.
     Lose { server: usize, loss: Loss, down_us: Micros },
 }
@@ -225,6 +239,9 @@ impl Plan {
         if climate.destroys {
             add_faults(&climate, 14, 100..900, &mut steps, |rng| destruction(rng, &climate));
         }
+        if climate.restores {
+            add_faults(&climate, 19, 50..700, &mut steps, |rng| restore(rng, &climate));
+        }
         if climate.starts_together {
             // There are no faults until the servers serve; clients may connect.
             let is_calm = |at_us| at_us < STARTS_TOGETHER_US + SERVES_US;
@@ -354,6 +371,22 @@ fn destruction(rng: &mut Rng, climate: &Climate) -> Fault {
     let spared = (0..servers).filter(|_| rng.one_in(2)).collect();
     let (restores, keeps, down_us) = (rng.one_in(2), rng.below(4000), rng.range(5, 300) * MS);
     Fault::Destroy { spared, restores, keeps, down_us }
+}
+
+/// An operator copies a tree, or restores one: at the leader or at any server.
+fn restore(rng: &mut Rng, climate: &Climate) -> Fault {
+    let server = rng.pick(climate.servers());
+    if rng.one_in(2) {
+        return Fault::CopyTree { server };
+    }
+    let source = match rng.below(3) {
+        0 => TreeSource::Foreign { seed: rng.next() },
+        _ => TreeSource::Copy { which: rng.next() },
+    };
+    let (changes, keeps, down_us) = (rng.below(24), rng.below(4000), rng.range(5, 900) * MS);
+    let kind = if rng.one_in(2) { CrashKind::Process } else { CrashKind::Power { keeps } };
+    let crash = rng.one_in(2).then_some((changes, Crash { kind, down_us }));
+    Fault::Restore { server: rng.one_in(4).then_some(server), source, crash }
 }
 
 /// One server is cut off from the others for so long that it serves read-only clients, which may be cut off together with it.

@@ -91,6 +91,9 @@ impl World {
                 let (last, may_go_back, digest) = (before.zxid, false, before.digest);
                 self.tell(&Seen::Applied { server, last, may_go_back, digest, commits: None });
             }
+            (PlantedFault::UnfinishedRestore, Seen::Restores { server, zxid, .. }) => {
+                self.tell(&Seen::RestoreEnded { server, zxid, is_done: true });
+            }
             (PlantedFault::SharedSession, Seen::Welcomed { session, is_new: true, .. }) => {
                 let client = self.clients.len();
                 self.tell(&Seen::Welcomed { client, session, is_new: true });

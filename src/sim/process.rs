@@ -3,6 +3,7 @@
 use super::check::{Durable, Standing};
 use super::network::{EndId, ProcessId};
 use super::plan::{Crash, Loss, MS, Micros};
+use super::restored_tree::{RestoreAsked, SimRestoring};
 use crate::member::configured::SnapshotStyle;
 use crate::member::dial::{Dial, DialTimeouts};
 use crate::member::election_connections::ConnectionId;
@@ -120,6 +121,8 @@ pub struct Process {
     /// one may have ended between the rename of a file and the sync of its folder, and until this process has synced the folder
     /// (`ConfigChange::TestFolder`), a power cut gives the older file back. The process has sent nothing by then.
     pub found_view: Option<View>,
+    pub restore_asked: Option<RestoreAsked>,
+    pub restoring: Option<SimRestoring>,
 }
 
 impl Process {
@@ -153,6 +156,13 @@ impl Process {
     /// The last zxid of its tree.
     pub fn last(&self) -> Zxid {
         self.shared.state.tree.read().last_zxid()
+    }
+
+    /// With its last commit a leader may have handed over to another server. A tree that it restores is not committed.
+    pub fn has_handed_over(&self) -> bool {
+        let last = self.last();
+        let is_restored = self.restoring.as_ref().is_some_and(|it| it.zxid == last);
+        !is_restored && self.served.is_some_and(|at| at < last)
     }
 
     /// Whether this input came from a leader whose connection the driver has closed since.

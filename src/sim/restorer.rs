@@ -38,6 +38,29 @@ impl SimRestorer {
     }
 }
 
+/// The tree of a snapshot's stream, and the paths of its znodes.
+///
+/// # Errors
+/// Why the stream is refused.
+pub fn tree_of(
+    body: &[u8],
+    zxid: Zxid,
+    options: Options,
+) -> Result<(Tree, Vec<String>), SimRestoreError> {
+    let mut restorer = SimRestorer::new(options);
+    let (mut rest, mut paths) = (body, Vec::new());
+    loop {
+        let progress = restorer.snapshot_bytes(rest)?;
+        paths.extend(restorer.batch.znodes().map(|znode| znode.path.into_owned()));
+        rest = &rest[progress.consumed..];
+        if progress.finished || progress.consumed == 0 {
+            break;
+        }
+    }
+    restorer.snapshot_done(zxid, Trailers { digest: None, zxid: None })?;
+    Ok((restorer.finish().0, paths))
+}
+
 impl Restore for SimRestorer {
     type Error = SimRestoreError;
 

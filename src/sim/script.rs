@@ -345,7 +345,10 @@ fn line(input: &Input) -> String {
     match input {
         Input::Tick => "tick 1".to_owned(),
         Input::StandDown { .. } => "zxids used up".to_owned(),
-        Input::Restore { zxid, .. } => format!("restore {zxid}"),
+        Input::Restore { zxid, past } => {
+            let past = past.map(|epoch| format!(" past {}", epoch.0)).unwrap_or_default();
+            format!("restored {zxid:?}{past}")
+        }
         Input::Oracle { agrees } => format!("oracle {}", if *agrees { "yes" } else { "no" }),
         Input::Notification { from, notification } => {
             format!("heard {} {}", from.0, vote(notification))

@@ -8,6 +8,7 @@ use super::membership;
 use super::network::{Due, EndId, Holder, Network, ProcessId};
 use super::plan::{Climate, MS, Micros, Plan, PlantedFault, SERVES_US, STARTS_TOGETHER_US, What};
 use super::process::{Process, Server};
+use super::restored_tree::TreeCopy;
 use super::script::Tape;
 use super::trace::{Trace, Tracing};
 use crate::member::Input;
@@ -43,6 +44,8 @@ pub struct World {
     pub is_recovering: bool,
     /// The one of two voters that the oracle lets go on without the other.
     pub oracle: Option<usize>,
+    /// An operator's copies of trees.
+    pub copies: Vec<TreeCopy>,
 }
 
 impl World {
@@ -67,6 +70,7 @@ impl World {
             is_healing: false,
             is_recovering: false,
             oracle: None,
+            copies: Vec::new(),
             plan,
         };
         for server in 0..world.servers.len() {
@@ -115,6 +119,7 @@ impl World {
             (climate.oracle && climate.changes, "worlds with an oracle and changes"),
             (climate.read_only, "worlds with read-only service"),
             (climate.destroys, "worlds whose quorums lose their data"),
+            (climate.restores, "worlds with restores"),
             (!climate.java.is_empty(), "worlds with Java members"),
             (
                 climate.loses_files && climate.marks_new,

@@ -294,6 +294,7 @@ impl Core {
         let stands_down_for_promise = ours < theirs && self.is_voter(learner) && can_come;
         if stands_down_for_promise {
             self.later_promises.note(learner, self.settings.init_ticks());
+            self.later_promises.outbid = self.later_promises.outbid.max(theirs);
             let (id, theirs, ours) = (learner.0, theirs.0, ours.0);
             self.end_role(format!("server {id} is promised to epoch {theirs}, ours is {ours}"));
         }

@@ -30,6 +30,8 @@ pub(super) struct LaterPromises {
     recent: VecDeque<u64>,
     /// Ticks since this server last belonged to a quorum. Below 0: ticks until as much is believed as at the start.
     idle_ticks: i64,
+    /// The latest epoch for which this server has given up the lead.
+    pub outbid: Epoch,
 }
 
 /// The pause before the next election for the same voter.

@@ -98,7 +98,8 @@ impl Leader {
             phase: Phase::Discovering,
             epoch: Epoch(0),
             handlers: LearnerHandlers::default(),
-            accepted: core.accepted,
+            // The voter for which this server gave up the lead may come too late again.
+            accepted: core.accepted.max(core.later_promises.outbid),
             promised: BTreeSet::new(),
             aware: BTreeSet::from([core.me]),
             unaware: BTreeSet::new(),

@@ -7,7 +7,7 @@ use oxkeeper::tree::{Options, Tree};
 use support::alone::{Alone, assert_found_alone, assert_in_museum};
 
 /// The names of the checks, in their order, and a planted fault for each.
-pub const ALONE: [Alone<PlantedFault>; 20] = [
+pub const ALONE: [Alone<PlantedFault>; 21] = [
     ("one leader", PlantedFault::SecondLeader),
     ("primary order", PlantedFault::UnopenedEpoch),
     ("agreement", PlantedFault::StepBack),
@@ -28,6 +28,7 @@ pub const ALONE: [Alone<PlantedFault>; 20] = [
     ("memory", PlantedFault::UnsentBytes),
     ("closed connections", PlantedFault::HeardAfterClose),
     ("snapshots", PlantedFault::CutSnapshot),
+    ("restores", PlantedFault::UnfinishedRestore),
 ];
 
 fn failure(seed: u64, plant: PlantedFault, left_out: Option<&'static str>) -> Option<String> {

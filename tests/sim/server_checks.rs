@@ -3,15 +3,19 @@
 use super::planted::{entry, fails, first_view, history, holds, new_history, zxid};
 use oxkeeper::model::{Epoch, View, Zxid, op};
 use oxkeeper::sim::check::quorums::Quorums;
+use oxkeeper::sim::check::restores::restores;
 use oxkeeper::sim::check::servers::{
     Agreement, Configurations, Durability, InitialHistories, closed_connections, convergence,
     digests, memory, one_leader, primary_order, promises, snapshots, states,
 };
 use oxkeeper::sim::check::{Durable, Seen, Standing};
 use oxkeeper::sim::history::History;
+use oxkeeper::sim::model::Node;
+use oxkeeper::sim::restored_tree::RestoredTree;
 use oxkeeper::tree::txn::{Entry, Txn, write};
 use oxkeeper::tree::{Options, Tree};
 use oxkeeper::zab::Packet;
+use std::collections::BTreeMap;
 
 #[test]
 fn second_leader_of_an_epoch_is_found() {
@@ -302,6 +306,40 @@ fn snapshot_of_truncated_transactions_is_found() {
     fails(&mut snapshots, &named(zxid(1, 3), own), &history, "its history ends with 0x100000003");
     fails(&mut snapshots, &named(zxid(2, 1), own), &history, "its history ends with 0x200000001");
     holds(&mut snapshots, &named(zxid(2, 1), zxid(2, 1)), &history);
+}
+
+#[test]
+fn restores_without_a_leader_a_zxid_or_a_quorum_are_found() {
+    let (mut check, mut history) = (restores, history());
+    let tree = RestoredTree {
+        before: zxid(1, 4),
+        digest: 5,
+        znodes: BTreeMap::new(),
+        sessions: BTreeMap::from([(9, 1000)]),
+    };
+    let begins = |server, at| Seen::Restores { server, zxid: zxid(1, at), tree: &tree };
+    holds(&mut check, &begins(0, 9), &history);
+    fails(&mut check, &begins(1, 9), &history, "Some(0) leads that epoch");
+    fails(&mut check, &begins(0, 4), &history, "0x100000004 was proposed");
+    history.restore(zxid(1, 9), tree.clone());
+    let done = Seen::RestoreEnded { server: 0, zxid: zxid(1, 9), is_done: true };
+    fails(&mut check, &done, &history, "not committed");
+    let zxids = history.between(zxid(1, 4), zxid(1, 9)).expect("one epoch");
+    assert_eq!(zxids, [zxid(1, 9)]);
+    history.commit(&zxids).expect("well formed");
+    holds(&mut check, &done, &history);
+    let model = &history.model;
+    assert!(model.is_alive(9) && !model.is_alive(7), "sessions are those of the tree");
+    let (before, after) = (zxid(1, 4).to_wire(), zxid(1, 9).to_wire());
+    assert!(model.at("/a", before).is_some() && model.at("/a", after).is_none());
+    let stat = jute::data::Stat { mzxid: zxid(8, 1).to_wire(), ..Default::default() };
+    let node = Node { data: None, stat };
+    let znodes = BTreeMap::from([("/f".to_owned(), node)]);
+    history.restore(zxid(1, 9), RestoredTree { znodes, ..tree.clone() });
+    let leads =
+        |epoch| Seen::Leads { server: 1, epoch: Epoch(epoch), last: zxid(1, 9), disks: &[] };
+    holds(&mut check, &leads(9), &history);
+    fails(&mut check, &leads(8), &history, "has znodes of epoch 8");
 }
 
 #[test]

@@ -319,3 +319,22 @@ fn commands_keep_their_order_whichever_thread_runs_them() {
     assert_eq!(flushed(all), (zxid(last), last as u32));
     assert!(here > 0, "this thread never found the log thread asleep");
 }
+
+// rows: D-70
+#[test]
+fn restored_snapshot_replaces_all_older_files_and_the_log_goes_on_after_it() {
+    let disk = SimDisk::new();
+    let mut worker = worker(&disk, true);
+    let older = draft(&disk, zxid(2));
+    let place = Command::Place { draft: older, replaces: false };
+    run(&mut worker, vec![append(1, 40), append(2, 40), place, append(3, 40)]);
+    let restored = Command::PlaceRestored { draft: draft(&disk, zxid(9)) };
+    let batch = vec![append(4, 40), restored, append(10, 40)];
+    assert_eq!(run(&mut worker, batch), ["flushed 0x4 of 1", "restored 0x9", "flushed 0xa of 1"]);
+    let left = |dir: &str| {
+        let mut names = disk.list(Path::new(dir)).unwrap();
+        names.retain(|name| !name.starts_with("restored-over."));
+        names
+    };
+    assert_eq!((left("/data"), left("/log")), (vec!["snapshot.9".into()], vec!["log.a".into()]));
+}

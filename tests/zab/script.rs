@@ -8,6 +8,7 @@
 //! | `server 1 of 1 2 3 [observers 4] accepted E current E last Z [trees] [single] [reconfigs] [relays] [oracle] [waits E R] [lag BYTES] [version Z] [knows Z [after Z] voters 1 2 [observers 4]]` | it starts; `last -`: nothing that counts; `trees`: forceSnapshotSync; `single`: one synchronisation at a time; `reconfigs`: reconfigEnabled; `relays`: observerMasterPort; `oracle`: oraclePath; `waits`: observer.election.DelayMs, observer.reconnectDelayMs; `lag`: oxkeeper.lagBytes, of which each of a script's transactions takes about 100; `version`: of the configuration in force; `knows`: one that was proposed, `after` which other, if its history says so |
 //! | `elected N` | all other voters tell it that server N leads, which ends its election |
 //! | `zxids used up` | the leader gives up, because its epoch has no zxid left |
+//! | `restored Z [past E]` | the leader restores a tree, which gets this zxid; the next epoch is to be later than E |
 //! | `oracle yes`, `oracle no` | whether it may go on without the other of two voters |
 //! | `leader PACKET`, `leader gone` | from its leader |
 //! | `learner L PACKET`, `learner L gone` | from the learner of connection L |
@@ -136,6 +137,11 @@ impl Stage for OneServer {
             ["elected", id] => return self.elect(server(id)),
             ["zxids", "used", "up"] => {
                 Input::StandDown { why: "the zxids of this epoch are used up".to_owned() }
+            }
+            ["restored", at] => Input::Restore { zxid: zxid(at), past: None },
+            ["restored", at, "past", past] => {
+                let past = number(past);
+                Input::Restore { zxid: zxid(at), past: Some(Epoch(past)) }
             }
             ["oracle", answer] => Input::Oracle { agrees: answer == "yes" },
             ["leader", "gone"] => Input::LeaderGone,

@@ -48,7 +48,8 @@ impl Check for Answers {
 impl Answers {
     /// Checks what was committed since the last call: the writes of each session are there once, in order, and the session is open.
     fn read_history(&mut self, history: &History) -> Result<(), String> {
-        for committed in &history.committed()[self.seen..] {
+        let transactions = history.committed()[self.seen..].iter();
+        for committed in transactions.filter(|it| !history.restores.contains_key(&it.zxid)) {
             let entry = Entry::decode(&committed.entry).map_err(|error| error.to_string())?;
             let (session, xid) = (entry.header.client_id, entry.header.cxid);
             let zxid = committed.zxid;

@@ -24,10 +24,12 @@
 //! `real_time`, `early_expiry`, `living_sessions`. That every world comes to rest: `convergence`. Beside these: `snapshots` (none has
 //! what was truncated from the log), `configurations` (a configuration in force was committed, and no server goes back to an older one),
 //! `quorums` (those that decided under one configuration have a voter in common), `memory` (unsent bytes for a server that reads nothing
-//! are bounded), `closed_connections` (what a closed connection had received is discarded).
+//! are bounded), `closed_connections` (what a closed connection had received is discarded), `restores` (an operator is told that a tree is
+//! restored only when it is committed; all zxids after it are later than all before it, and than those in the tree).
 
 pub mod answers;
 pub mod quorums;
+pub mod restores;
 pub mod seen;
 pub mod servers;
 pub mod sessions;
@@ -82,6 +84,7 @@ impl Checks {
             ("memory", Box::new(servers::memory)),
             ("closed connections", Box::new(servers::closed_connections)),
             ("snapshots", Box::new(servers::snapshots)),
+            ("restores", Box::new(restores::restores)),
         ];
         Self {
             history: History::new(first.digest(), local_sessions, first_view),
@@ -116,6 +119,9 @@ impl Checks {
             self.history.agree_on(server, view);
         }
         self.judge(seen, judged..self.all.len())?;
+        if let Seen::Restores { zxid, tree, .. } = *seen {
+            self.history.restore(zxid, tree.clone());
+        }
         if let Seen::Logs { zxid, entry, .. } = *seen
             && self.history.proposal(zxid).is_none()
         {

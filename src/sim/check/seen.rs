@@ -2,6 +2,7 @@
 
 use crate::model::{Epoch, EventKind, View, Zxid};
 use crate::sim::history::History;
+use crate::sim::restored_tree::RestoredTree;
 use crate::sim::workload::{Body, Request};
 use crate::tree::Tree;
 use crate::zab::Packet;
@@ -80,6 +81,18 @@ pub enum Seen<'a> {
     Destroyed {
         left: Zxid,
         promised: Epoch,
+    },
+    /// A server gives up its history for a restored tree of this zxid.
+    Restores {
+        server: usize,
+        zxid: Zxid,
+        tree: &'a RestoredTree,
+    },
+    /// An operator is answered. * `is_done`: the restored tree is what the ensemble serves.
+    RestoreEnded {
+        server: usize,
+        zxid: Zxid,
+        is_done: bool,
     },
     /// The configurations that a server knew are lost with its disk.
     ForgetsView {

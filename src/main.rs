@@ -49,7 +49,7 @@ enum Tool {
     SnapshotSummary(ToolkitArguments),
     /// Remove old snapshots and logs, as zkCleanup.sh does: DATALOGDIR [SNAPDIR] -n COUNT.
     Purge(ToolkitArguments),
-    /// Ask a server a four-letter word: HOST PORT WORD [--tls-ca FILE [--tls-cert FILE --tls-key FILE]].
+    /// Ask a server a four-letter word: HOST PORT WORD [--tls-ca FILE [--tls-cert FILE --tls-key FILE]]; exit code 1 without an answer.
     #[command(name = "4lw")]
     FourLetterWord(ToolkitArguments),
     /// Show the servers of an ensemble in a table; exit code 1 unless all answer, and one leads or is standalone.
@@ -81,7 +81,7 @@ impl Tool {
             Self::SnapshotFormat(given) => (toolkits::snapshot_format, &given.arguments),
             Self::SnapshotCompare(given) => (toolkits::snapshot_compare, &given.arguments),
             Self::SnapshotSummary(given) => (toolkits::snapshot_summary, &given.arguments),
-            Self::FourLetterWord(given) => (four_letter_word::run, &given.arguments),
+            Self::FourLetterWord(given) => (four_letter_word::run_strictly, &given.arguments),
             Self::Purge(given) => (toolkits::purge, &given.arguments),
             Self::Bench(_)
             | Self::Config(_)

@@ -343,7 +343,7 @@ fn refused_start_names_the_line_and_the_remedy() {
     refused(
         &bad.run(member),
         2,
-        &["zoo.cfg:4: the file myid in dataDir is missing; write this server's id"],
+        &["zoo.cfg:2: the file ", "/myid is missing; write this server's id"],
     );
     let missing = b"clientPort=0\ndataDir=@/none\ndatadir.autocreate=false";
     refused(&bad.run(missing), 3, &["zoo.cfg:2: dataDir=", "datadir.autocreate"]);

@@ -70,6 +70,16 @@ pub fn parse_args(args: &[String], env: &Environment) -> Result<Launch, ConfigEr
         },
         1 => Settings::File(PathBuf::from(rest.remove(0))),
         2..=4 if is_word(&rest[0]) => return Err(no_command(&rest[0]).into()),
+        2..=4 if let Some(option) = rest.iter().find(|arg| is_option(arg)) => {
+            return Err(no_command(option).into());
+        }
+        2..=4 if rest[0].contains(['/', '.']) => {
+            let text = format!(
+                "{} is no port; two words or more are a port and a data directory, and a file is given alone",
+                rest[0]
+            );
+            return Err(Problem { place: SettingPlace::Argument, text }.into());
+        }
         2..=4 => Settings::Positional(rest),
         count => {
             let text =
@@ -123,7 +133,8 @@ fn load_checked(
     env: &Environment,
 ) -> (Option<Config>, Vec<Problem>, Vec<Warning>) {
     let jaas = read_jaas(read, env, &launch.flags);
-    let outside = Outside { env, flags: &launch.flags, jaas: jaas.as_ref() };
+    let mut outside = Outside::new(env, &launch.flags);
+    outside.jaas = jaas.as_ref();
     if let Settings::Positional(arguments) = &launch.settings {
         return parse::positional_all(arguments, outside);
     }
@@ -131,6 +142,7 @@ fn load_checked(
         Ok(files) => files,
         Err(problem) => return (None, vec![problem], vec![]),
     };
+    outside.lacks_data_dir = files.lacks_data_dir;
     let source = Source { name: &files.name, text: &files.text, my_id: files.my_id.as_deref() };
     let dynamic = files.dynamic.as_ref().map(|(name, text)| Dynamic {
         name,
@@ -169,6 +181,8 @@ pub(super) struct Files {
     pub text: Vec<u8>,
     /// First line of `myid`, if there is one.
     pub my_id: Option<String>,
+    /// There is no folder of that name.
+    pub lacks_data_dir: bool,
     /// Name of the dynamic file, and its bytes or why there are none.
     pub dynamic: Option<(String, Result<Vec<u8>, String>)>,
     /// Name and bytes of the file that holds a proposed view.
@@ -187,7 +201,12 @@ impl Files {
         // A text that cannot be parsed is reported by the parser.
         let entries = parse_properties(&text).unwrap_or_default();
         let value = |key: &str| entries.get(key).map(|entry| entry.value.trim().to_owned());
-        let my_id = value("dataDir").map_or(Ok(None), |dir| read_my_id(read, &dir))?;
+        let data_dir = value("dataDir");
+        let my_id = data_dir.as_ref().map_or(Ok(None), |dir| read_my_id(read, dir));
+        let line = || SettingPlace::Line { file: name.clone(), line: entries["dataDir"].line };
+        let my_id = my_id.map_err(|text| text.in_place(line))?;
+        let is_missing = |dir: &String| is_missing(read, dir);
+        let lacks_data_dir = my_id.is_none() && data_dir.as_ref().is_some_and(is_missing);
         let dynamic = value("dynamicConfigFile")
             .map(|name| (read(Path::new(&name)).map_err(|error| error.to_string()), name))
             .map(|(text, name)| (name, text));
@@ -196,12 +215,12 @@ impl Files {
             let next = format!("{name}{NEXT}");
             read(Path::new(&next)).ok().map(|text| (next, text))
         });
-        Ok(Self { name, text, my_id, dynamic, next })
+        Ok(Self { name, text, my_id, lacks_data_dir, dynamic, next })
     }
 }
 
 /// First line of `myid` in that directory; `None` if there is no such file.
-fn read_my_id(read: &ReadFile<'_>, data_dir: &str) -> Result<Option<String>, Problem> {
+fn read_my_id(read: &ReadFile<'_>, data_dir: &str) -> Result<Option<String>, NoMyId> {
     let path = Path::new(data_dir).join("myid");
     match read(&path) {
         Ok(bytes) => {
@@ -214,14 +233,49 @@ fn read_my_id(read: &ReadFile<'_>, data_dir: &str) -> Result<Option<String>, Pro
         {
             Ok(None)
         }
-        Err(error) => Err(unreadable(&path.display().to_string(), &error)),
+        Err(error) if is(io::ErrorKind::PermissionDenied, read(Path::new(data_dir))) => {
+            let text = format!(
+                "dataDir={data_dir}: this user may not enter it ({error}); give it to this user, as by chown -R"
+            );
+            Err(NoMyId::Folder(text))
+        }
+        Err(error) => Err(NoMyId::File(unreadable(&path.display().to_string(), &error))),
     }
+}
+
+/// Why `myid` can't be read.
+enum NoMyId {
+    /// For what `dataDir` is.
+    Folder(String),
+    File(Problem),
+}
+
+impl NoMyId {
+    fn in_place(self, place: impl FnOnce() -> SettingPlace) -> Problem {
+        match self {
+            Self::Folder(text) => Problem { place: place(), text },
+            Self::File(problem) => problem,
+        }
+    }
+}
+
+fn is_missing(read: &ReadFile<'_>, folder: &str) -> bool {
+    is(io::ErrorKind::NotFound, read(Path::new(folder)))
+}
+
+fn is<T>(kind: io::ErrorKind, result: io::Result<T>) -> bool {
+    result.is_err_and(|error| error.kind() == kind)
 }
 
 /// Whether an argument looks like a command or an option: not like a port, and not like a path.
 fn is_word(argument: &str) -> bool {
     argument.starts_with(|first: char| first == '-' || first.is_ascii_alphabetic())
         && !argument.contains(['/', '.'])
+}
+
+/// Whether an argument is an option, and no number below 0.
+fn is_option(argument: &str) -> bool {
+    argument.starts_with('-') && argument.parse::<i64>().is_err()
 }
 
 fn no_command(word: &str) -> Problem {

@@ -1,7 +1,12 @@
-//! Addresses in `server.N` lines that can't all be bound or reached: Java starts with them, and fails later or without a word.
+//! Addresses in `server.N` lines that can't all be bound or reached: Java starts with them, and fails later or without a word; and ports of this server
+//! that clash.
 
 use super::SettingPlace;
+use super::admin_server::AdminServer;
 use super::checker::{Checker, Setting};
+use super::metrics_provider::Prometheus;
+use super::system_properties::SystemProperties;
+use super::tls::ClientTls;
 use crate::model::Member;
 use std::collections::BTreeMap;
 
@@ -59,6 +64,98 @@ pub(super) fn check_client_port(
                 own.id
             );
             checker.problem(&place, text);
+        }
+    }
+}
+
+/// Where the ports for HTTP are set; `None`: they have their defaults.
+pub(super) struct HttpPlaces {
+    admin: Option<SettingPlace>,
+    metrics: Option<SettingPlace>,
+    metrics_https: Option<SettingPlace>,
+}
+
+impl HttpPlaces {
+    pub fn of(checker: &Checker, system: &SystemProperties) -> Self {
+        let in_file = |key: &str| checker.get(key).map(|setting| setting.place.clone());
+        let flag = || system.get("zookeeper.admin.serverPort").map(|found| found.place.clone());
+        Self {
+            admin: in_file("admin.serverPort").or_else(flag),
+            metrics: in_file("metricsProvider.httpPort"),
+            metrics_https: in_file("metricsProvider.httpsPort"),
+        }
+    }
+}
+
+/// A port that the server listens at.
+struct Port<'a> {
+    name: &'static str,
+    /// `None`: every address of the machine.
+    host: Option<&'a str>,
+    port: u16,
+}
+
+/// What listens, and where.
+pub(super) struct Ports<'a> {
+    pub client: (Option<&'a str>, Option<u16>),
+    pub tls: Option<&'a ClientTls>,
+    pub metrics: Option<&'a Prometheus>,
+    pub admin: Option<&'a AdminServer>,
+    /// This server's line, if it is a member.
+    pub own: Option<&'a Member>,
+}
+
+/// Refuses a port for HTTP that is another port of this server too. A member serves without AdminServer, so its clash is a
+/// warning.
+pub(super) fn check_http_ports(checker: &mut Checker, ports: &Ports<'_>, places: &HttpPlaces) {
+    let mut taken: Vec<Port<'_>> = Vec::new();
+    let mut take = |name, host, port: Option<u16>| {
+        taken.extend(port.filter(|port| *port != 0).map(|port| Port { name, host, port }));
+    };
+    take("clientPort", ports.client.0, ports.client.1);
+    if let Some(tls) = ports.tls {
+        take("secureClientPort", tls.secure_host.as_deref(), tls.secure_port);
+    }
+    for address in ports.own.into_iter().flat_map(|own| &own.addresses) {
+        let host = Some(&*address.host);
+        take("the quorum port of this server's line", host, Some(address.quorum_port));
+        take("the election port of this server's line", host, Some(address.election_port));
+    }
+    let mut http: Vec<(Port<'_>, &Option<SettingPlace>, bool)> = Vec::new();
+    if let Some(metrics) = ports.metrics {
+        let host = metrics.host.as_deref();
+        if let Some(port) = metrics.port {
+            http.push((
+                Port { name: "metricsProvider.httpPort", host, port },
+                &places.metrics,
+                false,
+            ));
+        }
+        if let Some(https) = metrics.https.as_ref().filter(|_| !metrics.is_shared()) {
+            let port = Port { name: "metricsProvider.httpsPort", host, port: https.port };
+            http.push((port, &places.metrics_https, false));
+        }
+    }
+    if let Some(admin) = ports.admin {
+        let port = Port { name: "admin.serverPort", host: admin.host.as_deref(), port: admin.port };
+        http.push((port, &places.admin, ports.own.is_some()));
+    }
+    for (port, place, is_warning) in http {
+        let Port { name, host, port: number } = port;
+        let shares = |other: &&Port<'_>| {
+            let is_same_host = other.host.is_none() || host.is_none() || other.host == host;
+            other.port == number && is_same_host
+        };
+        if let Some(other) = taken.iter().find(shares) {
+            let text = format!("{name}={number} is {} too; give it another port", other.name);
+            let place = place.clone().unwrap_or_else(|| checker.whole.clone());
+            match is_warning {
+                true => checker.warn(&place, format!("{text}, or AdminServer does not start")),
+                false => checker.problem(&place, text),
+            }
+        }
+        if number != 0 {
+            taken.push(port);
         }
     }
 }

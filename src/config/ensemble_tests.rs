@@ -26,7 +26,7 @@ fn parsed(case: &str) -> Result<Config, ConfigError> {
     });
     let source = Source { name: "@/zoo.cfg", text: &text, my_id };
     let env = Environment::new();
-    let outside = Outside { env: &env, flags: &[], jaas: None };
+    let outside = Outside::new(&env, &[]);
     let (config, problems, _) = parse_all(source, dynamic, outside);
     config.ok_or(ConfigError { problems })
 }

@@ -67,23 +67,8 @@ pub type Property<'a> = dyn Fn(&str) -> Option<String> + 'a;
 pub fn parse(text: &[u8], property: &Property<'_>) -> Result<Vec<Section>, JaasError> {
     let text = Zeroizing::new(String::from_utf8_lossy(text).into_owned());
     let mut parser = Parser { tokens: Tokens::new(&text), property };
-    let mut sections: Vec<Section> = Vec::new();
-    loop {
-        let (token, line) = parser.tokens.next();
-        let name = match token {
-            Token::End => return Ok(sections),
-            Token::Text(name) => name.to_string(),
-            Token::Sign(found) => {
-                return Err(expected("a section's name", &Token::Sign(found), line));
-            }
-        };
-        if sections.iter().any(|section| section.name == name) {
-            let what = format!("section {name:?} occurs twice; remove one of them");
-            return Err(JaasError { line, what });
-        }
-        let modules = parser.modules()?;
-        sections.push(Section { name, line, modules });
-    }
+    let sections = parser.sections();
+    sections.map_err(|error| error.after_unclosed(parser.tokens.unclosed))
 }
 
 struct Parser<'a> {
@@ -92,6 +77,26 @@ struct Parser<'a> {
 }
 
 impl Parser<'_> {
+    fn sections(&mut self) -> Result<Vec<Section>, JaasError> {
+        let mut sections: Vec<Section> = Vec::new();
+        loop {
+            let (token, line) = self.tokens.next();
+            let name = match token {
+                Token::End => return Ok(sections),
+                Token::Text(name) => name.to_string(),
+                Token::Sign(found) => {
+                    return Err(expected("a section's name", &Token::Sign(found), line));
+                }
+            };
+            if sections.iter().any(|section| section.name == name) {
+                let what = format!("section {name:?} occurs twice; remove one of them");
+                return Err(JaasError { line, what });
+            }
+            let modules = self.modules()?;
+            sections.push(Section { name, line, modules });
+        }
+    }
+
     /// From the opening brace of a section to the semicolon at its end.
     fn modules(&mut self) -> Result<Vec<Module>, JaasError> {
         self.sign('{')?;
@@ -128,7 +133,10 @@ impl Parser<'_> {
                 Token::Text(name) => name.to_string(),
                 other => return Err(expected("an option or `;`", &other, at)),
             };
-            self.sign('=').map_err(|error| error.after_value(!options.is_empty()))?;
+            self.sign('=').map_err(|error| {
+                // The word is what is wrong, where the sign should be is perhaps another line.
+                JaasError { line: at, ..error }.after_value(!options.is_empty())
+            })?;
             let (token, at) = self.tokens.next();
             let Token::Text(value) = token else {
                 return Err(expected(&format!("a value of {name}"), &token, at));
@@ -160,6 +168,15 @@ impl JaasError {
         }
         self
     }
+
+    /// * `unclosed`: line of the last text in quotation marks that its line has ended.
+    fn after_unclosed(mut self, unclosed: Option<u32>) -> Self {
+        if let Some(line) = unclosed {
+            self.line = line;
+            self.what = format!("a quotation mark is missing, so after this line: {}", self.what);
+        }
+        self
+    }
 }
 
 fn expected(what: &str, found: &Token, line: u32) -> JaasError {
@@ -184,6 +201,8 @@ enum Token {
 struct Tokens<'a> {
     chars: Peekable<Chars<'a>>,
     line: u32,
+    /// Line of the last text in quotation marks that its line has ended.
+    unclosed: Option<u32>,
     /// Limit on a token's length, from the text's: buffers with passwords are replaced by others
     /// (`push`), and zeroed, never reallocated.
     len_max: usize,
@@ -191,7 +210,7 @@ struct Tokens<'a> {
 
 impl<'a> Tokens<'a> {
     fn new(text: &'a str) -> Self {
-        Self { chars: text.chars().peekable(), line: 1, len_max: text.len() }
+        Self { chars: text.chars().peekable(), line: 1, unclosed: None, len_max: text.len() }
     }
 
     fn read(&mut self) -> Option<char> {
@@ -249,7 +268,10 @@ impl<'a> Tokens<'a> {
         let mut text = Zeroizing::new(String::with_capacity(64));
         while let Some(c) = self.chars.next_if(|&c| c != '\n' && c != '\r') {
             match c {
-                '"' => return text,
+                '"' => {
+                    self.unclosed = None;
+                    return text;
+                }
                 '\\' => {
                     if let Some(c) = self.escaped() {
                         self.push(&mut text, c);
@@ -258,6 +280,7 @@ impl<'a> Tokens<'a> {
                 _ => self.push(&mut text, c),
             }
         }
+        self.unclosed = Some(self.line);
         text
     }
 
@@ -419,6 +442,14 @@ mod tests {
             (
                 "S { C required keyTab=/etc/krb5.keytab\n storeKey=true; };",
                 "2: expected an option or `;`, found `=`",
+            ),
+            (
+                "S {\n C required\n a=s3 s4\n};",
+                "3: expected `=`, found `}`; a value with other characters than letters and digits needs quotation marks",
+            ),
+            (
+                "S {\n C required\n a=\"s3;\n};",
+                "3: a quotation mark is missing, so after this line: expected an option or `;`, found `}`",
             ),
             ("S { C required a=s3 }", "1: expected an option or `;`, found `}`"),
             ("S { C required; }", "1: expected `;`, found the end of the file"),

@@ -56,6 +56,7 @@ impl LogSettings {
             (None, None) => None,
         };
         let Some((path, content)) = found else { return Self::of_flags(&flag, console) };
+        let is_read = content.is_ok();
         let parsed = content.and_then(|text| {
             logback::parse(&text, &|name| flag(name).or_else(|| outside(env, name)))
         });
@@ -63,10 +64,16 @@ impl LogSettings {
             Ok(logback) => Self::of_logback(logback, &path, console),
             Err(error) => {
                 let mut this = Self::of_flags(&flag, console);
-                this.warnings.push(format!(
-                    "{}: {error}; it is not used, and the log goes to the console: correct the file",
-                    path.display()
-                ));
+                let told = match &named {
+                    Some(name) if !is_read => format!(
+                        "-Dlogback.configurationFile={name}: {error}; the log goes to the console: correct the flag"
+                    ),
+                    _ => format!(
+                        "{}: {error}; it is not used, and the log goes to the console: correct the file",
+                        path.display()
+                    ),
+                };
+                this.warnings.push(told);
                 this
             }
         }

@@ -51,13 +51,12 @@ pub(super) fn is_dynamic(key: &str) -> bool {
 /// Takes `server.*`, `group*`, `weight*`, `standaloneEnabled`, `multiAddress.enabled`, `oraclePath`, and, of an
 /// ensemble, `version`.
 ///
-/// * `my_id`: first line of the file `myid`, if there is one.
 /// * `many_by_flag`: whether a flag lets members have several addresses.
 ///
 /// Source: `QuorumPeerConfig.parseDynamicConfig`, `setupMyId`, `isDistributed`, ZooKeeper 3.9.5.
-pub(super) fn take(checker: &mut Checker, my_id: Option<&str>, many_by_flag: bool) -> Members {
+pub(super) fn take(checker: &mut Checker, file: &MyId<'_>, many_by_flag: bool) -> Members {
     let problems = checker.problems.len();
-    let my_id = read_my_id(checker, my_id);
+    let my_id = file.read(checker);
     let standalone = checker.boolean("standaloneEnabled");
     let standalone_enabled = standalone.as_ref().is_none_or(|(on, _)| *on);
     let many_in_file = checker.boolean("multiAddress.enabled");
@@ -105,7 +104,7 @@ pub(super) fn take(checker: &mut Checker, my_id: Option<&str>, many_by_flag: boo
         return Members { own_line, is_lost, ..Members::default() };
     }
     checker.take("version");
-    let Some(my_id) = whose(checker, &place, my_id, &view) else {
+    let Some(my_id) = whose(checker, &place, (my_id, file), &view) else {
         let is_lost = view.members.values().any(|member| member.client.is_some());
         let own_line = OwnLine { client: None, is_lost };
         return Members { own_line, is_lost: true, ..Members::default() };
@@ -138,20 +137,41 @@ fn without_members(checker: &mut Checker, lines: &[(String, Setting)], by_oracle
     }
 }
 
-/// `None` without a file, and for -1, which means the same to Java.
-fn read_my_id(checker: &mut Checker, text: Option<&str>) -> Option<ServerId> {
-    let text = text?;
-    let id = text.parse().ok();
-    if id.is_none() {
-        let whole = checker.whole.clone();
-        checker.problem(
-            &whole,
-            format!(
-                "the file myid has {text:?}, which is not a number; write this server's id into it"
-            ),
-        );
+/// The file `myid`.
+pub(super) struct MyId<'a> {
+    /// Its first line, if there is one.
+    text: Option<&'a str>,
+    path: String,
+    lacks_folder: bool,
+    /// Where `dataDir` is set.
+    place: SettingPlace,
+}
+
+impl<'a> MyId<'a> {
+    /// * `lacks_folder`: there is no folder `dataDir`.
+    pub fn new(checker: &Checker, text: Option<&'a str>, lacks_folder: bool) -> Self {
+        let (path, place) = match checker.get("dataDir") {
+            Some(Setting { value, place, .. }) => {
+                (PathBuf::from(value).join("myid").display().to_string(), place.clone())
+            }
+            None => ("myid in dataDir".to_owned(), checker.whole.clone()),
+        };
+        Self { text, path, lacks_folder, place }
     }
-    id.filter(|&id| id != -1).map(ServerId)
+
+    /// `None` without a file, and for -1, which means the same to Java.
+    fn read(&self, checker: &mut Checker) -> Option<ServerId> {
+        let Self { text, path, place, .. } = self;
+        let text = (*text)?;
+        let id = text.parse().ok();
+        if id.is_none() {
+            let text = format!(
+                "the file {path} has {text:?}, which is not a number; write this server's id into it"
+            );
+            checker.problem(place, text);
+        }
+        id.filter(|&id| id != -1).map(ServerId)
+    }
 }
 
 /// The highest server id whose session ids can be distinguished from the owners of TTL znodes.
@@ -216,7 +236,7 @@ fn view_of<'a>(
 fn whose(
     checker: &mut Checker,
     place: &SettingPlace,
-    my_id: Option<ServerId>,
+    (my_id, file): (Option<ServerId>, &MyId<'_>),
     view: &View,
 ) -> Option<ServerId> {
     let listed = || view.members.keys().map(ToString::to_string).collect::<Vec<_>>().join(", ");
@@ -230,11 +250,14 @@ fn whose(
             checker.problem(place, text);
         }
         None => {
+            let MyId { path, lacks_folder, .. } = file;
+            let folder =
+                if *lacks_folder { " (its folder too: is a disk not mounted?)" } else { "" };
             let text = format!(
-                "the file myid in dataDir is missing; write this server's id into it, one of {}",
+                "the file {path} is missing{folder}; write this server's id into it, one of {}",
                 listed()
             );
-            checker.problem(place, text);
+            checker.problem(&file.place, text);
         }
     }
     None

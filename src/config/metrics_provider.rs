@@ -133,6 +133,22 @@ fn take_https(checker: &mut Checker) -> Option<MetricsHttps> {
     Some(MetricsHttps { port: port?.0 as u16, settings: settings? })
 }
 
+const CLASSES: [&str; 3] = [
+    ".prometheus.PrometheusMetricsProvider",
+    ".impl.DefaultMetricsProvider",
+    ".impl.NullMetricsProvider",
+];
+
+/// The class whose name is meant: the name without its package, in any case and without its end, is alike.
+fn nearest_class(value: &str) -> Option<&'static str> {
+    let simple = |class: &str| {
+        let name = class.rsplit('.').next().unwrap_or_default().to_ascii_lowercase();
+        name.replace("provider", "").replace("metrics", "").replace("metric", "")
+    };
+    let meant = simple(value);
+    CLASSES.into_iter().find(|class| strsim::damerau_levenshtein(&meant, &simple(class)) <= 2)
+}
+
 fn take_class(checker: &mut Checker) -> Provider {
     let Some(Setting { value, place, .. }) = checker.take("metricsProvider.className") else {
         return Provider::Default;
@@ -143,8 +159,9 @@ fn take_class(checker: &mut Checker) -> Provider {
         Some(".prometheus.PrometheusMetricsProvider") => return Provider::Prometheus,
         _ => {}
     }
-    let text =
-        format!("metricsProvider.className={value} is not a known metrics provider; remove it");
+    let hint = nearest_class(&value)
+        .map_or_else(|| "remove it".to_owned(), |class| format!("is it {PROVIDERS}{class}?"));
+    let text = format!("metricsProvider.className={value} is not a known metrics provider; {hint}");
     checker.problem(&place, text);
     Provider::Default
 }

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use super::checker::Checker;
 use super::client_address::SecureAddress;
-use super::ensemble::{self, Files};
+use super::ensemble::{self, Ensemble, Files};
 use super::logins::{JaasFile, Logins};
+use super::members::MyId;
 use super::sasl::{ClientSasl, QuorumSasl, SaslRules};
 use super::system_properties::SystemProperties;
 use super::tls::{AdminTls, ClientTls, QuorumTls};
@@ -49,6 +50,14 @@ pub(super) struct Outside<'a> {
     pub flags: &'a [String],
     /// The file that `-Djava.security.auth.login.config` names.
     pub jaas: Option<&'a JaasFile>,
+    /// There is no folder `dataDir`.
+    pub lacks_data_dir: bool,
+}
+
+impl<'a> Outside<'a> {
+    pub const fn new(env: &'a Environment, flags: &'a [String]) -> Self {
+        Self { env, flags, jaas: None, lacks_data_dir: false }
+    }
 }
 
 /// Reads the text of a configuration file that names no dynamic file.
@@ -66,7 +75,7 @@ pub fn parse(
     env: &Environment,
     flags: &[String],
 ) -> Result<Config, ConfigError> {
-    let (config, problems, _) = parse_all(source, None, Outside { env, flags, jaas: None });
+    let (config, problems, _) = parse_all(source, None, Outside::new(env, flags));
     config.ok_or(ConfigError { problems })
 }
 
@@ -182,7 +191,7 @@ pub fn parse_positional(
     env: &Environment,
     flags: &[String],
 ) -> Result<Config, ConfigError> {
-    let outside = Outside { env, flags, jaas: None };
+    let outside = Outside::new(env, flags);
     let (config, problems, _) = positional_all(arguments, outside);
     config.ok_or(ConfigError { problems })
 }
@@ -209,7 +218,8 @@ fn assemble(
     let (mut system, odd_words) = SystemProperties::with_warnings(outside.env, outside.flags);
     checker.warnings.extend(odd_words);
     let many_addresses = system.is_true("zookeeper.multiAddress.enabled", false);
-    let members = members::take(&mut checker, my_id, many_addresses);
+    let my_id = MyId::new(&checker, my_id, outside.lacks_data_dir);
+    let members = members::take(&mut checker, &my_id, many_addresses);
     let mut idle = unsupported::Idle::default();
     let (is_member, is_lost) = (members.ensemble.is_some(), members.is_lost);
     let keys = members.ensemble.and_then(|found| ensemble::take_keys(&mut checker, found));
@@ -220,6 +230,7 @@ fn assemble(
     let secure = client_address::take_secure(&mut checker);
     let secure_is_wrong = checker.problems.len() > problems;
     let client_place = checker.get("clientPort").map(|setting| setting.place.clone());
+    let http_places = clashes::HttpPlaces::of(&checker, &system);
     let from_file =
         file_settings::take(&mut checker, members.own_line, secure.as_ref(), secure_is_wrong);
     unsupported::pass_through(&mut checker, &mut system);
@@ -241,12 +252,8 @@ fn assemble(
     let jaas_file = logins.file();
     let config =
         config.map(|config| secured.into_config(Config { providers, jaas_file, ..config }));
-    if let (Some(config), Some(ensemble)) = (&config, &ensemble) {
-        members::check_id_range(&mut checker, config.extended_types_enabled, ensemble.my_id);
-        if let Some(own) = ensemble.view.members.get(&ensemble.my_id) {
-            let client = (config.client_host.as_deref(), config.client_port);
-            clashes::check_client_port(&mut checker, client, client_place, own);
-        }
+    if let Some(config) = &config {
+        check_ports(&mut checker, config, ensemble.as_ref(), (client_place, &http_places));
     }
     if is_lost {
         idle.forget(keys::MEMBERS_ONLY); // A member would use them.
@@ -262,6 +269,28 @@ fn assemble(
         checker.problems,
         checker.warnings,
     )
+}
+
+fn check_ports(
+    checker: &mut Checker,
+    config: &Config,
+    ensemble: Option<&Ensemble>,
+    (client_place, http_places): (Option<SettingPlace>, &clashes::HttpPlaces),
+) {
+    let mut own = None;
+    let client = (config.client_host.as_deref(), config.client_port);
+    if let Some(ensemble) = ensemble {
+        members::check_id_range(checker, config.extended_types_enabled, ensemble.my_id);
+        own = ensemble.view.members.get(&ensemble.my_id);
+        own.inspect(|own| clashes::check_client_port(checker, client, client_place, own));
+    }
+    let Config { client_tls, metrics, admin, .. } = config;
+    let (tls, metrics, admin) = (client_tls.as_ref(), metrics.prometheus.as_ref(), admin.as_ref());
+    clashes::check_http_ports(
+        checker,
+        &clashes::Ports { client, tls, metrics, admin, own },
+        http_places,
+    );
 }
 
 fn with_told(mut config: Config, told: Told) -> Config {

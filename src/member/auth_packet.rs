@@ -4,6 +4,10 @@ use bytes::{Buf, BytesMut};
 
 /// What every packet begins with. No hello of a learner and no election message begins so.
 const MAGIC: i64 = 0x5f24_3501_3501_edcc;
+/// The first four bytes of a packet.
+pub const FIRST_BYTES: [u8; 4] = [0x5f, 0x24, 0x35, 0x01];
+/// What the end says that takes no part in SASL.
+pub const UNEXPECTED: &str = "the dialing server authenticates by SASL, and this server takes no part in it: set quorum.auth.enableSasl=true here first";
 /// Magic, status and length.
 const HEAD_BYTES: usize = 16;
 /// Longest token. A ticket of Kerberos with the groups of a user may have 48 kB.

@@ -3,6 +3,7 @@
 //! The dialing server sends its hello. An opening may come after it ([`Opening`]). Then both send messages with a length in
 //! front. One write is under way at a time, so that the caller can keep the newest message instead of a queue.
 
+use super::auth_packet;
 use super::election_hello::{Hello, HelloError};
 use super::opening::{OPENING_BYTES_MAX, Opened, Opening, Work};
 use crate::request::foreign::Foreign;
@@ -24,8 +25,10 @@ pub enum Received {
 pub enum ConnectionError {
     #[error("{0}")]
     Opening(String),
-    #[error("{}", .0.reason())]
+    #[error("{}", .0.reason_between_servers())]
     Foreign(Foreign),
+    #[error("{}", auth_packet::UNEXPECTED)]
+    Sasl,
     #[error(transparent)]
     Hello(#[from] HelloError),
     #[error("a message of {0} bytes")]
@@ -195,7 +198,10 @@ impl ElectionConnection {
             Stage::Messages if self.hello.is_some() => Ok(self.hello.take().map(Received::Hello)),
             Stage::Messages => next_message(&mut self.input)
                 .map(|message| message.map(Received::Message))
-                .map_err(|LengthError(len)| ConnectionError::Length(len)),
+                .map_err(|LengthError(len)| match len.to_be_bytes() {
+                    auth_packet::FIRST_BYTES => ConnectionError::Sasl,
+                    _ => ConnectionError::Length(len),
+                }),
         }
     }
 

@@ -12,14 +12,15 @@ use super::dial::HostPort;
 pub use super::election_actions::{
     Action, ConnectionId, Event, Input, REFUSED_BY_TLS, ServerAddresses,
 };
-use super::election_connection::{ElectionConnection, Received};
+use super::election_connection::{ConnectionError, ElectionConnection, Received};
 use super::election_hello::{
     ConnectionChoice, Hello, OldObservers, choice_for_accepted, choice_for_dialed,
 };
 use super::election_listeners::Listeners;
+use super::election_log::{ElectionLog, Repeats, places};
 use super::opening::{ConnectionKind, Openings};
 use super::unreachable::{Reach, Unreachable};
-use crate::model::{LogMinute, ServerId};
+use crate::model::ServerId;
 use ConnectionStage::{AwaitingHello, Dialing, Established};
 use bytes::Bytes;
 use std::collections::BTreeMap;
@@ -30,6 +31,9 @@ const UNKNOWN_SERVERS_MAX: usize = 64;
 /// A connection that ends within this time was refused by the peer: with TLS 1.3 the peer judges this server's certificate after
 /// the handshake is done here.
 const SHORT_LIVED_MS: u64 = 5000;
+/// The error of a server with a larger id that was dialed.
+const NOT_CONNECTED_BACK: &str =
+    "reached, but it has not connected back; does another server have this server's myid?";
 /// Limit on accepted connections whose hello has not come.
 const AWAITED_HELLOS_MAX: usize = 256;
 
@@ -71,8 +75,10 @@ struct Peer {
     last_sent: Option<Bytes>,
     connection: Option<ConnectionId>,
     dialing: Option<ConnectionId>,
-    /// Reported as up, and not as down since.
+    /// Reported as up, and not as down since; since when.
     is_up: bool,
+    up_ms: u64,
+    repeats: Repeats,
     /// Dials in a row that failed.
     failures: u32,
     /// Why the last connection or dial ended.
@@ -99,6 +105,8 @@ struct Connection {
     machine: ElectionConnection,
     /// The other end's address, for the log.
     peer: String,
+    /// A WARN says why it ends.
+    is_told: bool,
 }
 
 pub struct ElectionConnections {
@@ -109,9 +117,7 @@ pub struct ElectionConnections {
     last_connection: u64,
     old_observers: OldObservers,
     listeners: Listeners,
-    /// WARNs about a server that refuses this one, and about a host whose connections are closed, with the reason.
-    warned: LogMinute<ServerId>,
-    closed: LogMinute<(String, String)>,
+    log: ElectionLog,
     pub stats: Stats,
 }
 
@@ -125,8 +131,7 @@ impl ElectionConnections {
             connections: BTreeMap::new(),
             last_connection: 0,
             old_observers: OldObservers::default(),
-            warned: LogMinute::default(),
-            closed: LogMinute::default(),
+            log: ElectionLog::default(),
             stats: Stats::default(),
         }
     }
@@ -270,7 +275,7 @@ impl ElectionConnections {
         let deadline_ms = now_ms + self.settings.connect_timeout_ms;
         let opening = self.settings.openings.dialed(ConnectionKind::Election, &addresses);
         let machine = ElectionConnection::dialed(opening, hello.encode(multi_address), deadline_ms);
-        let held = Connection { stage: Dialing(to), machine, peer: String::new() };
+        let held = Connection { stage: Dialing(to), machine, peer: String::new(), is_told: false };
         self.connections.insert(connection, held);
         out.push(Action::Dial { connection, to, addresses, grace_ms });
     }
@@ -290,7 +295,7 @@ impl ElectionConnections {
         let deadline_ms = now_ms + self.settings.hello_timeout_ms;
         let opening = self.settings.openings.accepted(ConnectionKind::Election, &peer);
         let machine = ElectionConnection::accepted(opening, deadline_ms);
-        let held = Connection { stage: AwaitingHello, machine, peer };
+        let held = Connection { stage: AwaitingHello, machine, peer, is_told: false };
         let before = self.connections.insert(connection, held);
         assert!(before.is_none(), "{connection:?} is used twice");
     }
@@ -318,7 +323,12 @@ impl ElectionConnections {
                 }
                 (Ok(Some(Received::Message(_))), stage) => panic!("a message while {stage:?}"),
                 (Ok(None), _) => return self.write(connection, out),
-                (Err(error), _) => {
+                (Err(error), stage) => {
+                    // Only this end knows what the other one speaks.
+                    held.is_told = stage != AwaitingHello && error == ConnectionError::Sasl;
+                    if held.is_told {
+                        self.log.closed(&held.peer, &error, now_ms);
+                    }
                     out.push(Action::Close { connection });
                     return self.end(connection, &error, now_ms, out);
                 }
@@ -337,7 +347,15 @@ impl ElectionConnections {
         let unknown = |id: &ServerId| !self.addresses.contains_key(id);
         let unknown_servers = self.peers.keys().filter(|id| unknown(id)).count();
         let is_one_too_many = unknown(&id) && UNKNOWN_SERVERS_MAX <= unknown_servers;
+        if unknown(&id) && hello.is_of_learner() {
+            let error = "a learner dials this election port: the two ports of this server's line server.N differ between zoo.cfg \
+                         here and there; compare both";
+            let at = self.connections.remove(&connection).map(|held| held.peer).unwrap_or_default();
+            self.log.closed(&at, &error, now_ms);
+            return out.push(Action::Close { connection });
+        }
         let choice = choice_for_accepted(self.settings.me, id);
+        self.look_for_double(id, connection, now_ms);
         match choice {
             _ if is_one_too_many => tracing::warn!(
                 target: crate::model::STRANGERS, server_id = id.0,
@@ -357,6 +375,18 @@ impl ElectionConnections {
             // A connection to the peer may be left. 1. The peer may have lost it, so it has dialed. 2. Or the peer dialed
             // while it was made. So it stays until there is another connection: its end would look like the peer's end.
             self.dial_again(id, hello.addresses, now_ms, out);
+        }
+    }
+
+    /// Warns if the server `id`, whose hello has come, is connected and another server says that it is the same.
+    fn look_for_double(&mut self, id: ServerId, connection: ConnectionId, now_ms: u64) {
+        let Some(peer) = self.peers.get_mut(&id).filter(|peer| peer.is_up) else { return };
+        let address = |id: ConnectionId| self.connections.get(&id).map(|held| held.peer.as_str());
+        let (connected, dials) = (peer.connection.and_then(address), address(connection));
+        if let (Some(connected), Some(dials)) = (connected, dials)
+            && peer.repeats.note(connected, dials, peer.up_ms, now_ms)
+        {
+            self.log.double(id, connected, dials, now_ms);
         }
     }
 
@@ -384,7 +414,10 @@ impl ElectionConnections {
             self.connections.remove(&before);
             out.push(Action::Close { connection: before });
         }
-        (peer.is_up, peer.since_ms, peer.error) = (true, now_ms, None);
+        (peer.since_ms, peer.error) = (now_ms, None);
+        if !std::mem::replace(&mut peer.is_up, true) {
+            peer.up_ms = now_ms;
+        }
         if peer.unsent.is_none() {
             peer.unsent.clone_from(&peer.last_sent);
             self.stats.resent += u64::from(peer.unsent.is_some());
@@ -420,7 +453,7 @@ impl ElectionConnections {
         match choice_for_dialed(self.settings.me, to) {
             ConnectionChoice::Keep => self.establish(connection, to, now_ms, out),
             ConnectionChoice::DialBack | ConnectionChoice::Close => {
-                peer.error = Some("reached, but it has not connected back".to_owned());
+                peer.error = Some(NOT_CONNECTED_BACK.to_owned());
                 self.connections.remove(&connection);
                 out.push(Action::Close { connection });
                 self.forget_unknown(to);
@@ -472,21 +505,17 @@ impl ElectionConnections {
         now_ms: u64,
         out: &mut Vec<Action>,
     ) {
-        let Some(Connection { stage, peer: at, .. }) = self.connections.remove(&connection) else {
-            return;
-        };
+        let Some(held) = self.connections.remove(&connection) else { return };
+        let Connection { stage, peer: at, is_told, .. } = held;
         let to = match stage {
-            AwaitingHello => {
-                return self.tell_of_closed(&at, error, now_ms);
-            }
+            AwaitingHello => return self.log.closed(&at, error, now_ms),
             Dialing(to) => {
                 let peer = self.peers.entry(to).or_default();
                 peer.dialing = None;
                 peer.failures = peer.failures.saturating_add(1);
                 let failures = peer.failures;
                 peer.refusals = if at.is_empty() { 0 } else { peer.refusals.saturating_add(1) };
-                if 1 < peer.refusals && self.warned.admit(to, now_ms) {
-                    tell_of_refusal(to, &at, error);
+                if 1 < peer.refusals && self.log.refusal(to, &at, error, now_ms) {
                 } else if failures == 1 {
                     tracing::info!(target: crate::model::STRANGERS, server_id = to.0, %error, "can't dial the election port");
                 } else {
@@ -497,12 +526,12 @@ impl ElectionConnections {
             Established(to) => {
                 let peer = self.peers.entry(to).or_default();
                 peer.connection = None;
-                let is_short = now_ms < peer.since_ms + SHORT_LIVED_MS;
+                // A server with a larger id has made the connection, and also ends it if it makes another one.
+                let is_short = to < self.settings.me && now_ms < peer.since_ms + SHORT_LIVED_MS;
                 peer.short_lived = if is_short { peer.short_lived.saturating_add(1) } else { 0 };
                 // The first may have ended because the peer was stopped just then.
-                if 1 < peer.short_lived && self.warned.admit(to, now_ms) {
-                    tell_of_refusal(to, &at, error);
-                } else {
+                let is_refused = !is_told && 1 < peer.short_lived;
+                if !(is_told || is_refused && self.log.refusal(to, &at, error, now_ms)) {
                     tracing::info!(target: crate::model::STRANGERS, server_id = to.0, peer = at, %error, "election connection ended");
                 }
                 to
@@ -514,20 +543,6 @@ impl ElectionConnections {
             out.push(Action::Report(Event::ElectionDisconnected { to }));
         }
         self.forget_unknown(to);
-    }
-
-    /// A connection has ended before its hello.
-    fn tell_of_closed(&mut self, at: &str, error: &dyn std::fmt::Display, now_ms: u64) {
-        let host = at.rsplit_once(':').map_or(at, |(host, _port)| host);
-        let error = error.to_string();
-        // TLS has written a line of its own.
-        let is_due = !error.starts_with(REFUSED_BY_TLS)
-            && self.closed.admit((host.to_owned(), error.clone()), now_ms);
-        if is_due {
-            tracing::warn!(target: crate::model::STRANGERS, peer = %at, %error, "election connection closed");
-        } else {
-            tracing::debug!(peer = %at, %error, "election connection closed");
-        }
     }
 
     fn on_time(&mut self, now_ms: u64, out: &mut Vec<Action>) {
@@ -582,19 +597,4 @@ impl ElectionConnections {
             assert_eq!(named, Some(*id), "{:?}", held.stage);
         }
     }
-}
-
-/// Addresses for the log.
-fn places(addresses: &[HostPort]) -> String {
-    let shown: Vec<String> =
-        addresses.iter().map(|(host, port)| format!("{host}:{port}")).collect();
-    shown.join(" or ")
-}
-
-/// A server was reached and ends the connections that this server makes. Why stands in its own log alone.
-fn tell_of_refusal(to: ServerId, at: &str, error: &dyn std::fmt::Display) {
-    tracing::warn!(
-        target: crate::model::STRANGERS, server_id = to.0, peer = at, %error,
-        "a server ends the election connections that this server makes: its log says why"
-    );
 }

@@ -11,6 +11,8 @@ const VERSION_2: i64 = -65535;
 const TEXT_BYTES_MAX: usize = 2048;
 /// The id that every observer before 3.5 sends.
 const OLD_OBSERVER: ServerId = ServerId(i64::MAX);
+/// The types of the packets FOLLOWERINFO and OBSERVERINFO.
+const LEARNER_TYPES: [i64; 2] = [11, 16];
 
 /// What the dialing server sends first: its id and its election addresses.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -63,6 +65,13 @@ impl Hello {
             }
         }
         Ok(Some((Self { id: ServerId(id), addresses }, 20 + text_len)))
+    }
+
+    /// Whether this is FOLLOWERINFO or OBSERVERINFO, which a learner sends at a quorum port: their type and the first half of
+    /// a zxid are read as the id of a server before 3.5.
+    pub const fn is_of_learner(&self) -> bool {
+        let first = self.id.0 >> 32;
+        self.addresses.is_empty() && (first == LEARNER_TYPES[0] || first == LEARNER_TYPES[1])
     }
 
     /// * `multi_address`: whether all addresses are sent, or the first alone.

@@ -31,6 +31,7 @@ pub mod election_connection;
 pub mod election_connections;
 pub mod election_hello;
 pub mod election_listeners;
+mod election_log;
 mod elections;
 mod inputs;
 mod invariants;

@@ -3,6 +3,7 @@
 //! The sending half is `quorum_outbox`. The two are apart because a server receives while it waits for its peer to take
 //! what it sends.
 
+use super::auth_packet;
 use super::opening::{OPENING_BYTES_MAX, Opened, Opening, Work};
 use crate::model::{ServerId, Zxid};
 use crate::request::foreign::Foreign;
@@ -45,10 +46,15 @@ pub enum QuorumEvent {
 pub enum QuorumError {
     #[error(transparent)]
     Packet(#[from] PacketError),
-    #[error("{}", .0.reason())]
+    #[error("{}", .0.reason_between_servers())]
     Foreign(Foreign),
-    #[error("it dials an election port: are the ports in this server's line swapped?")]
-    ElectionHello,
+    #[error("{}", auth_packet::UNEXPECTED)]
+    Sasl,
+    #[error(
+        "{} dials this quorum port for an election: the two ports of this server's line server.N differ between zoo.cfg here and \
+         there; compare both", dialing(*.0)
+    )]
+    ElectionHello(Option<ServerId>),
     #[error("no FOLLOWERINFO or OBSERVERINFO came")]
     NoHello,
     #[error("SNAP from a learner")]
@@ -384,10 +390,19 @@ impl QuorumConnection {
     }
 }
 
-/// The protocol of a peer that dialed the wrong port.
-fn foreign(head: &[u8]) -> Option<QuorumError> {
-    let head = *head.first_chunk()?;
-    // A hello of the election begins with a version below 0.
-    let election_hello = (head == [0xff; 4]).then_some(QuorumError::ElectionHello);
-    Foreign::recognise(head).map(QuorumError::Foreign).or(election_hello)
+/// The protocol of a peer that dialed the wrong port, or does not fit this server's settings.
+fn foreign(bytes: &[u8]) -> Option<QuorumError> {
+    match *bytes.first_chunk()? {
+        auth_packet::FIRST_BYTES => Some(QuorumError::Sasl),
+        // A hello of the election begins with a version below 0; the id comes after it.
+        [0xff, 0xff, 0xff, 0xff] => {
+            let id = bytes.get(8..16).and_then(|id| id.try_into().ok());
+            Some(QuorumError::ElectionHello(id.map(|id| ServerId(i64::from_be_bytes(id)))))
+        }
+        head => Foreign::recognise(head).map(QuorumError::Foreign),
+    }
+}
+
+fn dialing(id: Option<ServerId>) -> String {
+    id.map_or_else(|| "a server".to_owned(), |id| format!("server {id}"))
 }

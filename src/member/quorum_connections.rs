@@ -3,7 +3,7 @@
 use super::dial::HostPort;
 use super::message_tracker::MessageTracker;
 use super::{Action, Now, QuorumPeer};
-use crate::model::ServerId;
+use crate::model::{LogMinute, ServerId};
 use crate::tree::freeze::Frozen;
 use crate::zab::{Core, LearnerConnectionId, Packet};
 use bytes::Bytes;
@@ -19,6 +19,8 @@ pub struct QuorumConnections {
     /// `observerMasterPort`: an observer dials the voters in turn there, not its leader.
     observer_port: Option<u16>,
     tracker: MessageTracker,
+    /// WARNs about a leader that does not answer, with the reason.
+    unanswered: LogMinute<(ServerId, String)>,
 }
 
 /// The reason when a connection has ended in order.
@@ -40,6 +42,7 @@ struct LearnerConnection {
 /// The connection to the leader, or the attempt at one.
 struct LeaderConnection {
     dial: u64,
+    leader: ServerId,
     /// The leader's addresses, for log lines.
     addresses: String,
     has_spoken: bool,
@@ -53,6 +56,7 @@ impl QuorumConnections {
             dials: 0,
             observer_port,
             tracker: MessageTracker::new(tracked_messages),
+            unanswered: LogMinute::default(),
         }
     }
 
@@ -137,7 +141,7 @@ impl QuorumConnections {
         let shown: Vec<String> =
             addresses.iter().map(|(host, port)| format!("{host}:{port}")).collect();
         let (dial, shown) = (self.dials, shown.join(" or "));
-        self.leader = Some(LeaderConnection { dial, addresses: shown, has_spoken: false });
+        self.leader = Some(LeaderConnection { dial, leader, addresses: shown, has_spoken: false });
         out.push(Action::DialLeader { dial, addresses });
     }
 
@@ -271,29 +275,39 @@ impl QuorumConnections {
                 is_news
             }
             QuorumPeer::Leader { .. } if self.is_current(from) => {
-                if let Some(LeaderConnection { addresses, has_spoken, .. }) =
-                    self.forget_leader(now)
-                {
-                    if has_spoken {
-                        tracing::info!(
-                            target: crate::model::STRANGERS, addresses, reason = why,
-                            "the connection to the leader has ended"
-                        );
-                    } else if why == CLOSED_BY_PEER {
-                        tracing::warn!(
-                            target: crate::model::STRANGERS, addresses, reason = why,
-                            "the leader closed the connection before it answered: its log says why"
-                        );
-                    } else {
-                        tracing::warn!(
-                            target: crate::model::STRANGERS, addresses, reason = why,
-                            "the leader gave no answer at its quorum port: check that the network lets connections through"
-                        );
-                    }
+                if let Some(ended) = self.forget_leader(now) {
+                    self.log_end_of_leader(&ended, why, now);
                 }
                 true
             }
             QuorumPeer::Leader { .. } => false,
+        }
+    }
+
+    fn log_end_of_leader(&mut self, ended: &LeaderConnection, why: &str, now: Now) {
+        let LeaderConnection { leader, addresses, has_spoken, .. } = ended;
+        if *has_spoken {
+            tracing::info!(
+                target: crate::model::STRANGERS, leader = leader.0, addresses, reason = why,
+                "the connection to the leader has ended"
+            );
+        } else if !self.unanswered.admit((*leader, why.to_owned()), now.us / 1000) {
+            tracing::debug!(
+                leader = leader.0,
+                addresses,
+                reason = why,
+                "the leader has not answered"
+            );
+        } else if why == CLOSED_BY_PEER {
+            tracing::warn!(
+                target: crate::model::STRANGERS, leader = leader.0, addresses, reason = why,
+                "the leader closed the connection before it answered: its log says why"
+            );
+        } else {
+            tracing::warn!(
+                target: crate::model::STRANGERS, leader = leader.0, addresses, reason = why,
+                "the leader gave no answer at its quorum port: check that the network lets connections through"
+            );
         }
     }
 }

@@ -104,6 +104,8 @@ pub async fn serve_http(
         let place = places.clone().acquire_owned().await.expect("the semaphore is never closed");
         match listener.accept().await {
             Ok((socket, peer)) => {
+                // As on other ports, where the log names clients by IPv4 too.
+                let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
                 let (answers, tls) = (answers.clone(), tls.clone());
                 tokio::spawn(async move {
                     let opened = match tls {

@@ -45,4 +45,15 @@ impl Foreign {
             Self::Tls => "a TLS handshake; this port speaks the ZooKeeper protocol without TLS",
         }
     }
+
+    /// For the log, of a port for servers.
+    pub const fn reason_between_servers(self) -> &'static str {
+        match self {
+            Self::Http => "an HTTP request; this port is for the other servers",
+            Self::Tls => {
+                "the dialing server speaks TLS, and this one does not: set sslQuorum=true here, or, while the servers are changed \
+                 one by one, portUnification=true on all"
+            }
+        }
+    }
 }

@@ -14,6 +14,9 @@ use std::path::PathBuf;
 /// What the system's error says when a disk is full; `Failed` has the text alone.
 const DISK_FULL: &str = "No space left on device";
 
+/// The same of a file that this user may not read.
+const DENIED: &str = "Permission denied";
+
 /// Why a server did not start, or stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
@@ -145,6 +148,9 @@ impl ServerError {
             | Self::ListenMetrics(_) => Some("name a host or address of this machine"),
             Self::Audit { .. } => {
                 Some("name a directory that this user may write to by -Dzookeeper.log.dir")
+            }
+            Self::Recover(_) if self.line().contains(DENIED) => {
+                Some("give this user all files of dataDir and dataLogDir (chown -R)")
             }
             Self::DataDirLock(DataDirLockError::Taken(_)) => {
                 Some("stop the other server or name another directory")

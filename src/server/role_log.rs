@@ -223,12 +223,12 @@ fn tell_of_absence(core: &Core, state: PeerState, away_s: u64, reach: &Reach) {
     match state {
         PeerState::Looking if core.is_unsure => tracing::warn!(
             target: STRANGERS, away_s, heard_of, missing,
-            "clients are not served: there is no leader, and this server has no data that counts, so it does not vote; start a \
+            "clients are not served: this server hears of no leader, and it has no data that counts, so it does not vote; start a \
              majority of the servers with their data, or, in a new ensemble, make a file initialize on each"
         ),
         PeerState::Looking => tracing::warn!(
             target: STRANGERS, away_s, heard_of, missing,
-            "clients are not served: there is no leader; start the missing servers, or let them connect, until a majority runs"
+            "clients are not served: this server hears of no leader; start the missing servers, or let them connect, until a majority runs"
         ),
         PeerState::Leading => tracing::warn!(
             target: STRANGERS, away_s, heard_of, missing,

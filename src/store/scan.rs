@@ -265,7 +265,7 @@ fn judge<S: Source, E>(
             %at,
             reason = %kind,
             %records_after,
-            "log file ends in a partial record, as a crash leaves it: nothing to do"
+            "log file ends in a partial record, as a crash or a full disk leaves it: it was not acknowledged, so nothing is lost"
         ),
         FileEnd::Torn => {
             tracing::warn!(

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use byteorder::{BE, WriteBytesExt};
 use simd_adler32::Adler32;
 
-use super::disk::{Disk, Reading};
+use super::disk::{Disk, Reading, is_echo};
 use super::names::{self, Packing};
 use super::packing::{GZIP_MAGIC, Packer, SNAPPY_MAGIC};
 use crate::model::Zxid;
@@ -105,6 +105,7 @@ impl Draft {
 fn remove_unfinished<D: Disk>(disk: &D, temporary: &Path) {
     if let Err(error) = disk.remove_leftover(temporary)
         && error.kind() != std::io::ErrorKind::NotFound
+        && !is_echo(&error)
     {
         tracing::warn!(
             path = %temporary.display(),

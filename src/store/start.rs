@@ -93,9 +93,10 @@ where
     tracing::error!(
         error = why,
         files = shown.join(" "),
-        "this server's data can't be used and was quarantined: the server votes for no server and its acknowledgements don't count until \
-         a leader has sent its tree; without a majority of other members, restore the files on a majority as docs/operations.md says, \"Damaged data\", \
-         with their old names, and remove {} and {} there; until then, do not start a Java server on this directory",
+        "this server's data can't be used and was quarantined; nothing to do while a majority of the other members runs: a leader sends its \
+         tree, and until then the server votes for no server and its acknowledgements don't count. Without that majority, restore the files \
+         on a majority as docs/operations.md says, \"Damaged data\", with their old names, and remove {} and {} there; until then, do not \
+         start a Java server on this directory",
         quarantine::mark(folders).display(),
         quarantine::guard(folders).display()
     );

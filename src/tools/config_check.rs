@@ -1,6 +1,7 @@
 //! `oxkeeper config check`: the effective value of each setting, and every problem of a configuration.
 
 use super::config_check_stores::{self as stores, Stores};
+use super::grouped;
 use crate::config::{self, Check, FileRights, Problem, SettingPlace, Understood, Warning};
 use crate::model::Role;
 use std::fmt::Write;
@@ -106,12 +107,14 @@ fn as_text(check: &Check, stores: &[Stores], all: bool) -> String {
     }
     stores::put_text(&mut text, stores);
     let lines = |all: &[Warning]| all.iter().map(ToString::to_string).collect::<Vec<_>>();
-    let problems: Vec<String> = check.problems.iter().map(ToString::to_string).collect();
-    for (noun, lines) in
-        [("risk", &check.risks), ("warning", &lines(&check.warnings)), ("problem", &problems)]
-    {
+    let problems = grouped::lines(&check.problems);
+    for (noun, count, lines) in [
+        ("risk", check.risks.len(), &check.risks),
+        ("warning", check.warnings.len(), &lines(&check.warnings)),
+        ("problem", check.problems.len(), &problems),
+    ] {
         if !lines.is_empty() {
-            _ = writeln!(text, "{}:", counted(lines.len(), noun));
+            _ = writeln!(text, "{}:", counted(count, noun));
             lines.iter().for_each(|line| _ = writeln!(text, "  {line}"));
             text.push('\n');
         }
@@ -122,8 +125,18 @@ fn as_text(check: &Check, stores: &[Stores], all: bool) -> String {
         }
         None => "no problems, the server would start with it".to_owned(),
         Some(first) => {
-            let count = counted(problems.len(), "problem");
-            format!("{count}, the server refuses to start with it: {first}")
+            let count = counted(check.problems.len(), "problem");
+            // How they are used is known only then.
+            let is_store = |setting: &Understood| {
+                setting.place.is_some() && setting.key.ends_with("Store.location")
+            };
+            let has_stores = check.settings.iter().any(is_store);
+            let later = if has_stores && stores.is_empty() {
+                " (what is in key stores and trust stores is checked once these are mended)"
+            } else {
+                ""
+            };
+            format!("{count}, the server refuses to start with it{later}: {first}")
         }
     };
     _ = writeln!(text, "{}: {verdict}", check.source);
@@ -351,6 +364,19 @@ zoo.cfg: no problems, the server would start with it
         assert_eq!(json["risks"][1], "all doors are open; shut them");
         look_at_files(&mut check, of(config::ROOT));
         assert!(check.risks.iter().any(|risk| risk.contains("ran as root")), "{:?}", check.risks);
+    }
+
+    #[test]
+    fn store_that_is_missing_is_told_beside_another_problem() {
+        let text = "dataDir=/d\nclientPort=2181\nsecureClientPort=2281\nssl.clientAuth=some\n\
+            ssl.keyStore.location=/nowhere/k.jks\nssl.trustStore.location=/nowhere/t.jks\n";
+        let shown = render(&mut checked(text, &[]), &TABLE);
+        for part in [
+            "\n  zoo.cfg, lines 5 to 6: ssl.keyStore.location=/nowhere/k.jks, ssl.trustStore.location=/nowhere/t.jks: No such file",
+            "(what is in key stores and trust stores is checked once these are mended): zoo.cfg:4: ",
+        ] {
+            assert!(shown.contains(part), "{part} in {shown}");
+        }
     }
 
     // rows: C-15

@@ -49,6 +49,11 @@ struct Line {
 
 /// Reads the stores. One that is of no use is a problem, as at the start of the server.
 pub fn look_at(check: &mut Check) -> Vec<Stores> {
+    let is_known =
+        check.client_tls.is_some() || check.quorum_tls.is_some() || !check.http_tls.is_empty();
+    if !check.problems.is_empty() && !is_known {
+        look_for_files(check);
+    }
     let mut all = Vec::new();
     if let Some(tls) = check.client_tls.clone() {
         all.push(stores_of(check, &tls.settings, None));
@@ -63,6 +68,30 @@ pub fn look_at(check: &mut Check) -> Vec<Stores> {
         all.push(stores_of(check, &settings, None));
     }
     all
+}
+
+/// With other problems it is not known how the stores are used, but their files must be there.
+fn look_for_files(check: &mut Check) {
+    let is_store = |key: &str| {
+        ["keyStore.location", "trustStore.location"].iter().any(|end| key.ends_with(end))
+    };
+    let has_effect = |state: &str| !["overridden", "unknown"].contains(&state);
+    let mut faults = Vec::new();
+    for setting in check.settings.iter_mut() {
+        if !is_store(&setting.key) || !has_effect(setting.state) {
+            continue;
+        }
+        if let Err(error) = std::fs::File::open(&setting.value) {
+            setting.state = "wrong";
+            let text = format!(
+                "{}={}: {error}; name a file that this user may read",
+                setting.key, setting.value
+            );
+            let place = setting.place.clone();
+            faults.extend(place.map(|place| Problem { place, text }));
+        }
+    }
+    check.problems.extend(faults);
 }
 
 /// The ensemble, and whether its members compare names with certificates.

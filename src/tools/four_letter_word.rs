@@ -4,7 +4,7 @@ use super::toolkits::{Failed, Outcome, Streams};
 use crate::config::tls::{StorePassword, StoreSettings};
 use crate::config::{Environment, flag_value};
 use crate::model::{Secret, chain, without_brackets};
-use crate::net::tls::{ToolClientError, tool_client, tool_client_of_stores};
+use crate::net::tls::{ToolClientError, text_of, tool_client, tool_client_of_stores};
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
 use rustls_pki_types::ServerName;
 use std::io::{self, Read, Write};
@@ -17,6 +17,9 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(5);
 const CHUNK: usize = 64 << 10;
 const USAGE: &str = "Usage: FourLetterWordMain <host> <port> <cmd> <secure(optional)>";
+/// In the answer to a word that is not in the whitelist.
+const REFUSAL: &str = "is not executed because it is not in the whitelist";
+const NO_ANSWER: &str = "no answer: is it a four-letter word, and the port a client port, with TLS or without as was asked?";
 const NO_TRUST: &str = "TLS needs the certificates that are trusted: name their file by --tls-ca FILE, or their store by \
                         -Dzookeeper.ssl.trustStore.location=FILE";
 
@@ -30,19 +33,51 @@ const NO_TRUST: &str = "TLS needs the certificates that are trusted: name their 
 ///
 /// Source: `FourLetterWordMain`, ZooKeeper 3.9.5.
 pub fn run(arguments: &[String], streams: &mut Streams<'_>) -> Outcome {
+    print_answer(arguments, streams).map(|_as_in_java| 0)
+}
+
+/// As [`run`], with exit code 1 if the server does not know the word, or its whitelist lacks it.
+///
+/// # Errors
+/// As [`run`]; and if there is no answer.
+pub fn run_strictly(arguments: &[String], streams: &mut Streams<'_>) -> Outcome {
+    match print_answer(arguments, streams)? {
+        Answer::Some => Ok(0),
+        Answer::Refused => Ok(1),
+        Answer::None => Err(Failed::Argument(NO_ANSWER.to_owned())),
+    }
+}
+
+/// What a server has answered.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Answer {
+    Some,
+    /// The word is not in its whitelist.
+    Refused,
+    None,
+}
+
+fn print_answer(arguments: &[String], streams: &mut Streams<'_>) -> Result<Answer, Failed> {
     let Some(asked) = Asked::read(arguments)? else {
         writeln!(streams.out, "{USAGE}")?;
-        return Ok(0);
+        return Ok(Answer::Some);
     };
     let Asked { host, port, word, tls } = asked;
-    let failed = |source: io::Error| Failed::Argument(format!("{word} to {host}:{port}: {source}"));
+    let failed = |source: io::Error| {
+        Failed::Argument(format!("{word} to {host}:{port}: {}", text_of(&source)))
+    };
     let (mut bytes, mut last) = (vec![0; CHUNK], b'\n');
+    let mut answer = Answer::None;
     let stream = connect(&host, port, PATIENCE).map_err(failed)?;
     let mut stream = open(stream, &host, &word, tls).map_err(failed)?;
     loop {
         match stream.read(&mut bytes) {
             Ok(0) => break,
             Ok(len) => {
+                if answer == Answer::None {
+                    let is_refusal = String::from_utf8_lossy(&bytes[..len]).contains(REFUSAL);
+                    answer = if is_refusal { Answer::Refused } else { Answer::Some };
+                }
                 streams.out.write_all(&bytes[..len])?;
                 last = bytes[len - 1];
             }
@@ -56,7 +91,7 @@ pub fn run(arguments: &[String], streams: &mut Streams<'_>) -> Outcome {
         writeln!(streams.out)?;
     }
     writeln!(streams.out)?;
-    Ok(0)
+    Ok(answer)
 }
 
 /// What the arguments ask for.
@@ -210,6 +245,32 @@ mod tests {
         let mut streams = Streams { input: &mut io::empty(), out: &mut out, err: &mut err };
         run(&arguments, &mut streams).map_err(|error| error.to_string())?;
         Ok(String::from_utf8(out).unwrap())
+    }
+
+    #[test]
+    fn word_without_an_answer_and_one_that_is_refused_end_with_exit_code_1() {
+        for (answer, code) in [
+            ("imok", Some(0)),
+            ("wchs is not executed because it is not in the whitelist.\n", Some(1)),
+            ("", None),
+        ] {
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            let port = listener.local_addr().unwrap().port().to_string();
+            let server = std::thread::spawn(move || {
+                for _ in 0..2 {
+                    let (mut socket, _) = listener.accept().unwrap();
+                    let mut word = [0; 4];
+                    socket.read_exact(&mut word).unwrap();
+                    socket.write_all(answer.as_bytes()).unwrap();
+                }
+            });
+            let arguments = ["127.0.0.1", &port, "wchs"].map(str::to_owned);
+            let (mut out, mut err) = (Vec::new(), Vec::new());
+            let mut streams = Streams { input: &mut io::empty(), out: &mut out, err: &mut err };
+            assert_eq!(run_strictly(&arguments, &mut streams).ok(), code, "{answer}");
+            assert_eq!(run(&arguments, &mut streams).unwrap(), 0, "as in Java: {answer}");
+            server.join().unwrap();
+        }
     }
 
     // rows: T-10

@@ -7,6 +7,7 @@ pub mod config_check;
 mod config_check_stores;
 pub mod four_letter_word;
 pub mod generate;
+mod grouped;
 pub mod java_command;
 pub mod status;
 pub mod tls_options;

@@ -3,6 +3,7 @@
 use super::four_letter_word::{connect, open};
 use super::tls_options::TlsOptions;
 use crate::model::{chain, without_brackets};
+use crate::net::tls::text_of;
 use rustls::ClientConfig;
 use std::fmt::Write as _;
 use std::io::{self, Read as _};
@@ -64,18 +65,26 @@ pub fn run(options: &Options) -> Result<(String, bool), String> {
 }
 
 fn is_whole(asked: &[Asked]) -> bool {
-    let leads = |figures: &Figures| ["leader", "standalone"].contains(&figures.mode.as_str());
-    let answered: Vec<&Figures> =
-        asked.iter().filter_map(|(_, answer)| answer.as_ref().ok()).collect();
-    let leaders = answered.iter().filter(|figures| leads(figures)).count();
-    answered.len() == asked.len() && leaders == 1
+    asked.iter().all(|(_, answer)| answer.is_ok()) && problem(asked).is_none()
+}
+
+/// Why the servers that answer are no whole ensemble.
+fn problem(asked: &[Asked]) -> Option<String> {
+    let leads = |figures: &&Figures| ["leader", "standalone"].contains(&figures.mode.as_str());
+    let answered = asked.iter().filter_map(|(_, answer)| answer.as_ref().ok());
+    match answered.clone().filter(leads).count() {
+        0 if answered.count() == 0 => None, // Each says why.
+        0 => Some("no server of these leads: name all servers of the ensemble".to_owned()),
+        1 => None,
+        leaders => Some(format!("{leaders} servers of these lead: are they of one ensemble?")),
+    }
 }
 
 fn figures(server: &str, tls: Option<&Arc<ClientConfig>>) -> Result<Figures, String> {
     let (host, port) = host_and_port(server)?;
     let end = Instant::now() + PATIENCE;
     let asked = |word| ask((host, port), word, tls.cloned(), end);
-    let told = asked("srvr").map_err(|error| format!("not reachable: {error}"))?;
+    let told = asked("srvr").map_err(|error| format!("not reachable: {}", text_of(&error)))?;
     let mut figures = parse_srvr(&told)?;
     // A server need not have `mntr` in its whitelist.
     if figures.mode == "leader"
@@ -170,8 +179,16 @@ fn parse_followers(told: &str) -> Option<u64> {
 }
 
 fn as_table(asked: &[Asked]) -> String {
-    let head =
-        ["SERVER", "MODE", "ZXID", "EPOCH", "CONNECTIONS", "FOLLOWERS", "LATENCY", "VERSION"];
+    let head = [
+        "SERVER",
+        "MODE",
+        "ZXID",
+        "EPOCH OF ZXID",
+        "CONNECTIONS",
+        "FOLLOWERS",
+        "LATENCY",
+        "VERSION",
+    ];
     let mut rows: Vec<Vec<String>> = vec![head.map(str::to_owned).to_vec()];
     for (server, answer) in asked {
         rows.push(match answer {
@@ -203,6 +220,7 @@ fn as_table(asked: &[Asked]) -> String {
         text += line.trim_end();
         text.push('\n');
     }
+    text.extend(problem(asked).map(|problem| problem + "\n"));
     text
 }
 
@@ -224,6 +242,7 @@ fn as_json(asked: &[Asked]) -> String {
     let whole = serde_json::json!({
         "servers": servers.collect::<Vec<_>>(),
         "whole": is_whole(asked),
+        "problem": problem(asked),
     });
     format!("{whole:#}\n")
 }
@@ -283,11 +302,21 @@ mod tests {
         assert!(!is_whole(&[leader(), down()]));
         assert_eq!(
             as_table(&[leader(), follower(), down()]),
-            "SERVER  MODE      ZXID         EPOCH  CONNECTIONS  FOLLOWERS  LATENCY   VERSION\n\
-             a:1     leader    0x50000000a  5      2            -          0/1.5/30  3.9.5\n\
-             bb:1    follower  0x500000009  5      0            -\n\
+            "SERVER  MODE      ZXID         EPOCH OF ZXID  CONNECTIONS  FOLLOWERS  LATENCY   VERSION\n\
+             a:1     leader    0x50000000a  5              2            -          0/1.5/30  3.9.5\n\
+             bb:1    follower  0x500000009  5              0            -\n\
              c:1     not reachable: Connection refused\n"
         );
+        let none = as_table(&[follower(), down()]);
+        assert!(
+            none.ends_with("refused\nno server of these leads: name all servers of the ensemble\n"),
+            "{none}"
+        );
+        assert_eq!(
+            problem(&[leader(), leader()]).unwrap(),
+            "2 servers of these lead: are they of one ensemble?"
+        );
+        assert_eq!(problem(&[down()]), None);
         let json: serde_json::Value = serde_json::from_str(&as_json(&[leader(), down()])).unwrap();
         assert_eq!(json["servers"][0]["epoch"], 5);
         assert_eq!(json["servers"][1]["error"], "not reachable: Connection refused");

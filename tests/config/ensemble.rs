@@ -22,7 +22,7 @@ fn missing_setting_is_reported_with_its_line() {
     let limits = "initLimit=5\nsyncLimit=2";
     assert_eq!(
         with(limits, None).unwrap_err(),
-        "zoo.cfg:3: the file myid in dataDir is missing; \
+        "zoo.cfg:1: the file /d/myid is missing; \
          write this server's id into it, one of 1, 2, 3"
     );
     assert_eq!(
@@ -103,7 +103,7 @@ fn server_id_above_254_is_refused_with_extended_types() {
     let error = of("255", "extendedTypesEnabled=true").unwrap_err();
     let expected = "zoo.cfg: myid 255 is above 254, the highest with extendedTypesEnabled=true";
     assert!(error.starts_with(expected), "{error}");
-    assert_eq!(of("one", ""), Err("zoo.cfg: the file myid has \"one\", which is not a number; write this server's id into it".to_owned()));
+    assert_eq!(of("one", ""), Err("zoo.cfg:1: the file /d/myid has \"one\", which is not a number; write this server's id into it".to_owned()));
 }
 
 // rows: C-27

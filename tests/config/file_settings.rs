@@ -210,7 +210,7 @@ fn the_official_container_file_runs() {
     let error = file(text, Some("2")).unwrap_err().to_string();
     assert!(error.contains("clientPort is not set"), "{error}");
     let error = file(text, Some("one")).unwrap_err().to_string();
-    assert!(error.contains("the file myid has \"one\", which is not a number"), "{error}");
+    assert!(error.contains("the file /data/myid has \"one\", which is not a number"), "{error}");
     let both = format!("{text}clientPort=2182");
     let error = file(&both, Some("1")).unwrap_err().to_string();
     assert!(error.contains("clientPort=2182 differs"), "{error}");

@@ -45,6 +45,49 @@ fn addresses_that_cannot_all_be_bound_are_refused() {
 }
 
 #[test]
+fn port_for_http_that_is_another_port_of_the_server_is_refused() {
+    const PROMETHEUS: &str = "metricsProvider.className=org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider\n";
+    let alone = "dataDir=/d\nclientPort=2181\n";
+    assert_eq!(
+        refused(&format!("{alone}admin.serverPort=2181")),
+        "zoo.cfg:3: admin.serverPort=2181 is clientPort too; give it another port"
+    );
+    let metrics = |lines: &str| format!("{alone}{PROMETHEUS}metricsProvider.httpPort={lines}");
+    assert_eq!(
+        refused(&metrics("2181")),
+        "zoo.cfg:4: metricsProvider.httpPort=2181 is clientPort too; give it another port"
+    );
+    assert_eq!(
+        refused(&metrics("8080")),
+        "zoo.cfg: admin.serverPort=8080 is metricsProvider.httpPort too; give it another port",
+        "the default of AdminServer"
+    );
+    for good in [
+        metrics("8080\nadmin.enableServer=false"),
+        metrics("8080\nadmin.serverPort=0"),
+        metrics("2181\nclientPortAddress=10.0.0.1\nmetricsProvider.httpHost=10.0.0.2"),
+    ] {
+        file(&good, None).unwrap();
+    }
+    // Java's member serves without AdminServer.
+    let member = format!("{LIMITS}server.1=a:1:2\nserver.2=b:1:2\nadmin.serverPort=2181\n");
+    let warnings = file(&member, Some("1")).unwrap().warnings;
+    let told = "admin.serverPort=2181 is clientPort too; give it another port, or AdminServer does not start";
+    assert!(warnings.iter().any(|warning| warning.to_string().contains(told)), "{warnings:?}");
+}
+
+#[test]
+fn misspelt_class_of_metrics_is_refused_with_the_one_that_is_meant() {
+    let told = |class: &str| refused(&format!("{LIMITS}metricsProvider.className={class}\n"));
+    let meant = "is it org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider?";
+    for class in ["org.apache.zookeeper.metrics.prometheus.Prometheus", "prometheusmetricprovider"]
+    {
+        assert!(told(class).ends_with(meant), "{}", told(class));
+    }
+    assert!(told("x.Y").ends_with("remove it"));
+}
+
+#[test]
 fn settings_of_members_are_not_called_idle_because_of_another_problem() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("zoo.cfg");

@@ -167,3 +167,14 @@ fn no_opening_takes_and_sends_nothing() {
     assert_eq!(NoOpening.step(&mut input, &mut output), Ok(Opened::Done));
     assert_eq!((&input[..], output.len()), (&b"hello"[..], 0));
 }
+
+#[test]
+fn server_that_begins_with_sasl_is_told_from_a_bad_length() {
+    let mut accepted = ElectionConnection::accepted(Box::new(NoOpening), 50);
+    accepted
+        .receive(&[&3_i64.to_be_bytes()[..], &0x5f24_3501_3501_edcc_u64.to_be_bytes()].concat());
+    assert!(matches!(accepted.next_received(), Ok(Some(Received::Hello(_)))));
+    let error = accepted.next_received().unwrap_err();
+    assert_eq!(error, ConnectionError::Sasl);
+    assert!(error.to_string().contains("set quorum.auth.enableSasl=true here"), "{error}");
+}

@@ -258,6 +258,18 @@ fn bad_bytes_close_their_connection_alone() {
 }
 
 #[test]
+fn learner_at_the_election_port_is_no_server() {
+    let mut server = Server::new(&[1]);
+    // The types of FOLLOWERINFO and OBSERVERINFO, and the first half of a zxid, as the id of a server before 3.5.
+    for packet in [11, 16] {
+        let (connection, actions) = server.accept_from(i64::to_be_bytes(packet << 32 | 7));
+        assert_eq!(actions, [close(connection)]);
+    }
+    let mut server = Server::new(&[11 << 32]);
+    assert_eq!(server.accept_from(i64::to_be_bytes(11 << 32)).1, [up(11 << 32)], "it is known");
+}
+
+#[test]
 fn message_with_the_hello_is_heard_after_the_connection_is_reported() {
     let mut server = Server::new(&[]);
     let bytes = [&hello(9)[..], &frame("a"), &frame("b"), b"\0\0"].concat();

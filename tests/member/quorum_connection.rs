@@ -108,7 +108,11 @@ fn other_protocols_are_recognised() {
     for (bytes, word) in [
         (&b"\x16\x03\x01\x02\0\x01\0\x01\xfc\x03\x03abcdefghi"[..], "TLS"),
         (b"GET / HTTP/1.1\r\nHost: here\r\n\r\n", "HTTP"),
-        (b"\xff\xff\xff\xff\xff\xff\0\0\0\0\0\0\0\0\0\x02\0\0\0\x09a:1:2:3:4", "swapped"),
+        (
+            b"\xff\xff\xff\xff\xff\xff\0\0\0\0\0\0\0\0\0\x02\0\0\0\x09a:1:2:3:4",
+            "dials this quorum port for an election",
+        ),
+        (b"\x5f\x24\x35\x01\x35\x01\xed\xcc\0\0\0\0\0\0\0\0", "enableSasl=true here"),
         (b"\0\0\x12\x34\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", "packet of unknown type 4660"),
     ] {
         let mut connection = accepted();

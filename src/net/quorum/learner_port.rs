@@ -3,9 +3,10 @@
 use super::handle::lock;
 use crate::member::quorum_connection::QuorumConnection;
 use crate::member::unfinished_packets::UnfinishedPackets;
-use crate::model::ServerId;
+use crate::model::{LogMinute, ServerId};
 use crate::zab::LearnerConnectionId;
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio_util::sync::CancellationToken;
@@ -17,6 +18,8 @@ pub struct LearnerPort {
     /// `jute.maxbuffer` and its `extrasize` together; `None`: the default of both.
     entry_max: Option<usize>,
     unfinished: Mutex<Unfinished>,
+    /// WARNs about hosts whose connections are closed before their first packet, with the reason.
+    told: Mutex<LogMinute<(IpAddr, String)>>,
 }
 
 #[derive(Default)]
@@ -34,6 +37,11 @@ impl LearnerPort {
     /// When memory is short, connections of servers in no configuration are closed before those of these members.
     pub fn set_members(&self, members: BTreeSet<ServerId>) {
         lock(&self.unfinished).packets.set_members(members);
+    }
+
+    /// Whether a WARN about a connection of this host is due, which is closed for this reason.
+    pub(super) fn tells_of(&self, host: IpAddr, why: &str, now_ms: u64) -> bool {
+        lock(&self.told).admit((host, why.to_owned()), now_ms)
     }
 
     pub(super) fn next_connection(&self) -> LearnerConnectionId {
@@ -63,6 +71,10 @@ impl UnfinishedPlace {
         stop: CancellationToken,
     ) -> Self {
         Self { port, connection, stop, is_taken: false }
+    }
+
+    pub fn port(&self) -> Arc<LearnerPort> {
+        self.port.clone()
     }
 
     /// Notes how much of a packet has come. If unfinished packets take too much memory, the connection that makes room is closed.

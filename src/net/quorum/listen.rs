@@ -94,7 +94,10 @@ mod tests {
         let told: [(&[u8], &str); 3] = [
             (b"\x16\x03\x01\x02\0\x01\0\x01\xfc\x03\x03abcdefghi", "TLS"),
             (b"GET / HTTP/1.1\r\nHost: here\r\n\r\n", "HTTP"),
-            (b"\xff\xff\xff\xff\xff\xff\0\0\0\0\0\0\0\0\0\x02\0\0\0\x09a:1:2:3:4", "swapped"),
+            (
+                b"\xff\xff\xff\xff\xff\xff\0\0\0\0\0\0\0\0\0\x02\0\0\0\x09a:1:2:3:4",
+                "dials this quorum port for an election",
+            ),
         ];
         for (bytes, word) in told {
             let (mut streams, mut events) = dialed(1).await;

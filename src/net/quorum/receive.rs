@@ -25,9 +25,14 @@ pub(super) async fn receive(
     ending: &Ending,
 ) -> Result<(), String> {
     let mut has_spoken = false;
+    let port = place.as_ref().map(UnfinishedPlace::port);
     let ended = receive_all(&mut stream, connection, place, ending, &mut has_spoken).await;
     if let (Err(why), Ok(peer), false) = (&ended, stream.peer_addr(), has_spoken) {
-        tracing::warn!(target: crate::model::STRANGERS, %peer, reason = why, "connection to the quorum port closed");
+        if port.is_none_or(|port| port.tells_of(peer.ip(), why, ending.state.now_ms())) {
+            tracing::warn!(target: crate::model::STRANGERS, %peer, reason = why, "connection to the quorum port closed");
+        } else {
+            tracing::debug!(%peer, reason = why, "connection to the quorum port closed");
+        }
     }
     ended
 }

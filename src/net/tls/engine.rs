@@ -19,11 +19,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Why the settings and stores can't be used.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
-    #[error("{source}")]
+    #[error("{error}")]
     Store {
         /// The setting to look at.
         key: String,
-        source: Box<StoreError>,
+        error: Box<StoreError>,
     },
     #[error("{prefix}keyStore.location is not set, and TLS needs a key and a certificate; set it")]
     NoKeyStore { prefix: &'static str },
@@ -54,7 +54,7 @@ impl EngineError {
     ) -> impl Fn(StoreError) -> Self + use<'a> {
         move |error| Self::Store {
             key: format!("{prefix}{}", error.setting(store)),
-            source: Box::new(error),
+            error: Box::new(error),
         }
     }
 }

@@ -33,4 +33,4 @@ pub use sniff::{SNIFF_BYTES, Sniffed, sniff};
 pub use store_warnings::Used;
 pub use stream::TlsStream;
 pub use tool_client::{ToolClientError, tool_client, tool_client_of_stores};
-pub use verifier::{Verifier, refused};
+pub use verifier::{Verifier, refused, text_of};

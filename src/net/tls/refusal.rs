@@ -89,10 +89,13 @@ impl Refusal {
     /// * `port`: of this server. `prefix`: what the keys of the settings begin with.
     pub fn log(&self, peer: SocketAddr, port: u16, prefix: &str) {
         let setting = self.setting.map(|name| format!("{prefix}{name}"));
+        // What a server without TLS does.
+        let is_plain = prefix == "ssl.quorum." && self.reason == HandshakeError::Closed.to_string();
+        let hint = if is_plain { ", as a server without sslQuorum=true does" } else { "" };
         tracing::warn!(
             target: crate::model::STRANGERS, %peer, port, subject = self.subject, setting,
             "TLS handshake refused: {}; if the peer is yours, compare its certificate and settings with this server's",
-            self.reason
+            format_args!("{}{hint}", self.reason)
         );
     }
 }
@@ -145,7 +148,11 @@ fn of_alert(alert: AlertDescription) -> (String, Option<&'static str>) {
             Some("enabledProtocols"),
         ),
         AlertDescription::HandshakeFailure => {
-            (format!("the peer refused the handshake (alert {name})"), Some("ciphersuites"))
+            let reason = format!(
+                "the peer refused the handshake (alert {name}), for what its own log says: a host that this server's certificate does \
+                 not name, or no cipher suite in common"
+            );
+            (reason, None)
         }
         _ => (format!("the peer ended the handshake (alert {name})"), None),
     }

@@ -15,6 +15,7 @@ use rustls::{
 use rustls_pki_types::{
     CertificateDer, ServerName, SubjectPublicKeyInfoDer, TrustAnchor, UnixTime,
 };
+use std::io;
 use std::sync::Arc;
 use webpki::{EndEntityCert, KeyUsage};
 
@@ -49,6 +50,12 @@ pub fn refused(error: &Error) -> Option<&Refused> {
         }
         _ => None,
     }
+}
+
+/// What an error of a TLS connection says, in the verifier's own words if it has refused the peer.
+pub fn text_of(error: &io::Error) -> String {
+    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
+    inner.and_then(refused).map_or_else(|| error.to_string(), ToString::to_string)
 }
 
 /// Judges certificates of peers that dial, and of those that are dialed.
@@ -260,12 +267,13 @@ pub(super) fn parsed<'a>(
 
 fn check_host(leaf: &CertificateDer<'_>, host: &str) -> Result<(), Error> {
     let names = Certificate::parse(leaf).map(|leaf| HostNames::of(&leaf)).unwrap_or_default();
-    match names.fit(host) {
-        true => Ok(()),
-        false => {
-            Err(Error::General(format!("the server's certificate is for {names}, not for {host}")))
-        }
+    if names.fit(host) {
+        return Ok(());
     }
+    let subject = Certificate::parse(leaf).map(|leaf| leaf.subject_text()).unwrap_or_default();
+    let (names, hosts, setting) = (names.to_string(), host.to_owned(), "hostnameVerification");
+    // The server is told that its certificate is refused.
+    Err(to_error(Refused::of(leaf, Refusal::OtherHost { subject, names, hosts, setting })))
 }
 
 fn to_error(refused: Refused) -> Error {

@@ -61,11 +61,11 @@ impl From<Fault> for EntryFault {
 
 #[derive(Debug, thiserror::Error)]
 pub enum Fault {
-    #[error("cannot read it: {0}")]
+    #[error("cannot read it: {}{}", .0, advice(.0))]
     Read(io::Error),
     #[error("it has more than 16 MiB, which no store has")]
     TooLarge,
-    #[error("cannot read its password from {}: {reason}", path.display())]
+    #[error("cannot read its password from {}: {reason}{}", path.display(), advice(reason))]
     PasswordFile { path: PathBuf, reason: io::Error },
     #[error("its password is not UTF-8; write it in UTF-8, or give the store another one")]
     PasswordText,
@@ -99,4 +99,11 @@ pub enum Fault {
     Mismatch(&'static str),
     #[error("its key cannot be used: {0}")]
     UnusableKey(&'static str),
+}
+
+fn advice(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => "; give this user the right to read it, as by chown",
+        _ => "",
+    }
 }

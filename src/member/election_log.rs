@@ -1,0 +1,112 @@
+//! The WARNs about election connections: one a minute for each thing, as the other end can cause them again and again.
+
+use super::dial::HostPort;
+use super::election_actions::REFUSED_BY_TLS;
+use crate::model::{LogMinute, STRANGERS, ServerId};
+use std::fmt::Display;
+
+/// A server that was connected for this long does not dial again while its connection stays, but for a broken network.
+const SETTLED_MS: u64 = 2000;
+/// Hellos within a minute of a server that is connected already, after which another server must have its id.
+const REPEATS_MAX: u32 = 3;
+const REPEATS_WITHIN_MS: u64 = 60_000;
+
+/// What is written already.
+#[derive(Debug, Default)]
+pub struct ElectionLog {
+    /// About a server that refuses this one.
+    refusals: LogMinute<ServerId>,
+    /// About a host whose connections are closed, with the reason.
+    closed: LogMinute<(String, String)>,
+    /// About two servers with one id.
+    doubles: LogMinute<ServerId>,
+}
+
+impl ElectionLog {
+    /// A server was reached and ends the connections that this server makes. Why stands in its own log alone. Returns
+    /// whether the line is written.
+    pub fn refusal(&mut self, to: ServerId, at: &str, error: &dyn Display, now_ms: u64) -> bool {
+        let is_due = self.refusals.admit(to, now_ms);
+        if is_due {
+            tracing::warn!(
+                target: STRANGERS, server_id = to.0, peer = at, %error,
+                "a server ends the election connections that this server makes: its log says why"
+            );
+        }
+        is_due
+    }
+
+    /// A connection is closed before its hello has come, or for what the other end has sent.
+    pub fn closed(&mut self, at: &str, error: &dyn Display, now_ms: u64) {
+        let error = error.to_string();
+        // TLS has written a line of its own.
+        let is_due = !error.starts_with(REFUSED_BY_TLS)
+            && self.closed.admit((host(at).to_owned(), error.clone()), now_ms);
+        if is_due {
+            tracing::warn!(target: STRANGERS, peer = %at, %error, "election connection closed");
+        } else {
+            tracing::debug!(peer = %at, %error, "election connection closed");
+        }
+    }
+
+    /// Two servers say that they are `server`: one at `connected`, another one at `dials`.
+    pub fn double(&mut self, server: ServerId, connected: &str, dials: &str, now_ms: u64) {
+        if self.doubles.admit(server, now_ms) {
+            tracing::warn!(
+                target: STRANGERS, server_id = server.0, peer = dials, connected,
+                "two servers seem to have one myid, as this server is connected and dials again: correct the file myid of one of them"
+            );
+        }
+    }
+}
+
+/// Hellos of a server that has a connection already.
+#[derive(Debug, Default)]
+pub struct Repeats {
+    first_ms: u64,
+    count: u32,
+}
+
+impl Repeats {
+    /// Notes a hello of a server that was connected since `up_ms`. Returns whether it is another server's with the same id:
+    /// it comes from another host, or again and again.
+    pub fn note(&mut self, connected: &str, dials: &str, up_ms: u64, now_ms: u64) -> bool {
+        if now_ms < up_ms + SETTLED_MS {
+            return false;
+        }
+        if self.first_ms + REPEATS_WITHIN_MS <= now_ms {
+            *self = Self { first_ms: now_ms, count: 0 };
+        }
+        self.count = self.count.saturating_add(1);
+        host(connected) != host(dials) || REPEATS_MAX <= self.count
+    }
+}
+
+/// Addresses for the log.
+pub fn places(addresses: &[HostPort]) -> String {
+    let shown: Vec<String> =
+        addresses.iter().map(|(host, port)| format!("{host}:{port}")).collect();
+    shown.join(" or ")
+}
+
+fn host(address: &str) -> &str {
+    address.rsplit_once(':').map_or(address, |(host, _port)| host)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hellos_of_a_connected_server_are_another_servers_from_another_host_or_if_they_repeat() {
+        let mut repeats = Repeats::default();
+        let (there, same, other) = ("10.0.0.1:3888", "10.0.0.1:45000", "10.0.0.9:45000");
+        assert!(!repeats.note(there, other, 100_000, 101_999), "both dial at the same time");
+        assert!(repeats.note(there, other, 100_000, 102_000));
+        let mut repeats = Repeats::default();
+        assert!(!repeats.note(there, same, 0, 100_000), "its network may have failed");
+        assert!(!repeats.note(there, same, 0, 130_000));
+        assert!(repeats.note(there, same, 0, 159_999));
+        assert!(!repeats.note(there, same, 0, 160_000), "once a minute is no repetition");
+    }
+}

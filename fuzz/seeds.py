@@ -212,7 +212,7 @@ def seeds():
     yield "words", b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
     yield "words", bytes.fromhex("16030100a5010000a10303")
     for first in ("16030100a5010000a10303", "1603", "16030500", "0000002d00000000", "ffffffffffff0000"):
-        yield "sniff", bytes.fromhex(first)
+        yield "detection", bytes.fromhex(first)
 
 
 def main():

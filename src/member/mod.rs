@@ -1,4 +1,5 @@
-//! What one server decides around its `replica`: connections to other servers, the order of disk work, configuration files.
+//! What one server decides around its `replica`: connections to other servers, which connections are TLS (`tls_detection`), the
+//! order of disk work, configuration files.
 //!
 //! [`Member`] is a machine without IO: packets, reports of the log thread, clients' commands and the time go in as
 //! [`Input`], what must happen comes out as [`Action`]. The server, the simulator and the tests perform the same actions,
@@ -50,6 +51,7 @@ pub mod sim_opening;
 mod snapshot_job;
 pub mod start;
 mod stop;
+pub mod tls_detection;
 pub mod turn;
 pub mod unfinished_packets;
 mod unreachable;

@@ -1,17 +1,15 @@
 //! How connections to an HTTP port begin: plain, with TLS, or as their first bytes say.
 
-use super::peer_security::look;
-use super::tls::{Engine, HandshakeError, Handshakes, Peer, Refusal, Sniffed, TlsStream};
+use super::first_bytes::FirstBytes;
+use super::tls::{Engine, Handshakes, Peer, Refusal, TlsStream};
 use crate::auth::x509;
+use crate::member::tls_detection::{Decision, Detection, Refused};
 use crate::metrics::Registry;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpStream;
-use tokio::time::timeout;
-
-/// From the first bytes to a finished handshake.
-const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
+use tokio::time::{Instant, timeout_at};
 
 /// TLS of an HTTP port.
 pub struct HttpTls {
@@ -41,10 +39,10 @@ pub(super) enum Opened {
 
 /// Why a connection is not served.
 enum Failed {
-    Refused(Refusal),
-    NoTls,
-    /// The client has gone, or has sent nothing: no line is written about that.
-    Gone,
+    /// Before its handshake was done.
+    Refused(Refused),
+    /// By the handshake, or for its certificate.
+    Handshake(Refusal),
 }
 
 impl HttpTls {
@@ -60,15 +58,18 @@ impl HttpTls {
         let port = socket.local_addr().map_or(0, |address| address.port());
         match self.shake_hands(socket, peer, patience).await {
             Ok(opened) => return Some(opened),
-            Err(Failed::Gone) => {
+            Err(Failed::Refused(Refused::Gone)) => {
                 tracing::debug!(%peer, "HTTP connection ended before its first request")
             }
-            Err(Failed::NoTls) => tracing::warn!(
+            Err(Failed::Refused(Refused::NoTls(_))) => tracing::warn!(
                 target: crate::model::STRANGERS, %peer, port,
                 "connection closed: it does not begin with TLS, and this HTTP port speaks nothing else; \
                  ask for https"
             ),
-            Err(Failed::Refused(refusal)) => self.tell(refusal, peer, port),
+            Err(Failed::Refused(refused)) => {
+                self.tell(Refusal::new(refused.to_string(), None), peer, port);
+            }
+            Err(Failed::Handshake(refusal)) => self.tell(refusal, peer, port),
         }
         None
     }
@@ -79,37 +80,35 @@ impl HttpTls {
         peer: SocketAddr,
         patience: Duration,
     ) -> Result<Opened, Failed> {
-        let first = timeout(patience, look(&socket)).await;
-        match first.map_err(|_| Failed::Gone)?.map_err(|_| Failed::Gone)? {
-            Sniffed::Tls => {}
-            Sniffed::Open => return Err(Failed::Gone),
-            Sniffed::Plain => {
-                match &self.plain {
-                    Plain::Refused => return Err(Failed::NoTls),
-                    Plain::Served => {}
-                    Plain::Counted(metrics) => metrics.insecure_admin_count.increment(),
+        let (began, gone) = (Instant::now(), || Failed::Refused(Refused::Gone));
+        let is_unified = !matches!(self.plain, Plain::Refused);
+        let detection = Detection::Http { is_unified, silent_max: patience };
+        let decision = FirstBytes::looked_at(&socket).decide(&detection, began).await;
+        let handshake = match decision.map_err(|_| gone())? {
+            Decision::TlsHandshake(handshake) => handshake,
+            Decision::Refuse(refused) => return Err(Failed::Refused(refused)),
+            Decision::Plain => {
+                if let Plain::Counted(metrics) = &self.plain {
+                    metrics.insecure_admin_count.increment();
                 }
                 return Ok(Opened::Plain(socket));
             }
-        }
+        };
         let engine = self.engine.clone();
         let shaking = self.handshakes.perform(socket, move || engine.accepted(), Vec::new());
-        let stream = match timeout(HANDSHAKE_MAX, shaking).await {
+        let stream = match timeout_at(began + handshake.until, shaking).await {
             Ok(Ok(stream)) => stream,
-            // As a probe of the port does.
-            Ok(Err(HandshakeError::Io(error))) if error.get_ref().is_none() => {
-                return Err(Failed::Gone);
-            }
-            Ok(Err(error)) => return Err(Failed::Refused(Refusal::of(&error))),
-            Err(_) => return Err(Failed::Refused(Refusal::late(HANDSHAKE_MAX))),
+            Ok(Err(error)) if error.is_of_socket() => return Err(gone()),
+            Ok(Err(error)) => return Err(Failed::Handshake(Refusal::of(&error))),
+            Err(_) => return Err(Failed::Refused(handshake.late())),
         };
         let of_client = Peer::Client { address: peer.ip() };
         let checked = self.engine.check(of_client, stream.peer_certificates()).await;
-        checked.map_err(|refused| Failed::Refused(Refusal::of_certificate(&refused)))?;
+        checked.map_err(|refused| Failed::Handshake(Refusal::of_certificate(&refused)))?;
         let subject = stream.peer_certificates().first().map(|own| x509::subject(own)).transpose();
         let subject = subject.map_err(|error| {
             let reason = format!("the subject of the peer's certificate can't be printed: {error}");
-            Failed::Refused(Refusal::new(reason, None))
+            Failed::Handshake(Refusal::new(reason, None))
         })?;
         Ok(Opened::Tls { stream, subject })
     }

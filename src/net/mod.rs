@@ -15,6 +15,7 @@ mod client_slot;
 mod descriptors;
 mod dial;
 pub mod election;
+mod first_bytes;
 pub mod gss;
 pub mod gss_mechanism;
 mod http;

@@ -1,10 +1,10 @@
 //! How connections between servers begin: plain, with TLS, or as the first bytes of the dialing server say.
 
+use super::first_bytes::FirstBytes;
 use super::peer_stream::PeerStream;
-use super::tls::{
-    Engine, HandshakeError, Handshakes, Peer, Refusal, SNIFF_BYTES, Sniffed, TlsStream, sniff,
-};
+use super::tls::{Engine, HandshakeError, Handshakes, Peer, Refusal, TlsStream};
 use crate::member::election_connections::REFUSED_BY_TLS;
+use crate::member::tls_detection::{Decision, Detection, Handshake, Refused};
 use crate::model::LogMinute;
 use rustls_pki_types::ServerName;
 use std::io;
@@ -12,12 +12,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::net::TcpStream;
-use tokio::time::{Instant, sleep, timeout_at};
-
-/// From accept to a finished handshake. A learner's hello has the same time, from the accept too.
-const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
-/// How often a connection is looked at that has sent some, and too few, of the bytes that tell TLS from other protocols.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+use tokio::time::error::Elapsed;
+use tokio::time::{Instant, timeout_at};
 
 /// How this server's connections to other servers are secured. The default is not at all.
 #[derive(Clone, Default)]
@@ -58,34 +54,19 @@ impl PeerSecurity {
         let Some(tls) = &self.0 else { return Ok(socket.into()) };
         let (peer, port) = (socket.peer_addr()?, socket.local_addr()?.port());
         let began = Instant::now();
-        let detection = Duration::from_millis(tls.engine.settings().detection_timeout_ms.into());
-        let sniffed = timeout_at(began + detection.min(HANDSHAKE_MAX), look(&socket)).await;
-        // A silent connection counts as plain, as in Java: the dialing server may wait for this one.
-        match sniffed.unwrap_or(Ok(Sniffed::Plain))? {
-            Sniffed::Tls => {}
-            Sniffed::Open => return Err(io::ErrorKind::UnexpectedEof.into()),
-            Sniffed::Plain if tls.is_unified => {
+        let decision = FirstBytes::looked_at(&socket).decide(&tls.detection(), began).await?;
+        let handshake = match decision {
+            Decision::TlsHandshake(handshake) => handshake,
+            Decision::Plain => {
                 tracing::info!(target: crate::model::STRANGERS, %peer, port, "plain connection of a server accepted");
                 return Ok(socket.into());
             }
-            Sniffed::Plain => {
-                tracing::warn!(
-                    target: crate::model::STRANGERS, %peer, port,
-                    "connection closed: it does not begin with TLS, and sslQuorum asks for it; if the \
-                     peer is a member, give it sslQuorum=true, or this server portUnification=true"
-                );
-                return Err(io::Error::other(format!(
-                    "{REFUSED_BY_TLS}it does not begin with TLS, and sslQuorum asks for it"
-                )));
-            }
-        }
+            Decision::Refuse(refused) => return Err(tls.refuse(refused, peer, port)),
+        };
         let engine = tls.engine.clone();
         let shaking = tls.handshakes.perform(socket, move || engine.accepted(), Vec::new());
-        let stream = match timeout_at(began + HANDSHAKE_MAX, shaking).await {
-            Ok(Ok(stream)) => stream,
-            Ok(Err(error)) => return Err(tls.refused(Refusal::of(&error), &error, peer, port)),
-            Err(_) => return Err(tls.late(peer, port)),
-        };
+        let shaken = timeout_at(began + handshake.until, shaking).await;
+        let stream = tls.shaken(shaken, handshake, peer, port)?;
         let hosts = tls.hosts.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let of_member = Peer::Member { address: peer.ip().to_canonical(), hosts: &hosts };
         tls.check(of_member, &stream, peer, port).await?;
@@ -100,20 +81,17 @@ impl PeerSecurity {
     /// # Errors
     /// Why it is closed; a line was written.
     pub async fn dialed(&self, socket: TcpStream, host: &str) -> io::Result<PeerStream> {
-        let Some(tls) = self.0.as_ref().filter(|tls| tls.dials) else { return Ok(socket.into()) };
+        let Some(tls) = &self.0 else { return Ok(socket.into()) };
+        let began = Instant::now();
+        let Some(handshake) = Handshake::dialed(tls.dials) else { return Ok(socket.into()) };
         let peer = socket.peer_addr()?;
         // What can be no host name in a certificate is compared by its address.
         let name = ServerName::try_from(host.to_owned())
             .unwrap_or_else(|_| ServerName::IpAddress(peer.ip().to_canonical().into()));
         let engine = tls.engine.clone();
         let shaking = tls.handshakes.perform(socket, move || engine.dialed(name), Vec::new());
-        let stream = match timeout_at(Instant::now() + HANDSHAKE_MAX, shaking).await {
-            Ok(Ok(stream)) => stream,
-            Ok(Err(error)) => {
-                return Err(tls.refused(Refusal::of(&error), &error, peer, peer.port()));
-            }
-            Err(_) => return Err(tls.late(peer, peer.port())),
-        };
+        let shaken = timeout_at(began + handshake.until, shaking).await;
+        let stream = tls.shaken(shaken, handshake, peer, peer.port())?;
         let of_server = Peer::Dialed { address: peer.ip().to_canonical(), host };
         tls.check(of_server, &stream, peer, peer.port()).await?;
         Ok(PeerStream::Tls { stream, is_dialed: true })
@@ -137,27 +115,45 @@ impl PeerTls {
         })
     }
 
-    fn refused(
-        &self,
-        refusal: Refusal,
-        error: &HandshakeError,
-        peer: SocketAddr,
-        port: u16,
-    ) -> io::Error {
-        // A probe of the port, or a server that has ended: no certificate and no setting is to blame.
-        match error {
-            HandshakeError::Io(error) if error.get_ref().is_none() => {
-                tracing::debug!(%peer, %error, "handshake between servers");
-            }
-            _ => self.log(&refusal, peer, port),
-        }
-        io::Error::other(format!("{REFUSED_BY_TLS}{}", refusal.reason))
+    fn detection(&self) -> Detection {
+        let silent_max = self.engine.settings().detection_timeout_ms.into();
+        let silent_max = Duration::from_millis(silent_max);
+        Detection::Servers { is_unified: self.is_unified, silent_max }
     }
 
-    fn late(&self, peer: SocketAddr, port: u16) -> io::Error {
-        let refusal = Refusal::late(HANDSHAKE_MAX);
-        self.log(&refusal, peer, port);
-        io::Error::new(io::ErrorKind::TimedOut, format!("{REFUSED_BY_TLS}{}", refusal.reason))
+    /// The stream of a handshake that has come to its end.
+    fn shaken(
+        &self,
+        shaken: Result<Result<TlsStream, HandshakeError>, Elapsed>,
+        handshake: Handshake,
+        peer: SocketAddr,
+        port: u16,
+    ) -> io::Result<TlsStream> {
+        let Ok(shaken) = shaken else { return Err(self.refuse(handshake.late(), peer, port)) };
+        shaken.map_err(|error| {
+            let refusal = Refusal::of(&error);
+            if error.is_of_socket() {
+                tracing::debug!(%peer, %error, "handshake between servers");
+            } else {
+                self.log(&refusal, peer, port);
+            }
+            io::Error::other(format!("{REFUSED_BY_TLS}{}", refusal.reason))
+        })
+    }
+
+    fn refuse(&self, refused: Refused, peer: SocketAddr, port: u16) -> io::Error {
+        match refused {
+            Refused::Gone => return io::ErrorKind::UnexpectedEof.into(),
+            Refused::NoTls(_) => tracing::warn!(
+                target: crate::model::STRANGERS, %peer, port,
+                "connection closed: it does not begin with TLS, and sslQuorum asks for it; if the \
+                 peer is a member, give it sslQuorum=true, or this server portUnification=true"
+            ),
+            Refused::Late(_) | Refused::NotServing | Refused::TooManyHandshakes => {
+                self.log(&Refusal::new(refused.to_string(), None), peer, port);
+            }
+        }
+        io::Error::other(format!("{REFUSED_BY_TLS}{refused}"))
     }
 
     /// Logs a refused handshake, once a minute for each peer and reason: a member that is refused tries again each second.
@@ -176,16 +172,4 @@ impl PeerTls {
 fn tell(stream: &TlsStream, peer: SocketAddr) {
     let (protocol, cipher_suite) = stream.agreed();
     tracing::info!(target: crate::model::STRANGERS, %peer, protocol, cipher_suite, "TLS connection of a server accepted");
-}
-
-/// Looks at the first bytes and leaves them unread.
-pub(super) async fn look(socket: &TcpStream) -> io::Result<Sniffed> {
-    let mut first = [0; SNIFF_BYTES];
-    loop {
-        let len = socket.peek(&mut first).await?;
-        match sniff(&first[..len]) {
-            Sniffed::Open if len > 0 => sleep(LOOK_EVERY).await, // `peek` would return at once.
-            sniffed => return Ok(sniffed),
-        }
-    }
 }

@@ -2,10 +2,10 @@
 
 use super::client::{ServerHandles, serve};
 use super::client_counts::CountedConnection;
-use super::tls::{
-    Engine, HandshakeError, Handshakes, Peer, Refusal, SNIFF_BYTES, Sniffed, TlsStream, sniff,
-};
+use super::first_bytes::FirstBytes;
+use super::tls::{Engine, HandshakeError, Handshakes, Peer, Refusal, TlsStream};
 use crate::auth::{Schemes, x509};
+use crate::member::tls_detection::{ClientDetection, Decision, Detection, Refused};
 use crate::metrics::Registry;
 use crate::model::Identity;
 use crate::request::{Conn, Connection, Shared};
@@ -17,9 +17,6 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
-
-/// From accept to a finished handshake, as Netty has it.
-const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
 
 /// What a client port needs for TLS.
 pub struct TlsPort {
@@ -56,14 +53,12 @@ enum Opened {
 
 /// Why a connection is not served.
 enum Failed {
-    Refused(Refusal),
-    /// It did not begin with TLS.
-    NoTls,
-    /// The client has gone, or has sent nothing: no line is written about that.
-    Gone(io::Error),
-    TooManyHandshakes,
-    /// This server serves no client now.
-    NotServing,
+    /// Before its handshake was done.
+    Refused(Refused),
+    /// By the handshake, or for its certificate.
+    Handshake(Refusal),
+    /// The connection broke: no line is written about that.
+    Broken(HandshakeError),
 }
 
 /// Looks at the first bytes of a connection, shakes hands if they are TLS, and serves it to its end.
@@ -83,7 +78,7 @@ pub(super) async fn open(
         if let Opened::Tls(stream) = &opened {
             let of_client = Peer::Client { address: peer.ip() };
             let checked = tls.engine.check(of_client, stream.peer_certificates()).await;
-            checked.map_err(|refused| Failed::Refused(Refusal::of_certificate(&refused)))?;
+            checked.map_err(|refused| Failed::Handshake(Refusal::of_certificate(&refused)))?;
         }
         Ok(opened)
     };
@@ -114,7 +109,7 @@ fn proved(stream: &TlsStream, schemes: &Schemes) -> Result<Vec<Identity>, Failed
         Ok(subject) => Ok(schemes.of_certificate(&subject)),
         Err(error) => {
             let reason = format!("the subject of the peer's certificate can't be printed: {error}");
-            Err(Failed::Refused(Refusal::new(reason, None)))
+            Err(Failed::Handshake(Refusal::new(reason, None)))
         }
     }
 }
@@ -126,46 +121,43 @@ impl TlsPort {
         at_rest: bool,
         metrics: &Registry,
     ) -> Result<Opened, Failed> {
-        if self.drops_early && !self.is_unified && at_rest {
-            return Err(Failed::NotServing);
-        }
-        let began = Instant::now();
-        let patience = self.sessionless_max.min(HANDSHAKE_MAX);
-        // A silent connection at a unified port may be a plain one.
-        let for_first = if self.is_unified { self.sessionless_max } else { patience };
-        let first = timeout_at(began + for_first, first_bytes(&socket)).await;
-        let first = first.map_err(|_| Failed::Refused(Refusal::late(for_first)))?;
-        let first = first.map_err(Failed::Gone)?;
-        match sniff(&first) {
-            Sniffed::Tls => {}
-            Sniffed::Plain if self.is_unified => return Ok(Opened::Plain(socket, first)),
-            Sniffed::Plain => return Err(Failed::NoTls),
-            // As a probe of the port does.
-            Sniffed::Open => return Err(Failed::Gone(io::ErrorKind::UnexpectedEof.into())),
-        }
-        let Some(_under_way) = UnderWay::begin(&metrics.tls.handshakes, self.handshakes_max) else {
-            return Err(Failed::TooManyHandshakes);
+        let (began, detection) = (Instant::now(), self.detection(at_rest));
+        let mut first = FirstBytes::taken(&socket);
+        let broken = |error: io::Error| Failed::Broken(error.into());
+        let decision = first.decide(&detection, began).await.map_err(broken)?;
+        let first = first.bytes().to_vec();
+        let handshake = match decision {
+            Decision::TlsHandshake(handshake) => handshake,
+            Decision::Plain => return Ok(Opened::Plain(socket, first)),
+            Decision::Refuse(refused) => return Err(Failed::Refused(refused)),
         };
-        let deadline = match self.is_unified {
-            true => (Instant::now() + HANDSHAKE_MAX).min(began + self.sessionless_max),
-            false => began + patience,
-        };
+        let under_way = UnderWay::begin(&metrics.tls.handshakes);
+        handshake.admit(under_way.others).map_err(Failed::Refused)?;
         let engine = self.engine.clone();
         let shaking = self.handshakes.perform(socket, move || engine.accepted(), first);
-        match timeout_at(deadline, shaking).await {
+        match timeout_at(began + handshake.until, shaking).await {
             Ok(Ok(stream)) => Ok(Opened::Tls(stream)),
-            Ok(Err(HandshakeError::Io(error))) if error.get_ref().is_none() => {
-                Err(Failed::Gone(error))
-            }
-            Ok(Err(error)) => Err(Failed::Refused(Refusal::of(&error))),
-            Err(_) => Err(Failed::Refused(Refusal::late(deadline - began))),
+            Ok(Err(error)) if error.is_of_socket() => Err(Failed::Broken(error)),
+            Ok(Err(error)) => Err(Failed::Handshake(Refusal::of(&error))),
+            Err(_) => Err(Failed::Refused(handshake.late())),
         }
+    }
+
+    const fn detection(&self, is_at_rest: bool) -> Detection {
+        Detection::Clients(ClientDetection {
+            is_unified: self.is_unified,
+            sessionless_max: self.sessionless_max,
+            drops_early: self.drops_early,
+            is_at_rest,
+            handshakes_max: self.handshakes_max,
+        })
     }
 
     /// Counts a connection that is not served, and writes at most one line about it.
     fn report(&self, failed: Failed, peer: SocketAddr, port: u16, metrics: &Registry) {
+        let prefix = self.engine.settings().prefix;
         match failed {
-            Failed::TooManyHandshakes => {
+            Failed::Refused(Refused::TooManyHandshakes) => {
                 tracing::warn!(
                     target: crate::model::STRANGERS, %peer, port,
                     "connection closed: netty.server.outstandingHandshake.limit is reached; \
@@ -173,55 +165,45 @@ impl TlsPort {
                 );
                 return metrics.tls_handshake_exceeded.increment();
             }
-            Failed::NotServing => {
+            Failed::Refused(Refused::NotServing) => {
                 tracing::debug!(%peer, "connection closed before its handshake: no client is served now");
                 return metrics.cnxn_closed_without_zk_server_running.increment();
             }
-            Failed::Refused(refusal) => refusal.log(peer, port, self.engine.settings().prefix),
-            Failed::NoTls => tracing::warn!(
+            Failed::Refused(refused @ Refused::Late(_)) => {
+                Refusal::new(refused.to_string(), None).log(peer, port, prefix);
+            }
+            Failed::Refused(Refused::NoTls(_)) => tracing::warn!(
                 target: crate::model::STRANGERS, %peer, port,
                 "connection closed: it does not begin with TLS, and this port speaks nothing else; \
                  dial clientPort without TLS, or this port with it"
             ),
-            Failed::Gone(error) => tracing::debug!(%peer, %error, "client connection"),
+            Failed::Handshake(refusal) => refusal.log(peer, port, prefix),
+            Failed::Refused(error @ Refused::Gone) => {
+                tracing::debug!(%peer, %error, "client connection");
+            }
+            Failed::Broken(error) => tracing::debug!(%peer, %error, "client connection"),
         }
         metrics.tls.auth_failed.increment();
         metrics.unsuccessful_handshake.increment();
     }
 }
 
-/// Reads until the bytes tell TLS from other protocols, or the client has closed.
-async fn first_bytes(socket: &TcpStream) -> io::Result<Vec<u8>> {
-    let (mut bytes, mut len) = ([0; SNIFF_BYTES], 0);
-    loop {
-        socket.readable().await?;
-        match socket.try_read(&mut bytes[len..]) {
-            Ok(0) => break,
-            Ok(read) => len += read,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            Err(error) => return Err(error),
-        }
-        if sniff(&bytes[..len]) != Sniffed::Open {
-            break;
-        }
-    }
-    Ok(bytes[..len].to_vec())
+/// One of the handshakes under way, while it is kept.
+struct UnderWay<'m> {
+    count: &'m AtomicU64,
+    /// How many were under way when it began.
+    others: u64,
 }
 
-/// One of the handshakes under way, while it is kept.
-struct UnderWay<'m>(&'m AtomicU64);
-
 impl<'m> UnderWay<'m> {
-    /// `None`: there are as many as the limit allows.
-    fn begin(count: &'m AtomicU64, max: Option<u32>) -> Option<Self> {
-        let before = count.fetch_add(1, Ordering::Relaxed);
-        let this = Self(count);
-        max.is_none_or(|max| before < u64::from(max)).then_some(this)
+    fn begin(count: &'m AtomicU64) -> Self {
+        let others = count.fetch_add(1, Ordering::Relaxed);
+        Self { count, others }
     }
 }
 
 impl Drop for UnderWay<'_> {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        self.count.fetch_sub(1, Ordering::Relaxed);
     }
 }

@@ -32,6 +32,15 @@ pub enum HandshakeError {
     Io(#[from] io::Error),
 }
 
+impl HandshakeError {
+    /// The connection broke, and nothing was wrong with what it had brought: a probe of the port, or a peer that has ended. No
+    /// certificate and no setting is to blame.
+    pub fn is_of_socket(&self) -> bool {
+        // What rustls' reader finds is an error within this one.
+        matches!(self, Self::Io(error) if error.get_ref().is_none())
+    }
+}
+
 /// Threads that perform handshakes. They end when this is dropped.
 pub struct Handshakes {
     /// `None` only while it is dropped.

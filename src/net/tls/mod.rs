@@ -12,7 +12,6 @@ mod reload;
 mod revocation;
 #[cfg(test)]
 mod revocation_tests;
-mod sniff;
 mod store_warnings;
 pub mod stores;
 mod stream;
@@ -29,7 +28,6 @@ pub use handshake::{HandshakeError, Handshakes};
 pub use peer_check::Peer;
 pub use refusal::Refusal;
 pub use reload::Watch;
-pub use sniff::{SNIFF_BYTES, Sniffed, sniff};
 pub use store_warnings::Used;
 pub use stream::TlsStream;
 pub use tool_client::{ToolClientError, tool_client, tool_client_of_stores};

@@ -4,7 +4,6 @@ use super::handshake::HandshakeError;
 use super::verifier::{Refused, refused};
 use rustls::{AlertDescription, CertificateError, Error, InvalidMessage, PeerIncompatible};
 use std::net::SocketAddr;
-use std::time::Duration;
 
 /// A refused handshake, for the log.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -29,11 +28,6 @@ impl Refusal {
                 inner.map_or_else(|| Self::new(error.to_string(), None), Self::of_tls)
             }
         }
-    }
-
-    /// A handshake that was not done in time.
-    pub fn late(limit: Duration) -> Self {
-        Self::new(format!("no handshake within {} s", limit.as_secs_f32()), None)
     }
 
     pub const fn new(reason: String, setting: Option<&'static str>) -> Self {

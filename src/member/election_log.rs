@@ -70,7 +70,16 @@ pub struct Repeats {
 impl Repeats {
     /// Notes a hello of a server that was connected since `up_ms`. Returns whether it is another server's with the same id:
     /// it comes from another host, or again and again.
-    pub fn note(&mut self, connected: &str, dials: &str, up_ms: u64, now_ms: u64) -> bool {
+    ///
+    /// * `is_dialed`: this server makes the connection to that server. A server that makes it itself makes another one also if
+    ///   a third server with this server's id has dialed it.
+    pub fn note(
+        &mut self,
+        (connected, dials): (&str, &str),
+        is_dialed: bool,
+        up_ms: u64,
+        now_ms: u64,
+    ) -> bool {
         if now_ms < up_ms + SETTLED_MS {
             return false;
         }
@@ -78,7 +87,7 @@ impl Repeats {
             *self = Self { first_ms: now_ms, count: 0 };
         }
         self.count = self.count.saturating_add(1);
-        host(connected) != host(dials) || REPEATS_MAX <= self.count
+        host(connected) != host(dials) || is_dialed && REPEATS_MAX <= self.count
     }
 }
 
@@ -99,14 +108,18 @@ mod tests {
 
     #[test]
     fn hellos_of_a_connected_server_are_another_servers_from_another_host_or_if_they_repeat() {
-        let mut repeats = Repeats::default();
         let (there, same, other) = ("10.0.0.1:3888", "10.0.0.1:45000", "10.0.0.9:45000");
-        assert!(!repeats.note(there, other, 100_000, 101_999), "both dial at the same time");
-        assert!(repeats.note(there, other, 100_000, 102_000));
         let mut repeats = Repeats::default();
-        assert!(!repeats.note(there, same, 0, 100_000), "its network may have failed");
-        assert!(!repeats.note(there, same, 0, 130_000));
-        assert!(repeats.note(there, same, 0, 159_999));
-        assert!(!repeats.note(there, same, 0, 160_000), "once a minute is no repetition");
+        let far = (there, other);
+        assert!(!repeats.note(far, false, 100_000, 101_999), "both dial at the same time");
+        assert!(repeats.note(far, false, 100_000, 102_000));
+        for is_dialed in [true, false] {
+            let mut repeats = Repeats::default();
+            let mut note = |now_ms| repeats.note((there, same), is_dialed, 0, now_ms);
+            assert!(!note(100_000), "its network may have failed");
+            assert!(!note(130_000));
+            assert_eq!(note(159_999), is_dialed);
+            assert!(!note(160_000), "once a minute is no repetition");
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::http_stream::IdleStream;
 use super::http_tls::{HttpTls, Opened};
+use super::listening_socket::plain_address;
 use bytes::Bytes;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::header::{CONTENT_TYPE, HeaderValue};
@@ -104,8 +105,7 @@ pub async fn serve_http(
         let place = places.clone().acquire_owned().await.expect("the semaphore is never closed");
         match listener.accept().await {
             Ok((socket, peer)) => {
-                // As on other ports, where the log names clients by IPv4 too.
-                let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
+                let peer = plain_address(peer);
                 let (answers, tls) = (answers.clone(), tls.clone());
                 tokio::spawn(async move {
                     let opened = match tls {

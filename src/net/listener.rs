@@ -118,9 +118,7 @@ impl Listener {
                     continue;
                 }
             };
-            // An IPv4 client on an IPv6 socket is shown and counted by its IPv4 address (P-23a).
-            let address = peer.ip().to_canonical();
-            let peer = SocketAddr::new(address, peer.port());
+            let address = peer.ip();
             let place = counts.enter(address, self.per_address_max, self.conns_max);
             let Ok(place) = place.inspect_err(|limit| {
                 ports.server.metrics.connection_rejected.increment();

@@ -20,6 +20,11 @@ pub enum ListeningEvent {
     AcceptFailed(io::Error),
 }
 
+/// The address of a peer as it is shown and compared: an IPv4 peer at an IPv6 socket has its IPv4 address (P-23a).
+pub fn plain_address(peer: SocketAddr) -> SocketAddr {
+    SocketAddr::new(peer.ip().to_canonical(), peer.port())
+}
+
 pub struct ListeningSocket {
     pub began: Instant,
     /// `None`: nothing is bound.
@@ -71,7 +76,7 @@ impl ListeningSocket {
                         leaving_enough(machine.port(), stream).map(|stream| (stream, peer))
                     });
                     return match accepted {
-                        Ok((stream, peer)) => ListeningEvent::Accepted(stream, peer),
+                        Ok((stream, peer)) => ListeningEvent::Accepted(stream, plain_address(peer)),
                         Err(error) => {
                             machine.accept_failed(self.now_ms());
                             ListeningEvent::AcceptFailed(error)
@@ -90,5 +95,21 @@ impl ListeningSocket {
 
     fn now_ms(&self) -> u64 {
         self.began.elapsed().as_millis() as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ipv4_peer_at_an_ipv6_socket_is_shown_by_its_ipv4_address() {
+        for (peer, shown) in [
+            ("[::ffff:10.0.0.7]:5", "10.0.0.7:5"),
+            ("10.0.0.7:5", "10.0.0.7:5"),
+            ("[::1]:5", "[::1]:5"),
+        ] {
+            assert_eq!(plain_address(peer.parse().unwrap()).to_string(), shown);
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! A connection between servers, plain or with TLS, in two halves: one task reads while it waits for the peer to take what it sends.
 
+use super::listening_socket::plain_address;
 use super::tls::TlsStream;
 use std::io;
 use std::net::SocketAddr;
@@ -50,7 +51,7 @@ pub(super) trait PeerWriter: AsyncWrite + Unpin + Send + 'static {
 
 impl PeerReader for OwnedReadHalf {
     fn peer_addr(&self) -> io::Result<SocketAddr> {
-        self.as_ref().peer_addr()
+        self.as_ref().peer_addr().map(plain_address)
     }
 
     fn poll_more(&self, cx: &mut Context<'_>) -> Poll<()> {
@@ -88,7 +89,7 @@ impl TlsHalf {
 
 impl PeerReader for TlsHalf {
     fn peer_addr(&self) -> io::Result<SocketAddr> {
-        self.lock().tcp().peer_addr()
+        self.lock().tcp().peer_addr().map(plain_address)
     }
 
     fn poll_more(&self, cx: &mut Context<'_>) -> Poll<()> {

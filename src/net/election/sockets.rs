@@ -4,6 +4,7 @@ use super::listen;
 use super::socket::{self, Order, Report, Reports};
 use crate::member::election_connections::{Action, ConnectionId, Input};
 use crate::member::election_listeners::ListenerId;
+use crate::net::listening_socket::plain_address;
 use crate::net::peer_stream::PeerStream;
 use crate::net::{PeerSecurity, Sink};
 use std::collections::BTreeMap;
@@ -147,7 +148,7 @@ impl ElectionSockets {
         let peer = stream
             .socket()
             .peer_addr()
-            .map_or_else(|error| error.to_string(), |address| address.to_string());
+            .map_or_else(|error| error.to_string(), |address| plain_address(address).to_string());
         socket::prepare(stream.socket(), self.keep_alive)?;
         self.start(connection, std::future::ready(Ok(stream)));
         Ok(peer)

@@ -10,6 +10,8 @@ mod boot;
 mod boot_tests;
 mod client_log;
 mod client_ports;
+#[cfg(test)]
+mod client_sasl_tests;
 mod client_schemes;
 #[cfg(test)]
 mod client_tls_tests;

@@ -223,18 +223,22 @@ mod tests {
     use std::net::TcpListener;
 
     /// A server that answers one word over TLS, and its address.
-    fn answering(engine: Engine) -> (std::thread::JoinHandle<()>, String) {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    ///
+    /// The thread returns what has ended the handshake.
+    fn answering(engine: Engine) -> (std::thread::JoinHandle<Option<io::Error>>, String) {
+        let listener = TcpListener::bind("0.0.0.0:0").unwrap();
         let port = listener.local_addr().unwrap().port().to_string();
         let answer = move || {
             let (mut socket, _) = listener.accept().unwrap();
             let rustls::Connection::Server(mut tls) = engine.accepted().unwrap() else { panic!() };
             let mut word = [0; 4];
             let mut stream = rustls::Stream::new(&mut tls, &mut socket);
-            if stream.read_exact(&mut word).is_ok() {
-                stream.write_all(&[b"is ", &word[..]].concat()).unwrap();
-                stream.flush().unwrap();
+            if let Err(error) = stream.read_exact(&mut word) {
+                return Some(error);
             }
+            stream.write_all(&[b"is ", &word[..]].concat()).unwrap();
+            stream.flush().unwrap();
+            None
         };
         (std::thread::spawn(answer), port)
     }
@@ -301,6 +305,15 @@ mod tests {
         let refused = said(&["localhost", &port, "ruok", "--tls-ca", &strange]).unwrap_err();
         assert!(refused.contains("ruok to localhost"), "{refused}");
         server.join().unwrap();
+        let (server, port) = answering(engine());
+        let other_host = said(&["127.0.0.2", &port, "ruok", "--tls-ca", &trust]).unwrap_err();
+        assert!(
+            other_host.contains(" is for localhost, 127.0.0.1, and the peer is 127.0.0.2"),
+            "{other_host}"
+        );
+        let told = server.join().unwrap().expect("the client refuses the certificate");
+        let told = crate::net::tls::Refusal::of(&told.into()).reason;
+        assert!(told.starts_with("the peer refused this server's certificate"), "{told}");
         let lacks = said(&["localhost", "1", "ruok", "--tls"]).unwrap_err();
         assert_eq!(lacks, NO_TRUST);
         assert!(said(&["localhost"]).unwrap().starts_with("Usage:"));

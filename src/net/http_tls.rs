@@ -1,8 +1,8 @@
 //! How connections to an HTTP port begin: plain, with TLS, or as their first bytes say.
 
 use super::first_bytes::FirstBytes;
-use super::tls::{Engine, Handshakes, Peer, Refusal, TlsStream};
-use crate::auth::x509;
+use super::tls::{Engine, Handshakes, Refusal, TlsStream};
+use crate::auth::x509::{self, Peer};
 use crate::member::tls_detection::{Decision, Detection, Refused};
 use crate::metrics::Registry;
 use std::net::SocketAddr;

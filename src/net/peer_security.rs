@@ -2,7 +2,8 @@
 
 use super::first_bytes::FirstBytes;
 use super::peer_stream::PeerStream;
-use super::tls::{Engine, HandshakeError, Handshakes, Peer, Refusal, TlsStream};
+use super::tls::{Engine, HandshakeError, Handshakes, Refusal, TlsStream};
+use crate::auth::x509::Peer;
 use crate::member::election_connections::REFUSED_BY_TLS;
 use crate::member::tls_detection::{Decision, Detection, Handshake, Refused};
 use crate::model::LogMinute;

@@ -3,8 +3,9 @@
 use super::client::{ServerHandles, serve};
 use super::client_counts::CountedConnection;
 use super::first_bytes::FirstBytes;
-use super::tls::{Engine, HandshakeError, Handshakes, Peer, Refusal, TlsStream};
-use crate::auth::{Schemes, x509};
+use super::tls::{Engine, HandshakeError, Handshakes, Refusal, TlsStream};
+use crate::auth::Schemes;
+use crate::auth::x509::{self, Peer};
 use crate::member::tls_detection::{ClientDetection, Decision, Detection, Refused};
 use crate::metrics::Registry;
 use crate::model::Identity;

@@ -7,6 +7,7 @@ mod certificate;
 mod der;
 mod dn;
 mod dn_text;
+mod host_check;
 mod host_names;
 pub mod path;
 #[cfg(test)]
@@ -19,5 +20,6 @@ pub(crate) mod test_certificates;
 pub use certificate::{Certificate, subject, time_text};
 pub use dn::{DnError, name};
 pub use dn_text::is_valid_name;
+pub use host_check::{Found, HostCheck, Lookup, Peer};
 pub use host_names::HostNames;
 pub use refusal::{Purpose, Refusal};

@@ -1,9 +1,10 @@
 //! Settings and stores as rustls takes them, replaced as a whole when the stores change.
 
-use super::peer_check::{Peer, PeerCheck};
+use super::peer_check::PeerCheck;
 use super::stores::{self, Keys, StoreError};
 use super::suites;
 use super::verifier::{Refused, Verifier};
+use crate::auth::x509::Peer;
 use crate::config::tls::{ClientAuth, StoreSettings, TlsSettings, TlsVersion};
 use rustls::client::{ResolvesClientCert, Resumption};
 use rustls::crypto::{CryptoProvider, aws_lc_rs};

@@ -25,7 +25,6 @@ mod verifier_tests;
 
 pub use engine::{Engine, EngineError, Side, Stores};
 pub use handshake::{HandshakeError, Handshakes};
-pub use peer_check::Peer;
 pub use refusal::Refusal;
 pub use reload::Watch;
 pub use store_warnings::Used;

@@ -7,7 +7,7 @@
 use super::revocation::Revocation;
 use super::verifier::{Refused, Verifier, parsed};
 use crate::auth::x509::revocation::Pair;
-use crate::auth::x509::{Certificate, HostNames, Purpose, Refusal};
+use crate::auth::x509::{Certificate, Found, HostCheck, Lookup, Peer, Purpose, Refusal};
 use crate::config::tls::TlsSettings;
 use crate::net::resolve::resolve_all;
 use rustls_pki_types::{CertificateDer, UnixTime};
@@ -18,17 +18,6 @@ use tokio::time::timeout;
 
 /// Longest time for a name to be resolved, or an address to be looked up.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// Which peer it is, by its address.
-#[derive(Clone, Copy, Debug)]
-pub enum Peer<'a> {
-    /// This server dialed it; `host` is what its `server.N` line says.
-    Dialed { address: IpAddr, host: &'a str },
-    /// A member of the ensemble dialed; `hosts` are those of all `server.N` lines.
-    Member { address: IpAddr, hosts: &'a [String] },
-    /// A client dialed.
-    Client { address: IpAddr },
-}
 
 /// The rules, from the settings.
 pub struct PeerCheck {
@@ -81,62 +70,18 @@ impl PeerCheck {
         checked.await.map_err(|reason| Refused::of(leaf, reason))
     }
 
-    /// Source: `ZKTrustManager.performHostVerification`; the comparison of a member that dialed
-    /// with the `server.N` lines is our own.
     async fn check_host(&self, leaf: &Certificate<'_>, peer: Peer<'_>) -> Result<(), Refusal> {
-        let (address, setting) = match peer {
-            Peer::Dialed { address, .. } => (address, "hostnameVerification"),
-            Peer::Member { address, .. } | Peer::Client { address } => {
-                (address, "clientHostnameVerification")
-            }
-        };
-        let (names, address) = (HostNames::of(leaf), address.to_canonical());
-        let mut tried = vec![address.to_string()];
-        if names.fit(&tried[0]) || self.is_known(&names, peer, address, &mut tried).await {
-            return Ok(());
-        }
-        if self.allows_reverse_dns && !matches!(peer, Peer::Dialed { .. }) {
-            for host in reverse(address).await {
-                if names.fit(&host) && resolves_to(&host, address).await {
-                    return Ok(());
+        let mut check = HostCheck::new(leaf, peer, self.allows_reverse_dns);
+        let mut found = None;
+        while let Some(lookup) = check.next(found)? {
+            found = Some(match lookup {
+                Lookup::Resolves { host, address } => {
+                    Found::Resolves(resolves_to(host, address).await)
                 }
-                tried.push(host);
-            }
+                Lookup::Names(address) => Found::Names(reverse(address).await),
+            });
         }
-        let (subject, names) = (leaf.subject_text(), names.to_string());
-        Err(Refusal::OtherHost { subject, names, hosts: tried.join(", "), setting })
-    }
-
-    /// Whether the certificate names the peer as this server knows it without a reverse lookup.
-    async fn is_known(
-        &self,
-        names: &HostNames,
-        peer: Peer<'_>,
-        address: IpAddr,
-        tried: &mut Vec<String>,
-    ) -> bool {
-        match peer {
-            Peer::Dialed { host, .. } => {
-                tried.push(host.to_owned());
-                names.fit(host)
-            }
-            Peer::Member { hosts, .. } => {
-                for host in hosts.iter().filter(|host| names.fit(host)) {
-                    if resolves_to(host, address).await {
-                        return true;
-                    }
-                    tried.push(format!(
-                        "{host} (in the certificate, but resolves to another address)"
-                    ));
-                }
-                false
-            }
-            Peer::Client { .. } if address.is_loopback() => {
-                tried.push("localhost".to_owned());
-                names.fit("localhost")
-            }
-            Peer::Client { .. } => false,
-        }
+        Ok(())
     }
 
     async fn check_revocation(
@@ -161,8 +106,7 @@ impl PeerCheck {
 }
 
 /// Whether a name has this address now.
-async fn resolves_to(host: &str, address: IpAddr) -> bool {
-    let host = host.to_owned();
+async fn resolves_to(host: String, address: IpAddr) -> bool {
     let resolve = tokio::task::spawn_blocking(move || resolve_all(&host, 0));
     match timeout(LOOKUP_TIMEOUT, resolve).await {
         Ok(Ok(Ok(found))) => found.iter().any(|found| found.ip().to_canonical() == address),

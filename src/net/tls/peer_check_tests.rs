@@ -2,8 +2,8 @@
 
 use super::peer_check::*;
 use super::verifier::Verifier;
-use crate::auth::x509::Refusal;
 use crate::auth::x509::test_certificates::{Draft, alternative_names};
+use crate::auth::x509::{Peer, Refusal};
 use crate::config::tls::{ClientAuth, TlsSettings, TlsVersion};
 use rustls::crypto::aws_lc_rs;
 use rustls_pki_types::CertificateDer;

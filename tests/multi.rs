@@ -251,3 +251,16 @@ fn create_with_the_container_flag_in_a_multi_makes_a_container() {
     assert_eq!((owner("/c"), owner("/d")), (i64::MIN, i64::MIN));
     drop(tree);
 }
+
+#[test]
+fn parent_can_be_deleted_after_its_last_child_in_one_multi() {
+    let mut world = Standalone::new(SETTINGS, true);
+    let made = [create(op::CREATE, "/p", 0), create(op::CREATE, "/p/c", 0)];
+    let gone = [delete("/p/c"), delete("/p")];
+    for these in [vec![multi(&made), multi(&gone)], vec![multi(&[&made[..], &gone[..]].concat())]] {
+        for (kind, body) in these {
+            assert_eq!(world.ask(kind, body).0.err, 0);
+        }
+        assert!(!world.exists("/p"));
+    }
+}

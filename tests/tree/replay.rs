@@ -4,7 +4,7 @@ use jute::Vector;
 use jute::txn::TxnHeader;
 use oxkeeper::model::{Code, OPEN_ACL, Zxid, op};
 use oxkeeper::tree::digest::StatPart;
-use oxkeeper::tree::txn::{Create, CreateKind, Txn};
+use oxkeeper::tree::txn::{Create, CreateKind, Txn, write};
 use oxkeeper::tree::{Options, Tree};
 
 const OWNER: i64 = 7;
@@ -125,4 +125,48 @@ fn data_size_shrinks_by_the_paths_of_deleted_znodes() {
     let delete = Txn::Delete { path: "/a/child".into() };
     assert_eq!(apply(&mut tree, 7, op::DELETE, &delete), Code::OK);
     assert_eq!(tree.data_size(), before);
+}
+
+#[test]
+fn create_with_the_cversion_that_its_parent_has_leaves_the_parents_pzxid() {
+    let mut tree = tree();
+    for (zxid, name) in [(6, "/a/b"), (4, "/a/c")] {
+        let child = create(name, CreateKind::Persistent, 3);
+        assert_eq!(apply(&mut tree, zxid, op::CREATE, &child), Code::OK);
+        assert_eq!((stat(&tree, "/a").cversion, stat(&tree, "/a").pzxid), (3, 6));
+    }
+    let shown = tree.znode(tree.find("/a").expect("it is there")).stat();
+    assert_eq!((shown.czxid, shown.mzxid, shown.pzxid), (5, 5, 6));
+}
+
+// rows: P-39 P-74
+#[test]
+fn ttl_znode_needs_a_ttl_and_lives_for_the_whole_of_it() {
+    let mut tree = Tree::new(Options { extended_types: true, ..Options::default() });
+    let ttl = |path, ttl_ms| create(path, CreateKind::Ttl(ttl_ms), -1);
+    assert_eq!(apply(&mut tree, 5, op::CREATE_TTL, &ttl("/none", 0)), Code::BAD_ARGUMENTS);
+    assert_eq!(apply(&mut tree, 6, op::CREATE_TTL, &ttl("/t", 10)), Code::OK);
+    assert!(tree.find("/none").is_none());
+    let id = tree.find("/t").expect("it is there");
+    // It was made at 1006 ms.
+    assert!(!tree.has_outlived(id, 1016, 0) && tree.has_outlived(id, 1017, 0));
+}
+
+#[test]
+fn parts_after_the_failed_one_of_a_multi_have_a_code_of_their_own() {
+    let mut tree = tree();
+    let part = |path: &str| {
+        let mut bytes = Vec::new();
+        write::create(&mut bytes, path, None, OPEN_ACL, CreateKind::Persistent, -1);
+        bytes
+    };
+    let (before, after, failed) = (part("/m1"), part("/m2"), Code::NO_NODE.0.to_be_bytes());
+    let parts = [(op::CREATE, &before[..]), (op::ERROR, &failed[..]), (op::CREATE, &after[..])];
+    let parts = parts.map(|(kind, data)| jute::txn::Txn { kind, data: Some(data) });
+    let multi = Txn::Multi(Vector::Owned(parts.to_vec()));
+    let header = TxnHeader { client_id: OWNER, cxid: 1, zxid: 6, time: 1006, kind: op::MULTI };
+    let applied = tree.apply(&header, &multi, &mut Vec::new());
+    let codes: Vec<Code> = applied.parts.iter().map(|part| part.code).collect();
+    assert_eq!(codes, [Code::OK, Code::NO_NODE, Code::RUNTIME_INCONSISTENCY]);
+    assert!(tree.find("/m1").is_none() && tree.find("/m2").is_none());
 }

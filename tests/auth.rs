@@ -111,6 +111,24 @@ fn digest_entries_are_refused_and_permit_nothing_when_digest_is_disabled() {
     assert!(!auth::permits(&off, &vec![acl(31, "digest", "a:b")].into(), perms::READ, &me));
 }
 
+#[test]
+fn key_entries_permit_nothing_when_scheme_key_is_off() {
+    let me = [Identity::new("key", "k")];
+    let permits = |key| {
+        let schemes = Schemes { key, ..Schemes::default() };
+        auth::permits(&schemes, &vec![acl(31, "key", "k")].into(), perms::READ, &me)
+    };
+    assert_eq!([permits(false), permits(true)], [false, true]);
+}
+
+#[test]
+fn access_list_is_too_long_by_what_its_entries_take_beside_their_text() {
+    // 16 MiB may be stored. Each of these has 10 to 15 bytes of text, and 12 of permissions and lengths.
+    let id = |n: u32| acl(31, "ip", &format!("10.{}.{}.{}", n >> 16, n >> 8 & 255, n & 255));
+    let long = (0..780_000).map(id).collect();
+    assert_eq!(auth::fix(&Schemes::default(), long, &[]), Err(AclError::TooLong));
+}
+
 // rows: U-10 C-217
 #[test]
 fn ensemble_auth_compares_the_clients_name_with_the_configured_names() {

@@ -1,5 +1,6 @@
 //! Log entries with a length limit, and closeSession entries without the list of ephemerals.
 
+use jute::proto::SetAclRequest;
 use oxkeeper::client::op;
 use oxkeeper::replica::Settings;
 use oxkeeper::request::prep::Rules;
@@ -68,4 +69,39 @@ fn close_session_entry_has_no_list_if_so_configured() {
     let (tree, txn, has_digest) = replayed(&world);
     assert_eq!((txn, has_digest), (Txn::CloseSession { paths: None }, true));
     assert!(tree.find("/e").is_none() && !world.exists("/e"));
+}
+
+#[test]
+fn longest_entry_has_room_for_its_digest() {
+    let codes = (0..60).map(|len| {
+        let mut world = Standalone::new(SHORT, false);
+        let code = code(&mut world, create("/a", &vec![7; 290 + len], 0));
+        assert!(world.log().iter().all(|(_, entry)| entry.len() <= 400), "{len}");
+        code
+    });
+    let codes: Vec<i32> = codes.collect();
+    assert!(codes.contains(&0) && codes.contains(&-5), "the limit is among these: {codes:?}");
+}
+
+#[test]
+fn close_session_entry_lists_an_ephemeral_whose_create_is_pending() {
+    let mut world = Standalone::new(SETTINGS, false);
+    world.send(&[create("/e", b"", 1), (op::CLOSE_SESSION, Vec::new())]);
+    let (_, txn, _) = replayed(&world);
+    let Txn::CloseSession { paths: Some(paths) } = txn else { panic!("{txn:?}") };
+    let paths: Vec<_> = paths.iter().flatten().collect();
+    assert_eq!(paths, ["/e"]);
+}
+
+#[test]
+fn version_of_set_acl_is_that_of_the_list_and_not_of_the_data() {
+    let mut world = Standalone::new(SETTINGS, false);
+    assert_eq!(code(&mut world, create("/a", b"", 0)), 0);
+    assert_eq!(code(&mut world, bodies::set("/a", Some(b"x"), 0)), 0);
+    for (version, expected) in [(1, -103), (0, 0), (0, -103), (1, 0)] {
+        let acl = bodies::open_acl();
+        let request = SetAclRequest { path: Some("/a".into()), acl, version };
+        let request = (op::SET_ACL, bodies::bytes(request));
+        assert_eq!(code(&mut world, request), expected, "{version}");
+    }
 }

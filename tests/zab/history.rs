@@ -34,6 +34,19 @@ fn window_keeps_the_newest_committed_transactions() {
     );
 }
 
+#[test]
+fn truncated_transactions_leave_room_in_the_window() {
+    let mut history = History::with_window(zxid(0), 4);
+    for _ in 0..20 {
+        for n in 1..=7 {
+            history.append(zxid(n), Bytes::from(vec![0; 1 << 20]));
+            history.commit(zxid(n), |_| {});
+        }
+        assert_eq!(history.window().len(), 7, "there is room for eight MiB");
+        history.truncate(zxid(0));
+    }
+}
+
 // rows: C-146
 #[test]
 fn window_is_as_long_as_commit_log_count_says() {

@@ -264,3 +264,25 @@ fn parent_can_be_deleted_after_its_last_child_in_one_multi() {
         assert!(!world.exists("/p"));
     }
 }
+
+// As Java's checkAndIncVersion.
+#[test]
+fn check_is_logged_with_the_version_after_the_one_it_found() {
+    let mut world = Standalone::new(SETTINGS, false);
+    world.send(&[create(op::CREATE, "/v", 0), set("/v", b"y", -1), multi(&[check("/v", 1)])]);
+    let (_, entry) = world.log().last().expect("an entry");
+    let Txn::Multi(parts) = Entry::decode(entry).expect("an entry").txn else { panic!("no multi") };
+    let parts: Vec<_> = parts.iter().map(|part| part.data.expect("data").to_vec()).collect();
+    assert_eq!(parts, [b"\0\0\0\x02/v\0\0\0\x02"]);
+}
+
+#[test]
+fn version_of_delete_is_that_of_the_data_and_not_of_the_children() {
+    let mut world = Standalone::new(SETTINGS, false);
+    let made = [create(op::CREATE, "/p", 0), create(op::CREATE, "/p/c", 0), delete("/p/c")];
+    world.send(&made);
+    for (version, expected) in [(1, -103), (0, 0)] {
+        let request = DeleteRequest { path: Some("/p".into()), version };
+        assert_eq!(world.ask(op::DELETE, bytes(request)).0.err, expected);
+    }
+}

@@ -129,7 +129,10 @@ fn reconfig_is_refused_while_another_is_pending_or_without_a_quorum() {
     assert_eq!(leader.asks(&current), Ok(vec![1, 2]));
     assert_eq!(leader.asks(&current), Err(Code::RECONFIG_IN_PROGRESS), "it is proposed");
     leader.prep.applied(Zxid::from_wire(i64::MAX).unwrap());
-    assert_eq!(leader.asks(&leaving), Ok(vec![1, 2]));
+    let next = leader.ask(ensemble(&[1, 2, 3]), &leaving, true).expect("nothing is under way");
+    assert_eq!(leader.asks(&leaving), Err(Code::RECONFIG_IN_PROGRESS));
+    leader.prep.applied(Zxid::from_wire(next.version).unwrap());
+    assert_eq!(leader.asks(&leaving), Ok(vec![1, 2]), "it was the last one applied");
     let mut fixed = Leader::with(Rules { reconfigs: false, ..Rules::DEFAULT });
     assert_eq!(fixed.asks(&leaving), Err(Code::RECONFIG_DISABLED));
 }

@@ -346,6 +346,7 @@ fn log_without_its_snapshot_is_refused_unless_it_is_trusted() {
     initialize();
     let (zxids, recovered) = run(&disk, RecoverOptions { trust_empty: true, ..strict }).unwrap();
     assert_eq!((zxids, recovered.start), (vec![2, 3], Start::ReplayOntoEmpty));
+    assert!(!recovered.initialize, "there is data");
     assert!(!consume_initialize(&disk, &folders()).unwrap());
 }
 

@@ -105,3 +105,14 @@ fn version_of_set_acl_is_that_of_the_list_and_not_of_the_data() {
         assert_eq!(code(&mut world, request), expected, "{version}");
     }
 }
+
+#[test]
+fn access_list_with_an_entry_without_an_id_is_refused_as_unreadable() {
+    let mut world = Standalone::new(SETTINGS, false);
+    for (scheme, expected) in [("world", -5), ("digest", -5), ("ip", -5), ("none", -114)] {
+        let id = jute::data::Id { scheme: Some(scheme.into()), id: None };
+        let acl = jute::Vector::Owned(vec![jute::data::Acl { perms: 31, id }]);
+        let request = SetAclRequest { path: Some("/".into()), acl, version: -1 };
+        assert_eq!(code(&mut world, (op::SET_ACL, bodies::bytes(request))), expected, "{scheme}");
+    }
+}

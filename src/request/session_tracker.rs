@@ -317,4 +317,22 @@ mod tests {
         }
         assert_eq!(sessions.due.len(), 1);
     }
+
+    #[test]
+    fn session_whose_client_is_kept_waiting_counts_as_heard() {
+        let conn = || {
+            let peer = "127.0.0.1:1".parse().expect("an address");
+            Arc::new(Conn::new(crate::tree::WatcherId(0), peer, 0))
+        };
+        let mut sessions = Sessions::new(2000);
+        let (waits, silent, heard) = (conn(), conn(), conn());
+        for (id, owner) in [(1, &waits), (2, &silent), (3, &heard)] {
+            sessions.track(SessionId(id), 4000, Owner::Conn(owner.clone()), 0);
+        }
+        waits.keep_waiting(true);
+        assert!(heard.heard(3000));
+        let mut told = sessions.heard_since(2000);
+        told.sort_unstable();
+        assert_eq!(told, [(SessionId(1), 4000), (SessionId(3), 4000)]);
+    }
 }

@@ -124,16 +124,18 @@ fn every_write_waits_while_much_is_saved_for_a_snapshot() {
     let note = |world: &World, bytes| {
         let mut wakers = Vec::new();
         world.server.shared.throttle.note_snapshot_saved(bytes, &mut wakers);
+        let woken = wakers.len();
         wakers.into_iter().for_each(std::task::Waker::wake);
+        woken
     };
-    note(&world, SNAPSHOT_SAVED_MAX + 1);
+    assert_eq!(note(&world, SNAPSHOT_SAVED_MAX + 1), 0);
     world.say(a, [get(1, "/x"), create(2, "/a", ""), get(3, "/a")]);
     assert_eq!(
         (world.server.replica.outstanding(), world[a].need.clone()),
         (0, Need::FewerOutstanding)
     );
     assert_eq!(world.heard(a).len(), 1, "reads are answered");
-    note(&world, SNAPSHOT_SAVED_MAX);
+    assert_eq!(note(&world, SNAPSHOT_SAVED_MAX), 1, "the writer is woken");
     world.hold_log(false);
     assert_eq!(world.heard(a).len(), 2);
 }
@@ -206,6 +208,7 @@ fn large_writes_above_their_limit_together_close_the_connection() {
     world.say(b, [create(1, "/c", &large)]);
     assert!(matches!(world[b].need, Need::Close(_)));
     assert_eq!(world[b].machine().take_large_refused(), 1);
+    assert_eq!(world[b].machine().take_large_refused(), 0, "it was told of it");
     world.say(c, [create(1, "/d", &"x".repeat(900))]);
     world.hold_log(false);
     assert_eq!((world.heard(a).len(), world.heard(c).len()), (2, 1));

@@ -4,7 +4,7 @@ use super::harness::{Client, World, limits};
 use jute::proto::{CheckVersionRequest, CreateRequest, GetAclRequest};
 use jute::{Encode, Vector};
 use oxkeeper::auth::{Schemes, permits};
-use oxkeeper::model::{AccessList, Acl, Identity, op, perms};
+use oxkeeper::model::{AccessList, Acl, Code, Identity, op, perms};
 use oxkeeper::request::Limits;
 use oxkeeper::request::access::refusal;
 use support::requests::{create, delete, get, look, raw, request, set, set_acl, sync};
@@ -148,4 +148,18 @@ fn list_of_40_000_addresses_is_checked_50_000_times_within_seconds() {
     }
     let took = began.elapsed();
     assert!(took < std::time::Duration::from_secs(5), "{took:?}");
+}
+
+#[test]
+fn write_of_the_root_is_refused_before_it_is_prepared() {
+    let mut world = World::new();
+    let client = world.client();
+    world.say(client, [set_bits(1, "/", perms::READ)]);
+    assert_eq!(world.heard(client), ["1 @2 ok v0"]);
+    let tree = world.server.shared.state.tree.read();
+    for asked in [set(2, "/", "x"), set_bits(2, "/", perms::ALL), create(2, "/a", "")] {
+        let (kind, body) = (i32::from_be_bytes(asked[8..12].try_into().unwrap()), &asked[12..]);
+        let refused = refusal(&tree, &Schemes::default(), &[], kind, body);
+        assert_eq!(refused, Some(Code::NO_AUTH), "{kind}");
+    }
 }

@@ -69,3 +69,23 @@ fn connection_that_a_session_left_keeps_it_alive_and_closes_with_it() {
     assert!(Arc::ptr_eq(&old.unwrap(), &a));
     assert!(Arc::ptr_eq(&sessions.remove(SessionId(2)).unwrap(), &b));
 }
+
+#[test]
+fn session_that_is_being_closed_does_not_expire_too() {
+    let mut sessions = Sessions::new(2000);
+    sessions.track(SessionId(1), 4000, Owner::Conn(conn(0)), 0);
+    sessions.set_closing(SessionId(1));
+    assert_eq!(sessions.expired(100_000), []);
+}
+
+#[test]
+fn end_of_an_older_connection_leaves_the_session_to_the_newer_one() {
+    let mut sessions = Sessions::new(2000);
+    let (older, newer) = (conn(0), conn(0));
+    sessions.track(SessionId(1), 4000, Owner::Conn(older.clone()), 0);
+    sessions.take_over(SessionId(1), 4000, Owner::Conn(newer.clone()), 0).unwrap();
+    sessions.leave(SessionId(1), &older);
+    assert_eq!(sessions.check(SessionId(1), &Owner::Conn(newer.clone())), Ok(()));
+    sessions.leave(SessionId(1), &newer);
+    assert!(sessions.check(SessionId(1), &Owner::Conn(newer)).is_err());
+}

@@ -305,6 +305,7 @@ pub fn packet_of(words: &[&str]) -> Packet {
         ["ACK", at] => Packet::Ack { zxid: zxid(at) },
         ["UPTODATE"] => Packet::UpToDate,
         ["PING"] => Packet::Ping { zxid: 0, touched: None },
+        ["PING", through] => Packet::Ping { zxid: zxid(through).to_wire(), touched: None },
         _ => panic!("no such packet: {words:?}"),
     }
 }

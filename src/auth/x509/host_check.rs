@@ -39,9 +39,9 @@ pub enum Found {
 enum Host {
     /// The host that was dialed, or of this machine: nothing is looked up.
     Known(String),
-    /// Of a `server.N` line.
+    /// A `server.N` line names it.
     OfMember(String),
-    /// By a reverse lookup.
+    /// A reverse lookup has found it.
     Reversed(String),
 }
 

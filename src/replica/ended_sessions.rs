@@ -28,3 +28,19 @@ impl EndedSessions {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sessions_that_ended_long_ago_are_forgotten() {
+        let mut ended = EndedSessions::default();
+        ended.add(SessionId(1), 100, 0);
+        ended.add(SessionId(2), 200, 100);
+        assert!(ended.contains(SessionId(1)) && ended.contains(SessionId(2)));
+        ended.add(SessionId(3), 300, 101);
+        let left = [1, 2, 3].map(|id| ended.contains(SessionId(id)));
+        assert_eq!((left, ended.since.len()), ([false, true, true], 2));
+    }
+}

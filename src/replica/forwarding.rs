@@ -395,6 +395,18 @@ mod tests {
     }
 
     #[test]
+    fn refused_session_of_a_client_that_reconnected_twice_waits_for_no_second_answer() {
+        let (mut core, mut forwarding, mut out) =
+            (test_member(Settings::DEFAULT), Forwarding::new(2000), Vec::new());
+        for _ in 0..2 {
+            comes_back(&mut forwarding, &mut core, &mut out);
+        }
+        assert!(forwarding.returning.contains_key(&SESSION));
+        forwarding.on_revalidated(&mut core, &answer(false), &mut out);
+        assert!(!forwarding.returning.contains_key(&SESSION));
+    }
+
+    #[test]
     fn request_of_a_moved_session_gets_session_moved_and_no_answer_from_observer_master() {
         let (mut core, mut forwarding, mut out) =
             (test_member(Settings::DEFAULT), Forwarding::new(2000), Vec::new());

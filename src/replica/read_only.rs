@@ -41,6 +41,17 @@ mod tests {
     use crate::request::{BatchedRequest, Conn};
 
     #[test]
+    fn expired_local_session_leaves_nothing() {
+        let mut core = test_member(Settings::DEFAULT);
+        let conn = core.shared.conns.add(|id| Conn::new(id, ([127, 0, 0, 1], 1).into(), 0));
+        let session = SessionId(7);
+        core.reopen_read_only(&ReopenSession { conn, session, timeout_ms: 4000 });
+        core.now_ms = 100_000;
+        core.expire_locals();
+        assert!(!core.locals.contains(session) && core.not_asked_for.is_empty());
+    }
+
+    #[test]
     fn session_that_the_tree_does_not_have_is_served_and_cannot_be_closed() {
         let mut core = test_member(Settings::DEFAULT);
         let conn = core.shared.conns.add(|id| Conn::new(id, ([127, 0, 0, 1], 1).into(), 0));

@@ -194,7 +194,7 @@ fn plant_into(climate: &mut Climate, plant: PlantedFault) {
     climate.starts_together |= plant == PlantedFault::SlowStart;
     climate.read_only |= plant == PlantedFault::WriteInReadOnly;
     climate.unmounts |= plant == PlantedFault::MountPointMade;
-    climate.restores |= plant == PlantedFault::UnfinishedRestore;
+    climate.restores = plant == PlantedFault::UnfinishedRestore;
     if plant == PlantedFault::UnmissedLoss {
         (climate.changes, climate.joiners, climate.damaged) = (false, 0, Some(0));
     }

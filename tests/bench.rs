@@ -134,7 +134,7 @@ fn bench_connects_with_tls_and_authenticates() {
         (
             format!("localhost:{}", secure.port()),
             [&trust[..], &own, &sasl].concat(),
-            "is for 127.0.0.1, not for localhost",
+            "is for 127.0.0.1, and the peer is localhost",
         ),
         (server.addr.to_string(), [&trust[..], &own].concat(), "TLS: "),
         (server.addr.to_string(), own[..2].to_vec(), "--tls-ca"),

@@ -62,7 +62,10 @@ pub const LOADS: &[Load] = &[
     },
     Load {
         name: "clients write without waiting",
-        rows: &["the same in bytes, with the identities", "proposals that are not committed"],
+        rows: &[
+            "the same in bytes, each write with the identities",
+            "proposals that are not committed",
+        ],
         bound_bytes: 4 * OUTSTANDING + WRITERS * (IDLE + 2 * (FRAME + READ)) + 10 * MIB,
         least_bytes: OUTSTANDING / 2,
         apply: writes,

@@ -4,11 +4,11 @@ use crate::model::ServerId;
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OwnFigures {
-    /// Since the newest snapshot was written; `None`: there is none.
+    /// Time since the newest snapshot was written; `None`: there is none.
     pub snapshot_age_seconds: Option<f64>,
     /// Free bytes of the file system of each directory, by the setting that names it.
     pub free_bytes: Vec<(&'static str, u64)>,
-    /// The largest of the tree since it was loaded.
+    /// Bytes of the largest znode since the tree was loaded, and children of the longest list.
     pub node_bytes_max: u64,
     pub children_max: u64,
     pub list_bytes_max: u64,

@@ -4,7 +4,7 @@ use super::principal::Principal;
 use super::sasl::Refusal;
 use std::collections::BTreeSet;
 
-/// The hosts of the members of all configurations that count. A principal with one of them is a server's.
+/// The hosts of the members of all configurations that count. A principal with one of them identifies a server.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct MemberHosts(BTreeSet<String>);
 
@@ -97,7 +97,7 @@ mod tests {
             assert!(MemberHosts::default().check(name).is_err(), "{name}");
         }
         let zoo2 = MemberHosts::new(["zoo2".to_owned()].into());
-        assert!(zoo2.check("zkquorum/zoo1@R").is_err(), "it is a member no more");
+        assert!(zoo2.check("zkquorum/zoo1@R").is_err(), "it is no longer a member");
         let both = MemberHosts::new(["zoo1".to_owned(), "zoo2".to_owned()].into());
         for name in ["zkquorum/zoo1@R", "zkquorum/zoo2@R"] {
             assert_eq!(both.check(name), Ok(()));

@@ -181,7 +181,7 @@ pub(super) struct Files {
     pub text: Vec<u8>,
     /// First line of `myid`, if there is one.
     pub my_id: Option<String>,
-    /// There is no folder of that name.
+    /// The folder that `dataDir` names is not there.
     pub lacks_data_dir: bool,
     /// Name of the dynamic file, and its bytes or why there are none.
     pub dynamic: Option<(String, Result<Vec<u8>, String>)>,
@@ -273,7 +273,7 @@ fn is_word(argument: &str) -> bool {
         && !argument.contains(['/', '.'])
 }
 
-/// Whether an argument is an option, and no number below 0.
+/// Whether an argument is an option, rather than a negative number.
 fn is_option(argument: &str) -> bool {
     argument.starts_with('-') && argument.parse::<i64>().is_err()
 }

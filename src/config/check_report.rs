@@ -39,7 +39,7 @@ pub struct Check {
     /// TLS, if it is configured without problems.
     pub client_tls: Option<ClientTls>,
     pub quorum_tls: Option<QuorumTls>,
-    /// Of HTTP ports, where the stores are their own.
+    /// TLS of the HTTP ports that have stores of their own.
     pub http_tls: Vec<TlsSettings>,
 }
 

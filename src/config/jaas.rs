@@ -134,7 +134,7 @@ impl Parser<'_> {
                 other => return Err(expected("an option or `;`", &other, at)),
             };
             self.sign('=').map_err(|error| {
-                // The word is what is wrong, where the sign should be is perhaps another line.
+                // The line of the word: the sign that is missing may belong on another line.
                 JaasError { line: at, ..error }.after_value(!options.is_empty())
             })?;
             let (token, at) = self.tokens.next();
@@ -169,7 +169,7 @@ impl JaasError {
         self
     }
 
-    /// * `unclosed`: line of the last text in quotation marks that its line has ended.
+    /// * `unclosed`: line of the last quoted text without a closing mark.
     fn after_unclosed(mut self, unclosed: Option<u32>) -> Self {
         if let Some(line) = unclosed {
             self.line = line;
@@ -201,7 +201,7 @@ enum Token {
 struct Tokens<'a> {
     chars: Peekable<Chars<'a>>,
     line: u32,
-    /// Line of the last text in quotation marks that its line has ended.
+    /// Line of the last quoted text without a closing mark.
     unclosed: Option<u32>,
     /// Limit on a token's length, from the text's: buffers with passwords are replaced by others
     /// (`push`), and zeroed, never reallocated.

@@ -139,7 +139,7 @@ const CLASSES: [&str; 3] = [
     ".impl.NullMetricsProvider",
 ];
 
-/// The class whose name is meant: the name without its package, in any case and without its end, is alike.
+/// The known class whose name, without its package, in any case and without its ending, equals this one's.
 fn nearest_class(value: &str) -> Option<&'static str> {
     let simple = |class: &str| {
         let name = class.rsplit('.').next().unwrap_or_default().to_ascii_lowercase();

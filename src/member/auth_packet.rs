@@ -6,7 +6,7 @@ use bytes::{Buf, BytesMut};
 const MAGIC: i64 = 0x5f24_3501_3501_edcc;
 /// The first four bytes of a packet.
 pub const FIRST_BYTES: [u8; 4] = [0x5f, 0x24, 0x35, 0x01];
-/// What the end says that takes no part in SASL.
+/// Message of the server that takes no part in SASL.
 pub const UNEXPECTED: &str = "the dialing server authenticates by SASL, and this server takes no part in it: set quorum.auth.enableSasl=true here first";
 /// Magic, status and length.
 const HEAD_BYTES: usize = 16;

@@ -11,7 +11,7 @@ const SETTLED_MS: u64 = 2000;
 const REPEATS_MAX: u32 = 3;
 const REPEATS_WITHIN_MS: u64 = 60_000;
 
-/// What is written already.
+/// The WARNs that were written lately.
 #[derive(Debug, Default)]
 pub struct ElectionLog {
     /// About a server that refuses this one.

@@ -79,8 +79,8 @@ impl Restoring {
     /// Answers the operator once it is known which data counts.
     ///
     /// This server may lead and have lost the restored tree: 1. another server leads and replaces the history here; 2. it ends before
-    /// UPTODATE; 3. this server is elected. And it may follow and have kept the tree, if a server leads to which it had sent the tree. So
-    /// not the role decides, but the history: it still begins with the restored tree.
+    /// UPTODATE; 3. this server is elected. A follower may also have kept the tree, if its
+    /// leader had received it from this server. So the history decides, and not the role: it still begins with the restored tree.
     pub fn end(&mut self, replica: &Replica, out: &mut Vec<Action>) {
         let Self::Placed { ask, zxid } = *self else { return };
         let is_kept = replica.peer().core.history.floor() == zxid;

@@ -6,11 +6,11 @@
 
 use core::time::Duration;
 
-/// From accept to a finished handshake, as Netty has it; at HTTP ports from the first bytes on. A learner's hello has the same time,
-/// from the accept too.
+/// From accept to a finished handshake, as Netty has it; at HTTP ports from the first bytes on. A learner's hello has the same
+/// deadline, also counted from accept.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
 
-/// The bytes that decide.
+/// Number of first bytes that tell TLS from other protocols.
 pub const DETECTION_BYTES: usize = 3;
 
 /// A port with TLS and its settings. `is_unified`: plain connections are served beside TLS.
@@ -74,7 +74,7 @@ pub enum Decision {
 /// A handshake that is to be performed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Handshake {
-    /// When its time has begun and ends, since the accept.
+    /// Start and deadline of the handshake, since accept.
     since: Duration,
     pub until: Duration,
     handshakes_max: Option<u32>,
@@ -87,7 +87,7 @@ pub enum Refused {
     NotServing,
     #[error("it does not begin with TLS, and {0}")]
     NoTls(&'static str),
-    /// As a probe of the port does: nobody is to blame.
+    /// The peer sent no byte, or too few, as probes of a port do: it is not a fault.
     #[error("it ended before it had shown what it speaks")]
     Gone,
     #[error("no handshake within {} s", .0.as_secs_f32())]
@@ -134,7 +134,7 @@ impl Detection {
         Next::Decided(decision)
     }
 
-    /// How long it may stay open what a connection speaks.
+    /// How long a connection may leave its protocol undecided.
     fn open_max(&self) -> Duration {
         match self {
             Self::Servers { silent_max, .. } => (*silent_max).min(HANDSHAKE_MAX),
@@ -187,7 +187,7 @@ impl Handshake {
         speaks_tls.then_some(whole)
     }
 
-    /// Whether it may begin beside `others` that are under way at this port's kind.
+    /// Whether it may begin beside `others` that are under way on ports of this kind.
     ///
     /// # Errors
     /// If there are as many as the limit allows.
@@ -305,7 +305,7 @@ mod tests {
         (b"\x03\x16\x03\x01\0\0", Says::Plain, 1),
     ];
 
-    /// Compares all that a port can be told after `len` of the bytes.
+    /// Compares all inputs of a port after `len` of the bytes.
     fn compare(row: &Row, bytes: &[u8], says: Says, len: usize) {
         for (rest, undecided) in [
             (Rest::MayFollow, Next::Wait { until: s(row.open) }),

@@ -1,4 +1,4 @@
-//! Text of others in a line of a log.
+//! Escapes text of peers and clients for a line of a log.
 
 use std::fmt::{self, Write};
 

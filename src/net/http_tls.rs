@@ -39,9 +39,9 @@ pub(super) enum Opened {
 
 /// Why a connection is not served.
 enum Failed {
-    /// Before its handshake was done.
+    /// Closed before its handshake was done.
     Refused(Refused),
-    /// By the handshake, or for its certificate.
+    /// Refused by the handshake, or for its certificate.
     Handshake(Refusal),
 }
 

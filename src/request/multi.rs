@@ -12,8 +12,8 @@ use jute::{Encode, patch_length, put_i32, put_string};
 
 /// A multiRead whose answer would be longer is refused: a short request can name one large znode many thousand times.
 const READ_REPLY_MAX: usize = 64 << 20;
-/// So is a multiRead whose parts after the first are more work, some 20 ms: all parts are of one zxid, so they are read
-/// under one hold of the lock. As many parts as the default frame holds are less.
+/// A multiRead is also refused if its parts after the first would hold the lock for more than some 20 ms: all parts are of one
+/// zxid, so they are read under one hold of it. A frame of the default size stays below that.
 const READ_WORK_MAX: usize = 4_000_000;
 /// Type of the header after the last part.
 const END: i32 = -1;

@@ -20,7 +20,7 @@ use super::world::World;
 use crate::member::{Answer, Input};
 use crate::replica::{RestorePlan, RestoreRefusal};
 
-/// The operator keeps so many copies of trees.
+/// Most copies of trees that the operator keeps.
 const COPIES_MAX: usize = 4;
 
 impl World {
@@ -42,8 +42,10 @@ impl World {
         }
     }
 
-    /// An operator asks a server to restore a tree: this one, or, with `None`, the leader. * `crash`: ends the process after so many changes to its
-    /// disk.
+    /// An operator asks a server to restore a tree.
+    ///
+    /// * `server`: `None` for the leader.
+    /// * `crash`: the process ends after so many changes to its disk.
     pub fn ask_to_restore(
         &mut self,
         server: Option<usize>,

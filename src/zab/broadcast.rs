@@ -99,7 +99,7 @@ impl Leader {
             return; // The learner is about to look for a leader, and asks again.
         }
         if self.handlers.is_behind(connection) {
-            return; // It lacks commits before the answer. Its clients ask again once it has synchronised.
+            return; // The learner lacks commits before the answer. Its clients ask again once it has synchronised.
         }
         if core.history.committed() < core.history.last() {
             let is_connected = |id| self.handlers.get(id).is_some();

@@ -184,7 +184,7 @@ fn streams(call: &Call) -> bool {
     call.parameters.get("streaming").is_none_or(|value| value.eq_ignore_ascii_case("true"))
 }
 
-/// The answer of a command that ran and failed, or was not let to: as in Java, the status tells alone.
+/// The answer of a command that failed or was refused: as in Java, only the status says which.
 pub fn failed(call: &Call, status: u16) -> Answer {
     in_json(status, call.command, Vec::new())
 }

@@ -15,7 +15,7 @@ struct Metric {
 }
 
 pub(super) struct Sample {
-    /// With the suffix.
+    /// Name of the metric with its suffix.
     name: String,
     labels: Vec<(&'static str, String)>,
     value: f64,

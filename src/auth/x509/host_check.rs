@@ -8,7 +8,7 @@ use super::refusal::Refusal;
 use core::net::IpAddr;
 use std::collections::VecDeque;
 
-/// Which peer it is, by its address.
+/// The kind of a peer, and its address.
 #[derive(Clone, Copy, Debug)]
 pub enum Peer<'a> {
     /// This server dialed it; `host` is what its `server.N` line says.
@@ -37,7 +37,7 @@ pub enum Found {
 
 /// A host that the peer may be at.
 enum Host {
-    /// The host that was dialed, or of this machine: nothing is looked up.
+    /// The host that was dialed, or the name of this machine: nothing is looked up.
     Known(String),
     /// A `server.N` line names it.
     OfMember(String),
@@ -125,7 +125,7 @@ impl HostCheck {
                     self.looked_up = Some(host);
                     return Ok(Some(Lookup::Resolves { host: name, address: self.address }));
                 }
-                Host::OfMember(_) => {} // Most members are others.
+                Host::OfMember(_) => {} // Most members are not at this address.
                 Host::Known(_) | Host::Reversed(_) => self.tried.push(name),
             }
         }

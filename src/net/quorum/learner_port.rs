@@ -39,7 +39,7 @@ impl LearnerPort {
         lock(&self.unfinished).packets.set_members(members);
     }
 
-    /// Whether a WARN about a connection of this host is due, which is closed for this reason.
+    /// Whether to log a WARN for a connection of this host that is closed for this reason.
     pub(super) fn tells_of(&self, host: IpAddr, why: &str, now_ms: u64) -> bool {
         lock(&self.told).admit((host, why.to_owned()), now_ms)
     }

@@ -80,7 +80,7 @@ impl Handshakes {
         builder.worker_threads(threads).thread_name(name).enable_io();
         if is_nice {
             builder.on_thread_start(|| {
-                // Of this thread alone, on Linux. Without it handshakes are only less nice.
+                // On Linux it sets the niceness of this thread alone. If it fails, handshakes run at normal priority.
                 _ = rustix::process::setpriority_process(None, NICENESS);
             });
         }

@@ -1,4 +1,4 @@
-//! What an operator restores (`sim::restores`).
+//! The check of trees that an operator restores (`sim::restores`).
 
 use super::seen::Seen;
 use crate::sim::history::History;

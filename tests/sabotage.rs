@@ -157,6 +157,13 @@ fn passes(copy: &Path, program: &Path, bug: Option<&str>, arguments: &[&str]) ->
     command.status().unwrap().success()
 }
 
+/// Whether the program has a test of this name: a name that no test has would run none, and pass.
+fn has_test(copy: &Path, program: &Path, test: &str) -> bool {
+    let mut list = Command::new(program);
+    list.args(["--list", "--exact", test]).current_dir(copy);
+    String::from_utf8_lossy(&list.output().unwrap().stdout).contains(&format!("{test}: test"))
+}
+
 #[test]
 #[ignore = "compiles a copy of the project; scripts/test asks for it"]
 fn every_bug_put_back_is_found() {
@@ -175,7 +182,9 @@ fn every_bug_put_back_is_found() {
         let Some((target, test)) = test else { continue };
         let arguments = ["--exact", test.as_str()];
         let program = &programs[target.as_str()];
-        if !passes(&copy, program, None, &arguments) {
+        if !has_test(&copy, program, test) {
+            complaints.push(format!("{name}: {target} has no test {test}"));
+        } else if !passes(&copy, program, None, &arguments) {
             complaints.push(format!("{name}: {target} {test} fails without it"));
         } else if passes(&copy, program, Some(name), &arguments) {
             complaints.push(format!("{name}: {target} {test} does not notice it"));

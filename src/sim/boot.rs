@@ -60,8 +60,7 @@ pub fn boot(
     let history = history(server, &found, is_believed.then_some(last_zxid));
     let started = assemble(&disk, &folders, &config, parts, tree, history, began);
     let started = started?.take_first_snapshot(&found.recovered, began, |shared, frozen| {
-        let mut body = Vec::new();
-        while !shared.state.tree.read().freeze_piece(frozen, &mut body) {}
+        let body = stream_of(&shared.state.tree.read(), frozen);
         write_snapshot(&disk, &folders, frozen, style, &body)?.place(&disk).map(drop)
     })?;
     recover::consume_initialize(&disk, &folders)?;
@@ -161,6 +160,13 @@ fn restore(
         (tree, 0) => Ok((tree, found)),
         (_, mismatches) => Err(format!("{mismatches} digests differ in replay").into()),
     }
+}
+
+/// The stream of a frozen tree, as a snapshot has it.
+pub fn stream_of(tree: &Tree, frozen: Frozen) -> Vec<u8> {
+    let mut body = Vec::new();
+    while !tree.freeze_piece(frozen, &mut body) {}
+    body
 }
 
 /// Writes the whole file of a snapshot, which gets its name later.

@@ -10,7 +10,7 @@
 //! 3. The tree is written to the disk of that server.
 //! 4. The server restores it, and answers once it is known which data counts.
 
-use super::boot::write_snapshot;
+use super::boot::{stream_of, write_snapshot};
 use super::check::Seen;
 use super::network::ProcessId;
 use super::plan::{Crash, MS, TreeSource};
@@ -31,8 +31,7 @@ impl World {
         }
         let mut tree = process.shared.state.tree.write();
         let Some(frozen) = tree.freeze_for_learner(true) else { return };
-        let mut body = Vec::new();
-        while !tree.freeze_piece(frozen, &mut body) {}
+        let body = stream_of(&tree, frozen);
         drop(tree.thaw(frozen));
         drop(tree);
         self.trace.count("trees copied");
@@ -120,8 +119,7 @@ impl World {
             tree.set_config(text.as_bytes(), *version, *wall_ms);
         }
         let frozen = tree.freeze().expect("no other snapshot of this tree is under way");
-        let mut body = Vec::new();
-        while !tree.freeze_piece(frozen, &mut body) {}
+        let body = stream_of(&tree, frozen);
         drop(tree.thaw(frozen));
         let style = process.snapshot_style;
         let Ok(draft) = write_snapshot(&process.disk, &process.folders, frozen, style, &body)

@@ -1,13 +1,19 @@
 //! A snapshot that an operator restores, or asks for: what happens in which order, and what is answered.
 
 use crate::{Server, txn};
-use oxkeeper::member::{Action, Answer, Input};
-use oxkeeper::model::{Epoch, Zxid, op};
+use oxkeeper::member::{Action, Answer, Input, QuorumPeer};
+use oxkeeper::model::{Epoch, ServerId, Zxid, op};
 use oxkeeper::replica::{Mode, RestorePlan, RestoreRefusal};
 use oxkeeper::store::worker::Event;
 use oxkeeper::store::{Command, Draft};
 use oxkeeper::tree::{Options, Tree};
-use oxkeeper::zab::{Core, Packet};
+use oxkeeper::zab::{Core, Packet, Role};
+use std::sync::Arc;
+use support::builders::learner_info;
+use support::learner_streams::LearnerStreams;
+use support::member::MemberOnDisk;
+use support::phases::{NoOpening, Phase};
+use support::trees::tree_at;
 
 fn answers(actions: Vec<Action>) -> Vec<(u64, Answer)> {
     let answer = |action| match action {
@@ -17,29 +23,39 @@ fn answers(actions: Vec<Action>) -> Vec<(u64, Answer)> {
     actions.into_iter().filter_map(answer).collect()
 }
 
+/// The answer to the question how a snapshot can be restored.
+fn plan(server: &mut MemberOnDisk, zxid: i64) -> Result<RestorePlan, RestoreRefusal> {
+    let zxid = Zxid::from_wire(zxid).unwrap();
+    let answered = answers(server.step(Input::PlanRestore { ask: 1, zxid }));
+    match <[_; 1]>::try_from(answered) {
+        Ok([(1, Answer::Plan(plan))]) => plan,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The tree that is restored, and its snapshot.
+fn drafted(server: &MemberOnDisk, plan: &RestorePlan) -> (Box<Tree>, Draft) {
+    let mut tree = Tree::new(Options::default());
+    tree.restamp(plan.zxid);
+    let frozen = tree.freeze().unwrap();
+    let draft = server.place.snapshot(frozen).whole(&tree);
+    tree.thaw(frozen);
+    (Box::new(tree), draft)
+}
+
+fn restoring(server: &MemberOnDisk, plan: RestorePlan) -> Input {
+    let (tree, draft) = drafted(server, &plan);
+    Input::Restore { ask: 2, plan, tree, draft }
+}
+
 impl Server {
     fn plan(&mut self, zxid: i64) -> Result<RestorePlan, RestoreRefusal> {
-        let zxid = Zxid::from_wire(zxid).unwrap();
-        let answered = answers(self.step(Input::PlanRestore { ask: 1, zxid }));
-        match <[_; 1]>::try_from(answered) {
-            Ok([(1, Answer::Plan(plan))]) => plan,
-            other => panic!("{other:?}"),
-        }
-    }
-
-    /// The tree that is restored, and its snapshot.
-    fn drafted(&self, plan: &RestorePlan) -> (Box<Tree>, Draft) {
-        let mut tree = Tree::new(Options::default());
-        tree.restamp(plan.zxid);
-        let frozen = tree.freeze().unwrap();
-        let draft = self.place.snapshot(frozen).whole(&tree);
-        tree.thaw(frozen);
-        (Box::new(tree), draft)
+        plan(self, zxid)
     }
 
     fn restore(&mut self, plan: RestorePlan) -> Vec<Action> {
-        let (tree, draft) = self.drafted(&plan);
-        self.step(Input::Restore { ask: 2, plan, tree, draft })
+        let asked = restoring(self, plan);
+        self.step(asked)
     }
 
     fn core(&self) -> &Core {
@@ -126,4 +142,74 @@ fn member_that_follows_restores_nothing() {
     server.hear(1, vec![txn(1, op::SET_DATA, "/zookeeper", b"")]);
     server.hear(1, vec![Packet::Commit { zxid: Zxid::new(Epoch(1), 1) }]);
     assert_eq!(server.shared.state.tree.read().last_zxid(), Zxid::new(Epoch(1), 1));
+}
+
+/// What the operator was told of a restore at a leader whose followers have all left it.
+///
+/// * `loses`: another server leads first, and its tree replaces the restored one; it ends before UPTODATE.
+fn told_after_the_election(loses: bool) -> Vec<(u64, Answer)> {
+    let mut leader = Phase::LeaderBroadcasts.enter(0, Arc::new(NoOpening), 1 << 20);
+    let plan = plan(&mut leader.member.host, 5).unwrap();
+    let stamp = plan.zxid;
+    let asked = restoring(&leader.member.host, plan);
+    leader.member.step(asked);
+    leader.report_all();
+    assert_eq!(leader.member.core().history.floor(), stamp);
+    if loses {
+        follow_briefly(&mut leader, stamp);
+    }
+    lead_again(&mut leader);
+    std::mem::take(&mut leader.member.sockets.answers)
+}
+
+fn look(server: &mut LearnerStreams) {
+    while !matches!(server.member.role(), Role::Looking(Some(_))) {
+        server.report_all();
+        server.pass(5);
+    }
+}
+
+/// Server 2 leads, its tree takes the place of all that this server has, and it ends.
+fn follow_briefly(server: &mut LearnerStreams, stamp: Zxid) {
+    look(server);
+    server.member.elect(ServerId(2));
+    server.report_all();
+    let epoch = server.member.core().accepted.next().unwrap();
+    let zxid = Zxid::new(server.member.core().current, 3);
+    assert!(zxid < stamp);
+    let peer = QuorumPeer::Leader { dial: server.member.sockets.dial };
+    server.send(peer, &[Packet::LeaderInfo { epoch }]);
+    server.member.step(Input::LeaderTree {
+        dial: server.member.sockets.dial,
+        zxid,
+        tree: tree_at(zxid, 2),
+    });
+    let view = server.member.core().view.to_string().into();
+    server.send(peer, &[Packet::NewLeader { epoch, view }]);
+    assert_eq!(server.member.core().history.floor(), zxid, "the tree is replaced");
+    server.end(peer);
+}
+
+/// This server is elected, and server 2 follows it with the same history.
+fn lead_again(server: &mut LearnerStreams) {
+    look(server);
+    server.member.elect(ServerId(1));
+    server.report_all();
+    let (accepted, last) = (server.member.core().accepted, server.member.core().history.last());
+    let (peer, info) = (server.connect(), learner_info(2));
+    server.send(peer, &[Packet::FollowerInfo { accepted, info }]);
+    let epoch = server.member.core().accepted;
+    server.send(peer, &[Packet::AckEpoch { current: Some(accepted), last: Some(last) }]);
+    let ack = Packet::Ack { zxid: Zxid::new(epoch, 0) };
+    server.send(peer, &[ack.clone(), ack]);
+    assert_eq!(server.member.host.member.replica.mode(), Mode::Leading);
+}
+
+// rows: D-70
+#[test]
+fn operator_is_told_that_a_tree_was_lost_even_if_the_server_leads_again_without_it() {
+    let kept = told_after_the_election(false);
+    assert!(matches!(kept[..], [(2, Answer::Restore(Ok(())))]), "{kept:?}");
+    let lost = told_after_the_election(true);
+    assert!(matches!(lost[..], [(2, Answer::Restore(Err(RestoreRefusal::Lost)))]), "{lost:?}");
 }

@@ -2,7 +2,7 @@
 
 use super::packets::packets;
 use oxkeeper::member::election_connections::{self, ConnectionId, Input as Election};
-use oxkeeper::member::{Action, Input, QuorumPeer};
+use oxkeeper::member::{Action, Answer, Input, QuorumPeer};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 #[derive(Default)]
@@ -15,6 +15,8 @@ pub struct Sockets {
     pub election: BTreeSet<ConnectionId>,
     /// How many packets of each name were sent.
     pub packets_sent: BTreeMap<&'static str, usize>,
+    /// What an operator was answered, with the number of the question.
+    pub answers: Vec<(u64, Answer)>,
 }
 
 impl Sockets {
@@ -34,6 +36,7 @@ impl Sockets {
                 self.reports.push_back(Input::Disconnected { from, why });
             }
             Action::DialLeader { dial, .. } => self.dial = dial,
+            Action::Answer { ask, answer } => self.answers.push((ask, answer)),
             Action::Election(action) => self.perform_for_election(action, connects),
             _ => {}
         }

@@ -40,11 +40,14 @@ pub enum AuthPacketError {
 }
 
 impl AuthPacket {
-    /// Whether `bytes` begin a packet, as far as they go. `None`: there is no byte.
+    /// Whether `bytes` begin with a packet. `None`: too few have come to tell.
     pub fn is_ahead(bytes: &[u8]) -> Option<bool> {
         let magic = MAGIC.to_be_bytes();
         let come = bytes.len().min(magic.len());
-        (come > 0).then(|| bytes[..come] == magic[..come])
+        match bytes[..come] == magic[..come] {
+            true => (come == magic.len()).then_some(true),
+            false => Some(false),
+        }
     }
 
     /// Takes one packet off the front; `None` while it has not come completely.

@@ -83,6 +83,7 @@ impl Openings for SaslOpenings {
             is_required: self.is_required,
             from: from.to_owned(),
             challenges: 0,
+            has_heard: false,
             stage: Stage::Detecting,
         })
     }
@@ -112,12 +113,14 @@ struct Accepting {
     from: String,
     /// How many were sent.
     challenges: usize,
+    /// The peer has sent a byte.
+    has_heard: bool,
     stage: Stage,
 }
 
 #[derive(Clone, Copy, Eq, PartialEq)]
 enum Stage {
-    /// The first byte says whether the peer authenticates.
+    /// The first packet's magic says whether the peer authenticates.
     Detecting,
     AwaitingToken,
     /// The mechanism has the token.
@@ -126,6 +129,7 @@ enum Stage {
 
 impl Opening for Accepting {
     fn step(&mut self, input: &mut BytesMut, output: &mut Vec<u8>) -> Result<Opened, String> {
+        self.has_heard |= !input.is_empty();
         loop {
             match self.stage {
                 Stage::Detecting => match AuthPacket::is_ahead(input) {
@@ -172,7 +176,7 @@ impl Opening for Accepting {
     }
 
     fn passes_silent_peer(&self) -> bool {
-        self.stage == Stage::Detecting && !self.is_required
+        !self.has_heard && !self.is_required
     }
 }
 

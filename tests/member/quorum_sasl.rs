@@ -152,6 +152,76 @@ fn peer_without_sasl_passes_unless_it_is_required_and_keeps_its_bytes() {
     }
 }
 
+/// What became of an opening whose bytes come in these pieces: how far it is, what it has sent, and what it leaves to the connection.
+fn outcome(
+    openings: &SaslOpenings,
+    pieces: &[&[u8]],
+) -> (Result<Opened, String>, Vec<u8>, Vec<u8>) {
+    let mut opening = accepting(openings);
+    let (mut input, mut output) = (BytesMut::new(), Vec::new());
+    let mut opened = opening.step(&mut input, &mut output);
+    for piece in pieces {
+        input.extend_from_slice(piece);
+        if opened == Ok(Opened::NotYet) {
+            opened = opening.step(&mut input, &mut output);
+        }
+    }
+    // The input counts only for a connection that goes on.
+    let left = if opened.is_ok() { input.to_vec() } else { Vec::new() };
+    (opened, output, left)
+}
+
+/// What a learner connection says of these pieces, and what it answers.
+fn judged(openings: &SaslOpenings, pieces: &[&[u8]]) -> (Option<String>, Vec<u8>) {
+    let opening = accepting(openings);
+    let mut connection = QuorumConnection::accepted(LearnerConnectionId(1), opening, 0);
+    let received = pieces.iter().map(|piece| connection.receive(piece, 0, &mut Vec::new()));
+    let error = received.filter_map(Result::err).map(|error| error.to_string()).next();
+    (error, connection.take_output())
+}
+
+// Found by fuzz target `hello`: 5f 00 in two pieces was refused.
+// rows: Q-111
+#[test]
+fn outcome_of_an_opening_does_not_depend_on_how_its_bytes_are_cut() {
+    let magic = &packet(0, None)[..8];
+    let token = packet(0, Some(b"a token"));
+    let mut all: Vec<Vec<u8>> = vec![
+        b"\x5f".to_vec(),
+        b"\x5f\x00".to_vec(),
+        b"\x5f\x25".to_vec(),
+        b"\0\0\0\x0b".to_vec(),
+        magic[..7].to_vec(),
+        magic.to_vec(),
+        [magic, &[9; 8]].concat(),
+        [packet(0, Some(b"")), token.clone()].concat(),
+        [packet(0, None), b"more".to_vec()].concat(),
+    ];
+    // The magic up to some byte, and then others.
+    all.extend((0..8).map(|len| [&magic[..len], &[0; 16]].concat()));
+    for bytes in all {
+        for is_required in [false, true] {
+            // Made each time, so that nonces are the same.
+            let openings = || digest_openings(is_required);
+            let whole = outcome(&openings(), &[&bytes]);
+            let said = judged(&openings(), &[&bytes]);
+            let each: Vec<&[u8]> = bytes.chunks(1).collect();
+            assert_eq!(outcome(&openings(), &each), whole, "{bytes:x?}");
+            assert_eq!(judged(&openings(), &each), said, "{bytes:x?}");
+            for cut in 1..bytes.len() {
+                let (front, back) = bytes.split_at(cut);
+                assert_eq!(outcome(&openings(), &[front, back]), whole, "{bytes:x?} cut at {cut}");
+                assert_eq!(judged(&openings(), &[front, back]), said, "{bytes:x?} cut at {cut}");
+            }
+            // A part of the magic is no silence.
+            let mut opening = accepting(&openings());
+            assert_eq!(opening.passes_silent_peer(), !is_required);
+            let is_open = step(&mut *opening, &bytes).0 == Ok(Opened::NotYet);
+            assert!(!is_open || !opening.passes_silent_peer(), "{bytes:x?}");
+        }
+    }
+}
+
 // rows: Q-114
 #[test]
 fn server_that_need_not_authenticate_says_nothing_when_it_dials() {

@@ -63,7 +63,7 @@ pub fn take_turns(args: &Args, turns: &[Kind], gently: bool) -> io::Result<Vec<S
         let survivors = survivors(&server, turn);
         let state = state(&server)?;
         println!("  {}: zxid {}, {} nodes", names[turn], state.zxid, state.nodes);
-        judge_digests(&server, &mut found);
+        judge_digests(&server, None, &mut found);
         findings.extend(
             found.into_iter().map(|finding| format!("turn {turn}, {}: {finding}", names[turn])),
         );
@@ -79,7 +79,7 @@ pub fn take_turns(args: &Args, turns: &[Kind], gently: bool) -> io::Result<Vec<S
         let mut found = Vec::new();
         compare(&server, &state, &mut found)?;
         resume(&server, survivors, &mut found);
-        judge_digests(&server, &mut found);
+        judge_digests(&server, None, &mut found);
         findings.extend(
             found.into_iter().map(|finding| format!("at the end, {}: {finding}", names[1])),
         );
@@ -183,15 +183,29 @@ pub fn compare_twins(a: &Server, b: &Server, found: &mut Vec<String>) -> io::Res
 }
 
 /// Reports digest mismatches: every server recomputes the digest of each transaction it reads and compares it with the log's.
-pub fn judge_digests(server: &Server, found: &mut Vec<String>) {
+///
+/// * `sealed_zxid`: zxid of the digest in the snapshot that the server has loaded. Java writes it while the next transaction may be
+///   half applied, and counts a mismatch at this zxid twice at its next start, although its tree is right at the next one (G-21).
+pub fn judge_digests(server: &Server, sealed_zxid: Option<i64>, found: &mut Vec<String>) {
+    let log = server.log();
+    let alarms: Vec<&str> = log
+        .lines()
+        .filter(|line| {
+            line.contains("Digests are not matching") || line.contains("digest mismatch")
+        })
+        .collect();
     let count = server.figure("mntr", "zk_digest_mismatches_count");
+    let is_fuzzy = |line: &&str| {
+        sealed_zxid.is_some_and(|zxid| line.ends_with(&format!("Value is Zxid. Value:{zxid}")))
+    };
+    if server.kind == Kind::Java && count == "2" && alarms.iter().all(is_fuzzy) {
+        println!("  Java finds the digest of its own snapshot early by a transaction");
+        return;
+    }
     if count != "0" {
         found.push(format!("zk_digest_mismatches_count is {count}"));
     }
-    let log = server.log();
-    let alarm =
-        |line: &&str| line.contains("Digests are not matching") || line.contains("digest mismatch");
-    if let Some(line) = log.lines().find(alarm) {
+    if let Some(line) = alarms.first() {
         found.push(format!("its log says: {line}"));
     }
 }

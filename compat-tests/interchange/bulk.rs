@@ -69,13 +69,13 @@ pub fn run(args: &Args, plan: &Plan) -> io::Result<Vec<String>> {
     let (answered, refused, took) = (load.answered, load.refused, begun.elapsed());
     println!("  {answered} writes in {took:.1?}, {refused} refused");
     let live = state(&server)?;
-    judge_digests(&server, &mut found);
+    judge_digests(&server, None, &mut found);
     server.stop(false)?;
     let expected = files::restore(home.path())?;
     note_mismatches(&expected, &mut found);
     let server = Server::start(second.clone(), home.path(), &settings(args, plan, 1))?;
     compare(&server, &live, &mut found)?;
-    judge_digests(&server, &mut found);
+    judge_digests(&server, None, &mut found);
     compare_start(&second, home.path(), &expected, &mut found)?;
 
     // Killed with writes outstanding: both must restore the same state from the files, with every answered write.
@@ -94,8 +94,8 @@ pub fn run(args: &Args, plan: &Plan) -> io::Result<Vec<String>> {
     compare_start(&first, home.path(), &expected, &mut found)?;
     compare_start(&second, copy.path(), &expected, &mut found)?;
     compare_twins(&server, &twin, &mut found)?;
-    judge_digests(&server, &mut found);
-    judge_digests(&twin, &mut found);
+    judge_digests(&server, expected.sealed_zxid, &mut found);
+    judge_digests(&twin, expected.sealed_zxid, &mut found);
     println!("  {expected:?}");
     Ok(found)
 }

@@ -20,8 +20,9 @@ pub struct Restored {
     /// Transactions whose logged digest differs from the tree's digest after them.
     pub mismatches: u64,
     pub txns: u64,
-    /// The digest stored in the snapshot.
+    /// The digest stored in the snapshot, and its zxid.
     pub sealed_digest: Option<i64>,
+    pub sealed_zxid: Option<i64>,
 }
 
 /// Copies the files of `data/version-2` in a server's home.
@@ -54,7 +55,7 @@ pub fn restore(home: &Path) -> io::Result<Restored> {
     restore_here(scratch.path())
 }
 
-/// The state in the snapshot of `zxid` alone, without the log; `None`: there is no such file yet.
+/// The state in the snapshot of `zxid` alone, without the log; `None`: no such file is complete yet.
 ///
 /// # Errors
 /// As [`restore`].
@@ -68,7 +69,9 @@ pub fn restore_snapshot(home: &Path, zxid: i64) -> io::Result<Option<Restored>> 
     if fs::read_dir(scratch.path().join("data/version-2"))?.next().is_none() {
         return Ok(None);
     }
-    restore_here(scratch.path()).map(Some)
+    let found = restore_here(scratch.path())?;
+    // Java's file has its name before it is complete, and the digest is near its end.
+    Ok(found.sealed_digest.is_some().then_some(found))
 }
 
 fn restore_here(home: &Path) -> io::Result<Restored> {
@@ -90,5 +93,6 @@ fn restore_here(home: &Path) -> io::Result<Restored> {
         mismatches,
         txns: found.txns,
         sealed_digest: found.trailers.digest.map(|digest| digest.digest),
+        sealed_zxid: found.trailers.digest.map(|digest| digest.zxid),
     })
 }

@@ -133,6 +133,7 @@ impl Restorer {
             Stage::There(there) => there.end(),
             Stage::Nowhere => unreachable!("moving ends before anything else is asked"),
         };
+        let digest_mismatches = building.replay_done();
         let orphans = if self.keeps_orphans { 0 } else { building.remove_orphans() };
         let (paths, count) = building.tree.znodes_without_acl(LOST_SHOWN);
         if 0 < count {
@@ -142,7 +143,7 @@ impl Restorer {
                 paths.join(" ")
             );
         }
-        Restored { tree: building.tree, orphans, digest_mismatches: building.digest_mismatches }
+        Restored { tree: building.tree, orphans, digest_mismatches }
     }
 
     /// Counts bytes, and starts the second thread when they are many.

@@ -33,8 +33,9 @@ impl SimRestorer {
 
     /// The tree, and how many digests differ from the logged ones. Ephemeral znodes of sessions that are gone stay: an ensemble agrees
     /// on their deletion.
-    pub fn finish(self) -> (Tree, u64) {
-        (self.rebuild.tree, self.rebuild.digest_mismatches)
+    pub fn finish(mut self) -> (Tree, u64) {
+        let digest_mismatches = self.rebuild.replay_done();
+        (self.rebuild.tree, digest_mismatches)
     }
 }
 

@@ -14,8 +14,18 @@ pub struct Rebuild {
     pub tree: Tree,
     /// Where Java's snapshot stops being fuzzy: digests are compared from there on (D-69).
     exact_from: i64,
-    /// Transactions after which the tree had another digest than was logged (D-69).
-    pub digest_mismatches: u64,
+    /// The digest at `exact_from` did not match, and no later one has been compared. Java reads that zxid while the next
+    /// transaction may be half applied to the tree that it has just written: if so, the next digest matches (G-21).
+    unsettled: Option<Mismatch>,
+    /// Transactions after which the tree had another digest than was logged (D-69), without an unsettled one.
+    digest_mismatches: u64,
+}
+
+/// A digest that the tree should have had.
+struct Mismatch {
+    zxid: i64,
+    logged: i64,
+    found: i64,
 }
 
 impl Rebuild {
@@ -25,6 +35,7 @@ impl Rebuild {
             builder: Builder::new(options),
             tree: Tree::new(options),
             exact_from: 0,
+            unsettled: None,
             digest_mismatches: 0,
         }
     }
@@ -71,16 +82,43 @@ impl Rebuild {
         if !self.options.digest || digest.version != DIGEST_VERSION || zxid < self.exact_from {
             return;
         }
-        let ours = self.tree.digest() as i64;
-        if ours != digest.tree_digest {
-            self.digest_mismatches += 1;
-            if self.digest_mismatches == 1 {
-                tracing::error!(
-                    "digest mismatch at {zxid:#x}: logged {}, the tree has {ours}; check disk and memory",
-                    digest.tree_digest
+        let (logged, found) = (digest.tree_digest, self.tree.digest() as i64);
+        let earlier = self.unsettled.take();
+        if logged == found {
+            if let Some(Mismatch { zxid, .. }) = earlier {
+                tracing::info!(
+                    "the snapshot has an effect of the transaction after {zxid:#x}; the digests after it match"
                 );
             }
+            return;
         }
+        if let Some(earlier) = earlier {
+            self.count(&earlier);
+        }
+        let mismatch = Mismatch { zxid, logged, found };
+        if zxid == self.exact_from {
+            self.unsettled = Some(mismatch);
+        } else {
+            self.count(&mismatch);
+        }
+    }
+
+    fn count(&mut self, mismatch: &Mismatch) {
+        let Mismatch { zxid, logged, found } = *mismatch;
+        self.digest_mismatches += 1;
+        if self.digest_mismatches == 1 {
+            tracing::error!(
+                "digest mismatch at {zxid:#x}: logged {logged}, the tree has {found}; check disk and memory"
+            );
+        }
+    }
+
+    /// The log has ended. Returns after how many transactions the tree had another digest than was logged (D-69).
+    pub fn replay_done(&mut self) -> u64 {
+        if let Some(mismatch) = self.unsettled.take() {
+            self.count(&mismatch);
+        }
+        self.digest_mismatches
     }
 
     /// Removes the ephemerals of sessions that no longer exist (D-67); returns the number of those sessions.
@@ -97,5 +135,75 @@ impl Rebuild {
             self.tree.apply(&header, &Txn::CloseSession { paths: None }, &mut Vec::new());
         }
         orphans.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree::txn::{Create, CreateKind};
+
+    const OPTIONS: Options =
+        Options { seed: 1, digest: true, extended_types: false, emulate_353: false };
+
+    /// Creates of the znodes `/z1`, `/z2`..., with the digests that a server logs with them.
+    fn history(count: i64) -> Vec<Entry<'static>> {
+        let mut tree = Tree::new(OPTIONS);
+        (1..=count)
+            .map(|zxid| {
+                let header = TxnHeader { zxid, kind: op::CREATE, ..TxnHeader::default() };
+                let txn = Txn::Create(Create {
+                    path: format!("/z{zxid}").into(),
+                    data: None,
+                    acl: &[0; 4],
+                    kind: CreateKind::Persistent,
+                    parent_cversion: zxid as i32,
+                });
+                tree.apply(&header, &txn, &mut Vec::new());
+                let tree_digest = tree.digest() as i64;
+                Entry {
+                    header,
+                    txn,
+                    digest: Some(TxnDigest { version: DIGEST_VERSION, tree_digest }),
+                }
+            })
+            .collect()
+    }
+
+    /// Replays a log onto a snapshot with the digest of zxid 3, in which the effects of transactions up to `ahead` are.
+    fn mismatches(log: &[Entry<'_>], ahead: usize) -> u64 {
+        let mut rebuild = Rebuild::new(OPTIONS);
+        rebuild.exact_from = 3;
+        for entry in &history(6)[..ahead] {
+            rebuild.tree.apply(&entry.header, &entry.txn, &mut Vec::new());
+        }
+        log.iter().for_each(|entry| rebuild.replay(entry));
+        rebuild.replay_done()
+    }
+
+    // rows: D-69 G-21
+    #[test]
+    fn snapshot_ahead_of_its_digest_by_one_transaction_is_no_mismatch_if_the_next_digest_matches() {
+        for ahead in 0..=3 {
+            assert_eq!(mismatches(&history(6), ahead), 0, "{ahead}");
+        }
+        assert_eq!(mismatches(&history(6), 4), 0);
+        // Two transactions ahead of it is no snapshot that Java writes.
+        assert_eq!(mismatches(&history(6), 5), 2);
+    }
+
+    // rows: D-69 G-21
+    #[test]
+    fn mismatch_at_the_end_of_the_log_counts_and_so_does_one_that_goes_on() {
+        // The log does not have the transaction whose effect is in the snapshot.
+        assert_eq!(mismatches(&history(3), 4), 1);
+        // A transaction is lost before the digest of the snapshot.
+        let mut log = history(6);
+        log.remove(1);
+        assert_eq!(mismatches(&log, 0), 4);
+        // One is lost after it.
+        let mut log = history(6);
+        log.remove(3);
+        assert_eq!(mismatches(&log, 0), 2);
     }
 }

@@ -21,7 +21,7 @@ fn text(bytes: &[u8]) -> &str {
 }
 
 #[test]
-fn bench_prints_a_table_writes_a_picture_and_deletes_its_znodes() {
+fn bench_prints_a_table_writes_a_chart_and_deletes_its_znodes() {
     let dir = tempfile::tempdir().expect("a folder");
     let server = Process::start(dir.path(), "maxClientCnxns=0");
     let picture = dir.path().join("picture.svg");

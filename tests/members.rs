@@ -221,7 +221,7 @@ fn requests_of_an_older_connection_are_dropped_when_its_session_reconnects() {
 /// To the leader follower and observer are one learner: only the follower knows where the session is.
 // rows: Q-92 G-23
 #[test]
-fn observer_master_refuses_requests_from_where_a_session_has_left() {
+fn observer_master_refuses_requests_from_the_server_that_a_session_has_left() {
     for (from, to) in [(OBSERVER, FOLLOWER), (FOLLOWER, OBSERVER)] {
         let mut ensemble = Ensemble::behind(FOLLOWER, &SETTINGS, &Limits::default());
         let old = ensemble.client(from, "10.0.0.1");
@@ -261,7 +261,7 @@ fn a_client_that_returns_to_its_observer_with_a_local_session_may_write() {
 /// The transaction that it made without a zxid is not answered either.
 // rows: Q-80
 #[test]
-fn write_without_a_zxid_left_for_it_is_not_answered() {
+fn write_that_finds_no_zxid_left_in_the_epoch_is_not_answered() {
     for left in 8..12 {
         let settings = Settings { counter_max: left - 1, ..SETTINGS };
         let mut ensemble = Ensemble::new(&settings, &Limits::default());
@@ -301,7 +301,7 @@ fn client_that_reconnects_twice_is_accepted_by_its_second_revalidation() {
 /// Bytes that a server reads on waking are processed before the ticks that it missed, and count as new (world 114000003337).
 // rows: P-21
 #[test]
-fn session_heard_as_a_server_wakes_has_its_whole_timeout() {
+fn session_heard_after_its_server_paused_has_its_whole_timeout() {
     let mut ensemble = new_ensemble();
     let old = ensemble.client(FOLLOWER, "10.0.0.1");
     let old = ensemble.session(old);
@@ -385,7 +385,7 @@ fn requests_after_a_forwarded_close_are_refused() {
 /// Its socket may never end, as the client's machine may be gone.
 // rows: P-21
 #[test]
-fn a_connection_that_a_session_left_is_closed_when_it_falls_silent() {
+fn silent_connection_of_a_session_that_moved_away_is_closed() {
     for (from, to) in [(FOLLOWER, OTHER), (LEADER, FOLLOWER)] {
         let mut ensemble = new_ensemble();
         let (silent, speaks) =
@@ -426,7 +426,7 @@ fn throttled_write_is_neither_proposed_nor_forwarded() {
 
 // rows: Q-121 C-94
 #[test]
-fn write_that_outlives_its_session_is_dropped_by_its_own_server() {
+fn write_that_outlives_its_session_is_dropped_by_the_server_of_its_client() {
     let limits = Limits { requests_max: Some(1), drops_late: true, ..Limits::default() };
     for at in [FOLLOWER, LEADER] {
         let mut ensemble = Ensemble::new(&SETTINGS, &limits);

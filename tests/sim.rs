@@ -240,9 +240,9 @@ fn planted_faults_are_found() {
     }
 }
 
-// Where members change, too, nothing may be lost but what the checks are told.
+// Where members change, too, nothing may be lost but what the checks are told to be lost.
 #[test]
-fn loss_that_checks_are_not_told_is_found_where_members_change() {
+fn unreported_loss_is_found_where_members_change() {
     let found = first_failure(40, |climate| {
         let (plant, seed) = (Some(PlantedFault::MoreIsLost), climate.seed);
         let calm = Climate::calm(seed);

@@ -13,7 +13,7 @@ from proxy import LosesReply
 from scenarios import equal
 from workers import CHANGED, CREATED, DELETED, EPHEMERAL, wait
 
-SESSION_MS = 2000  # Of the client that is killed.
+SESSION_MS = 2000  # The killed client's timeout.
 
 
 class Death:

@@ -1,4 +1,4 @@
-"""Cases of `quorum_peer.py` about writes without a quorum and interrupted SNAPs: neither may leave anything behind."""
+"""Cases of `quorum_peer.py` about writes without a quorum and interrupted SNAPs: neither may leave a trace on disk."""
 
 import random
 import signal

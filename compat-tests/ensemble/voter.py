@@ -1,4 +1,4 @@
-"""A voter that takes part in elections only: it listens at a member's election port, votes as told, and follows no leader."""
+"""A voter that takes part in elections only: it listens at a member's election port, votes as its caller wants, and follows no leader."""
 
 import socket
 import struct

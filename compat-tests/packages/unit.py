@@ -11,7 +11,7 @@ from archives import ROOT, call
 from server import free_port
 
 UNIT = ROOT / "conf/oxkeeper.service"
-# Of 100, as `systemd-analyze security` counts: the lower, the less a server that was taken over can do.
+# Points out of 100 in `systemd-analyze security`: the lower, the less a server that was taken over can do.
 EXPOSURE_MAX = 20
 
 

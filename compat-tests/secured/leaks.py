@@ -1,4 +1,4 @@
-"""No secret is told: members with marked passwords go through every failure at level trace, and their logs, words, `config check` and refused starts
+"""No secret is shown: members with marked passwords go through every failure at level trace, and their logs, words, `config check` and refused starts
 are searched for the marks, as text, in hex, in base64 and as lists of numbers."""
 
 import base64
@@ -38,7 +38,7 @@ def search(what, text):
     found = [mark for mark in [*MARKS, SUPER_DIGEST] for shape in shapes(mark) if shape in text]
     if found:
         lines = [line[:300] for line in text.splitlines() if any(shape in line for shape in shapes(found[0]))]
-        raise Failed(f"{what} tells {found}: {lines[:3]}")
+        raise Failed(f"{what} shows {found}: {lines[:3]}")
 
 
 def clients_that_fail(member):

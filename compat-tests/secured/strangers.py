@@ -1,4 +1,4 @@
-"""Who is kept out: hand-made servers that dial the members' ports, row by row, and members with wrong secrets."""
+"""Peers that must be refused: hand-made servers that dial the members' ports, row by row, and members with wrong secrets."""
 
 import concurrent.futures
 import itertools

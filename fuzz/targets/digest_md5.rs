@@ -1,5 +1,5 @@
 //! Any bytes as a token of DIGEST-MD5, at each place of both halves: it is refused with a reason or understood, an exchange ends with its
-//! first response, and nobody becomes another than the user whose password was shown.
+//! first response, and the authenticated user is the one whose password was shown.
 
 #![no_main]
 

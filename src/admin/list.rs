@@ -10,7 +10,7 @@ use super::status::{ConnectionInfo, SetCounts};
 /// A list in an answer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum List {
-    /// `cons`, and `stat` in brief: without sessions. Of the plain port, or of the port where a four-letter word was sent.
+    /// `cons`, and `stat` in brief (without sessions): connections of the plain port, or of the port where the four-letter word was sent.
     Connections { brief: bool },
     /// The same of the secure port.
     SecureConnections { brief: bool },

@@ -17,7 +17,7 @@ pub enum Step {
     },
 }
 
-/// Why a client is not authenticated, for the log: never a secret or a token, and the client is not told.
+/// Why a client is not authenticated, for the log: never a secret or a token. The client does not learn the reason.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("{0}")]
 pub struct Refusal(Cow<'static, str>);

@@ -1,4 +1,4 @@
-//! Settings of AdminServer, and what it tells of the configuration.
+//! Settings of AdminServer, and what it shows of the configuration.
 
 use super::checker::Checker;
 use super::parse_properties;
@@ -33,7 +33,7 @@ pub struct AdminServer {
     pub told: Told,
 }
 
-/// What AdminServer tells of the configuration: without secrets.
+/// What AdminServer shows of the configuration: without secrets.
 #[derive(Clone, Debug, Default)]
 pub struct Told {
     /// The text of zoo.cfg.
@@ -175,7 +175,7 @@ mod tests {
 
     // rows: A-18 A-32
     #[test]
-    fn secrets_are_not_told() {
+    fn secrets_are_not_shown() {
         let text = "a=1\n#old.password=x1\nssl.keyStore.password = x2\nssl.trustStore.pass\\\n  word:x3\n\
             \\u0070assword x4\nssl.keyStore.passwordPath=/p\nlast=secret\\ value\nmy.secret=\\\n  x5";
         let told = without_secrets(text);

@@ -36,7 +36,7 @@ mod tests {
 
     // rows: C-224
     #[test]
-    fn flags_alone_say_where_a_refused_start_is_told() {
+    fn refused_start_is_logged_to_the_file_that_flags_name() {
         let of = |flags: &[&str]| {
             let flags: Vec<String> = flags.iter().map(|&flag| flag.to_owned()).collect();
             Audit::of_flags(&Environment::new(), &flags, None)

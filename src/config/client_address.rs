@@ -68,7 +68,7 @@ pub(super) fn take(
     secure_is_wrong: bool,
 ) -> Option<(Option<String>, Option<u16>)> {
     let problems = checker.problems.len();
-    // A wrong secureClientPort is told by itself: clientPort is not what lacks.
+    // A wrong secureClientPort has a problem of its own: do not add that clientPort is missing.
     let plain = take_plain(checker, own, secure.is_some() || secure_is_wrong);
     let Some((host, port)) = plain else {
         return Some((None, None))

@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn malformed_files_are_told_with_their_line() {
+    fn malformed_files_are_reported_with_their_line() {
         let error = |text: &str| read(text).unwrap_err();
         assert_eq!(error(""), "it has no element");
         assert_eq!(error("<a/>"), "<a> stands where <configuration> has to");

@@ -44,7 +44,7 @@ pub struct Prometheus {
     /// `metricsProvider.httpPort`: 0 lets the system choose one; `None`: `httpsPort` alone is set.
     pub port: Option<u16>,
     pub https: Option<MetricsHttps>,
-    /// `metricsProvider.exportJvmInfo`: whether figures of the process are told.
+    /// `metricsProvider.exportJvmInfo`: whether Prometheus gets the figures of the process.
     pub tells_process: bool,
 }
 

@@ -346,7 +346,7 @@ impl Secured {
         }
         let of_servers = quorum_tls.as_ref().map(|tls| &tls.settings);
         let admin_tls = match (between, of_servers) {
-            // What is wrong with the stores is told already.
+            // Problems with the stores are reported already.
             (unused::Between::Tls, None) => None,
             (_, quorum) => admin_server::take_tls(checker, system, quorum),
         };

@@ -48,7 +48,7 @@ pub fn risks(config: &Config) -> Vec<String> {
 
 /// How names of servers are checked.
 ///
-/// Between servers nothing is compared in fips-mode, and a reverse lookup trusts whoever answers for the address (CVE-2026-24281).
+/// Between servers nothing is compared in fips-mode, and a reverse lookup trusts the DNS server that answers for the address (CVE-2026-24281).
 fn names(tls: &QuorumTls) -> Option<&'static str> {
     if tls.fips_mode {
         Some(
@@ -219,7 +219,7 @@ pub struct FileRights {
     pub user: u32,
 }
 
-/// The line for a file with keys or passwords that others can read or write; `None` if nobody else can.
+/// The line for a file with keys or passwords that others can read or write; `None` if no other user can.
 pub fn exposed(setting: &str, path: &Path, rights: FileRights) -> Option<String> {
     let (path, FileRights { mode, owner, user }) = (path.display(), rights);
     // Packages and Kubernetes give files to the server by its group, so the group may read.

@@ -98,7 +98,7 @@ pub(super) fn take(
 
 /// The settings of AdminServer: the stores of connections between servers, and nothing else of theirs.
 ///
-/// * `quorum`: settings of connections between servers, which have taken the stores; `None`: nobody has.
+/// * `quorum`: settings of connections between servers, which have taken the stores; `None`: the stores are not taken.
 /// * `place`: the setting that switches TLS on.
 ///
 /// Source: `JettyAdminServer`, ZooKeeper 3.9.5.

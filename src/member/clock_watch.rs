@@ -38,7 +38,7 @@ mod tests {
     use jute::Encode as _;
 
     #[test]
-    fn leader_whose_clock_is_ahead_is_told_once_an_hour() {
+    fn leader_whose_clock_is_ahead_is_reported_once_an_hour() {
         let entry = |time| {
             let mut entry = Vec::new();
             jute::txn::TxnHeader { client_id: 7, cxid: 1, zxid: 5, time, kind: 1 }

@@ -51,7 +51,7 @@ enum Stage {
     Opening {
         opening: Box<dyn Opening>,
     },
-    /// The opening has failed, and the peer was told so: it is given time to read that.
+    /// The opening has failed, and the refusal is sent: the peer gets time to read it.
     Refused(ConnectionError),
     /// What the opening, or this server's hello, has put into the output is not written yet.
     WritingOpening,
@@ -155,7 +155,7 @@ impl ElectionConnection {
         false
     }
 
-    /// Why the opening has failed, if the peer was told.
+    /// Why the opening has failed, if a refusal was sent to the peer.
     pub const fn refusal(&self) -> Option<&ConnectionError> {
         if let Stage::Refused(why) = &self.stage { Some(why) } else { None }
     }

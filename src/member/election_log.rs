@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hellos_of_a_connected_server_are_another_servers_from_another_host_or_if_they_repeat() {
+    fn two_servers_with_one_id_are_recognised_by_host_or_by_repeated_hellos() {
         let (there, same, other) = ("10.0.0.1:3888", "10.0.0.1:45000", "10.0.0.9:45000");
         let mut repeats = Repeats::default();
         let far = (there, other);

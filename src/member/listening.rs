@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn connections_leave_descriptors_to_files_and_those_of_clients_to_servers_too() {
+    fn connections_leave_descriptors_for_files_and_client_connections_for_servers_too() {
         let kept =
             |port: Port| (0..64).take_while(|&descriptor| port.may_keep(descriptor, 64)).count();
         assert_eq!(kept(Port::Clients), 32);

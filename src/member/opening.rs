@@ -49,7 +49,7 @@ impl Work {
         Self(Arc::new(work))
     }
 
-    /// Performs it on this thread. The connection is told after that.
+    /// Performs it on this thread. The connection is notified after that.
     pub fn run(&self) {
         (self.0)();
     }

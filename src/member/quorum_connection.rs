@@ -116,7 +116,7 @@ pub struct QuorumConnection {
     output: Vec<u8>,
     /// What the opening waits for.
     work: Option<Work>,
-    /// Why the opening has failed, if the peer was told: it is given time to read that.
+    /// Why the opening has failed, if a refusal was sent: the peer gets time to read it.
     refusal: Option<String>,
     /// Options of the trees that the leader sends; `None`: a learner sends none.
     options: Option<Options>,

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 /// What the two ends send in turn, the dialing end first.
 ///
-/// The third word tells which kind of connection it is, so that a connection to the other port fails.
+/// The third word names the kind of connection, so that a connection to the other port fails.
 const fn words(kind: ConnectionKind) -> [&'static str; 4] {
     match kind {
         ConnectionKind::Learner => ["hello?", "which?", "learner", "enter"],

@@ -5,7 +5,7 @@ use crate::store::{DigestTrailer, Trailers};
 use crate::tree::digest::DIGEST_VERSION;
 use crate::tree::freeze::Frozen;
 
-/// Number of an operator's question, by which its answer is told.
+/// Number of an operator's request; its answer carries the same number.
 pub type AskId = u64;
 
 /// A snapshot to be written.

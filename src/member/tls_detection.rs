@@ -324,7 +324,7 @@ mod tests {
 
     // rows: C-39 C-118 C-202 C-236 C-237
     #[test]
-    fn each_port_decides_by_each_beginning_its_end_and_silence() {
+    fn each_port_decides_after_first_bytes_after_an_end_and_after_silence() {
         for row in rows() {
             for &(bytes, says, decides) in BYTES {
                 for len in 0..=bytes.len() {

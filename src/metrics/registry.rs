@@ -115,7 +115,7 @@ registry! {
         reads_before: Counter,
         /// Four gauges show these.
         tls: TlsFigures,
-        /// Whole time of each read, write and flush; Prometheus is told them as histograms.
+        /// Whole time of each read, write and flush; histograms for Prometheus.
         read_times: Histogram,
         write_times: Histogram,
         flush_times: Histogram,

@@ -62,7 +62,8 @@ impl Kept {
 
     fn add(&mut self, more: &Samples) {
         self.samples.add(more);
-        // Of up to three samples each is known from their sum, minimum and maximum; of more these two, and the mean of the rest.
+        // Up to three samples are known one by one from their sum, minimum and maximum. If there are more, the minimum, the
+        // maximum and the mean of the others are recorded.
         let between = more.count.saturating_sub(2);
         if more.count > 0 {
             self.window.record(more.min, 1);

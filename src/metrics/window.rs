@@ -20,7 +20,7 @@ const STEPS: u64 = 32;
 const BITS_MAX: u64 = 40;
 const BUCKETS: usize = (EXACT + (BITS_MAX - 6) * STEPS) as usize;
 
-/// The part that samples go to; `OFF`: no window is kept, as without that provider nobody asks.
+/// The part that samples go to; `OFF`: no window is kept, since only that provider shows it.
 static PART: AtomicUsize = AtomicUsize::new(OFF);
 const OFF: usize = usize::MAX;
 

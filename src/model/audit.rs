@@ -1,4 +1,4 @@
-//! What the audit log tells of, as values (U-31..U-37). Their text is made by `admin`.
+//! The events of the audit log, as values (U-31..U-37). Their text is made by `admin`.
 
 use super::{Identity, SessionId};
 use core::net::IpAddr;
@@ -65,7 +65,7 @@ impl AuditedOperation {
 pub enum AuditResult {
     Success,
     Failure,
-    /// It has begun; its end is not told.
+    /// It has begun; its end is not logged.
     Invoked,
 }
 

@@ -20,7 +20,7 @@ impl From<GssError> for Refusal {
 pub struct Service {
     gss: &'static Gss,
     login: Arc<KerberosLogin>,
-    /// A client may ask to be taken for nobody but itself.
+    /// A client may ask only for its own name as its authorization id.
     own_names_alone: bool,
 }
 

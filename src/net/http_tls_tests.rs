@@ -77,7 +77,7 @@ impl Port {
     }
 }
 
-/// Asks on a thread, and returns the line that the server tells.
+/// Sends a request on a thread, and returns the line that the server logs.
 async fn asked<S: Read + Write>(connect: impl FnOnce() -> S + Send + 'static) -> String {
     let ask = move || {
         let mut stream = connect();

@@ -2,7 +2,7 @@
 
 use crate::auth::digest_md5::NONCE_BYTES;
 
-/// Chance that nobody can foretell: a nonce that comes again would let an eavesdropper's copy of its answer in.
+/// Random bytes that no peer can predict: if a nonce came again, an eavesdropper's copy of its answer would be accepted.
 pub fn nonce() -> [u8; NONCE_BYTES] {
     let mut nonce = [0; NONCE_BYTES];
     let filled = rustix::rand::getrandom(&mut nonce, rustix::rand::GetRandomFlags::empty());

@@ -4,12 +4,12 @@ use std::sync::{Condvar, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Steps that run at the same time, those included that nobody waits for any more.
+/// Steps that run at the same time, including steps whose connection has stopped waiting.
 const STEPS_MAX: usize = 16;
 /// How long a connection waits for a place and for its step.
 const STEP_TIME_MAX: Duration = Duration::from_secs(10);
 
-/// StepPlaces for steps.
+/// Places for steps: at most [`STEPS_MAX`] are taken at a time.
 pub struct StepPlaces {
     taken: Mutex<usize>,
     freed: Condvar,
@@ -33,7 +33,7 @@ impl StepPlaces {
         let (done, outcome) = mpsc::sync_channel(1);
         let run = move || {
             let outcome = step();
-            drop(place); // Before the outcome is told, so that whoever has it finds the place free.
+            drop(place); // Before the outcome is sent: its receiver finds the place free.
             let _gone = done.send(outcome);
         };
         thread::Builder::new().name("kerberos".to_owned()).spawn(run).ok()?;

@@ -91,7 +91,7 @@ impl Forwarding {
     }
 
     /// The connection of a client ended. Its session goes on without it until the leader expires it; the answer to the last
-    /// ping told the leader when it was last heard.
+    /// PING has sent the leader the time at which the client was last heard.
     pub fn gone(&mut self, conn: &Arc<Conn>) {
         if let Some(session) = conn.session() {
             self.sessions.leave(session, conn);

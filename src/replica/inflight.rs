@@ -22,7 +22,7 @@ pub struct Inflight {
     pub is_silent: bool,
     /// Its load in [`crate::request::Throttle`].
     pub load: Load,
-    /// `None`: the audit log will not tell of it.
+    /// `None`: the audit log will not record it.
     pub audited: Option<Box<AuditedWrite>>,
 }
 

@@ -18,7 +18,7 @@ pub struct ObserverMaster {
     /// The observer at which a session was last, of those that came through this server, unless its client has connected to
     /// this server since.
     at: BTreeMap<SessionId, LearnerConnectionId>,
-    /// Sessions that were touched at observers since the leader was last told, with their timeouts.
+    /// Sessions that were touched at observers since the last report to the leader, with their timeouts.
     touched: BTreeMap<SessionId, i32>,
 }
 

@@ -42,7 +42,7 @@ pub(super) fn fix_acl<'a>(
     })
 }
 
-/// Why the tree as it is forbids a write: -102 or -114. `None`: it does not, or only preparing the write can tell.
+/// Why the tree as it is forbids a write: -102 or -114. `None`: it does not, or only preparing the write shows it.
 ///
 /// Only create, create2, delete, setData and setACL are checked; a znode that is not there forbids nothing.
 ///

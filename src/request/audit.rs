@@ -1,4 +1,4 @@
-//! What the audit log shows of a client's write (U-31..U-37): kept beside the request, told when it is answered.
+//! What the audit log shows of a client's write (U-31..U-37): kept beside the request, logged when it is answered.
 //!
 //! Source: `AuditHelper`, ZooKeeper 3.9.5.
 
@@ -27,7 +27,7 @@ pub struct AuditedWrite {
 }
 
 impl AuditedWrite {
-    /// `None`: the audit log does not tell of such an operation.
+    /// `None`: the audit log does not record such an operation.
     pub fn of(write: BatchedWrite<'_>) -> Option<Box<Self>> {
         let BatchedWrite { batch, request, body } = write;
         let operation = match request.op {
@@ -51,7 +51,7 @@ impl AuditedWrite {
             acl: None,
             parts: Vec::new(),
         };
-        // Another body is answered without a transaction, so nothing is told of it.
+        // Another body is answered without a transaction, so nothing is logged.
         if let Some(decoded) = Write::decode(request.op, body) {
             audited.describe(&decoded);
         }
@@ -75,7 +75,7 @@ impl AuditedWrite {
         }
     }
 
-    /// Tells how it ended.
+    /// Logs how it ended.
     pub fn tell(&self, applied: &Applied<'_>, to: &mut Vec<AuditEvent>) {
         let applied_path = || applied.path.as_deref().map(Into::into);
         match self.operation {
@@ -96,7 +96,7 @@ impl AuditedWrite {
         }
     }
 
-    /// Each part of a multi that was carried out. Its checks change nothing and are not told of.
+    /// Each part of a multi that was carried out. Its checks change nothing and are not logged.
     fn tell_parts(&self, multi: &Applied<'_>, to: &mut Vec<AuditEvent>) {
         if multi.parts.iter().any(|part| part.kind == op::ERROR) {
             return to.push(self.event(AuditedOperation::Multi, AuditResult::Failure));

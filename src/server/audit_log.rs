@@ -87,15 +87,15 @@ impl AuditLog {
         self.queue.clone()
     }
 
-    /// Tells of a start that the configuration has refused.
+    /// Logs a start that the configuration has refused.
     pub fn tell_refused(settings: &Audit) {
-        // What is wrong is told already, and the server ends.
+        // The error is reported already, and the server ends.
         if let Ok(audit) = Self::start(settings, None) {
             audit.end_server(false);
         }
     }
 
-    /// Tells how the server has ended, and has the last lines written, unless that takes long.
+    /// Logs how the server has ended, and has the last lines written, unless that takes long.
     ///
     /// * `was_started`: whether it has served.
     pub fn end_server(self, was_started: bool) {

@@ -50,7 +50,7 @@ type Disk = FailStop<RealDisk>;
 /// Serves until TERM or INT, or until the disk fails.
 ///
 /// * `seed`: of hash tables and random choices.
-/// * `manager`: told when the server has started, and when it stops.
+/// * `manager`: notified when the server has started, and when it stops.
 /// * `ready`: called once clients are served, with the address.
 ///
 /// # Errors

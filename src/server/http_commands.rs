@@ -101,7 +101,7 @@ impl FourLetterWords {
             place = self.http_listings.clone().acquire_owned().await.ok();
             if call.command == Command::Dump {
                 dump = self.dump().await;
-                // As in Java, only the server that expires sessions tells when.
+                // As in Java, only the server that expires sessions shows when they expire.
                 if !matches!(mode, Mode::Standalone | Mode::Leader) {
                     dump.sessions = Expiries::default();
                 }

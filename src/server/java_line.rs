@@ -11,7 +11,7 @@ use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
-/// The server's id, once the configuration has told it.
+/// The server's id, once the configuration is read.
 static SERVER_ID: OnceLock<ServerId> = OnceLock::new();
 
 /// From here on lines name the server as a member of an ensemble.

@@ -1,7 +1,7 @@
 //! A file of the server's log: lines wait in memory for a thread of its own, so that no disk delays the server.
 //!
-//! Lines that can't be written, and those that a slow disk does not take in time, are lost and counted. The console is told when
-//! that begins and when it ends.
+//! Lines that can't be written, and those that a slow disk does not take in time, are lost and counted. Standard error gets a line
+//! when that begins and when it ends.
 
 use super::rolling_file::RollingFile;
 use crate::config::LogFile;
@@ -9,7 +9,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
-/// Target of what is told on standard error alone, as it is about the files.
+/// Target of lines about the log files themselves: they go to standard error alone.
 pub const TROUBLE: &str = "oxkeeper::log_trouble";
 /// Lines that wait for the disk; above it they are lost.
 const WAITING_MAX: usize = 4 << 20;

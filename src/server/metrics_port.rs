@@ -63,7 +63,7 @@ impl MetricsPorts {
     /// `None`: the provider is another one.
     ///
     /// # Errors
-    /// If a port can't be bound: a server whose metrics nobody can read must not seem healthy.
+    /// If a port can't be bound: a server whose metrics cannot be read must not seem healthy.
     fn open(config: &Config, tls: Option<Arc<HttpTls>>) -> Result<Option<Self>, ServerError> {
         let Some(prometheus) = &config.metrics.prometheus else { return Ok(None) };
         let https = prometheus.https.as_ref().map(|https| (https.port, tls));

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_one_is_a_yes() {
+    fn oracle_agrees_only_if_its_file_holds_1() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("oracle");
         for (text, agrees) in [("1", true), (" 1", false), ("yes", false), ("01", false)] {

@@ -215,7 +215,7 @@ impl FourLetterWords {
         status
     }
 
-    /// What only the provider of Prometheus tells.
+    /// What only the provider of Prometheus shows.
     fn look_for_metrics(&self, peers: &[PeerLag], status: &mut Status) {
         let Some(prometheus) = &self.config.metrics.prometheus else { return };
         status.own = Some(self.own_figures(peers));

@@ -5,7 +5,7 @@ use std::io;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
-/// Where to tell; `None`: nobody asks.
+/// The socket to notify; `None`: no service manager waits.
 #[derive(Clone, Debug, Default)]
 pub struct ServiceManager {
     socket: Option<String>,
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_name_or_with_a_wrong_one_the_server_goes_on() {
+    fn server_goes_on_if_the_notify_socket_is_missing_or_unset() {
         for name in ["", "/nowhere/at/all", "@", &"x".repeat(500)] {
             manager(name).started();
         }

@@ -93,7 +93,7 @@ fn threads(source: io::Error) -> ServerError {
     ServerError::System { what: "start threads for TLS", source }
 }
 
-/// Stores of HTTP ports are always watched: their clients are told nothing that lasts.
+/// Stores of HTTP ports are always reloaded when they change: HTTP clients keep no session that a change could break.
 fn http(
     config: &Config,
     metrics: &Arc<Registry>,

@@ -129,7 +129,7 @@ fn part_settings(
     parts
 }
 
-/// What `member` is told of the restored history.
+/// The restored history, as `member` gets it.
 ///
 /// * `believed`: a planted fault: the last zxid of quarantined data, which counts all the same.
 fn history(server: &Server, found: &Found, believed: Option<Zxid>) -> RestoredHistory {

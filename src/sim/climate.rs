@@ -59,21 +59,21 @@ pub enum PlantedFault {
     WrongOracle,
     /// A server that tells a client which reconnects that its session is over, whether that is so or not.
     RefusedSession,
-    /// An operator who empties one more server than the checks are told.
+    /// An operator who empties one more server than the checks know of.
     MoreIsLost,
     /// The checks are told that a server of no configuration had established each epoch first.
     SecondLeader,
-    /// The checks are told of a proposal in an epoch that has no leader.
+    /// The checks see a proposal in an epoch that has no leader.
     UnopenedEpoch,
     /// The checks are told that each server serves an earlier state again.
     StepBack,
-    /// The checks are told of trees with other digests.
+    /// The checks see trees with other digests.
     OtherDigest,
     /// The checks are told that what a leader commits is on no disk but its own.
     FewDisks,
     /// The checks are told that a configuration is in force that was never proposed.
     UncommittedView,
-    /// The checks are told of no ACK of NEWLEADER: each epoch is established by its leader's own ACK alone.
+    /// The checks see no ACK of NEWLEADER: each epoch is established by its leader's own ACK alone.
     MinorityEpoch,
     /// The checks are told that the disk of a learner is empty when it acknowledges a proposal.
     EarlyAck,
@@ -83,7 +83,7 @@ pub enum PlantedFault {
     SharedSession,
     /// The checks are told that the currentEpoch of a server that serves is not saved.
     UnsavedEpoch,
-    /// The checks are told of a connection with more unsent bytes than its limit.
+    /// The checks see a connection with more unsent bytes than its limit.
     UnsentBytes,
     /// The checks are told that a server acts on packets of a connection that it has closed.
     HeardAfterClose,

@@ -170,7 +170,7 @@ impl Network {
         Some((end.last_us, to))
     }
 
-    /// The chunk that arrives at this end now, if any. An end that is told of the other end's close is closed.
+    /// The chunk that arrives at this end now, if any. An end that receives the other end's close is closed.
     pub fn arrive(&mut self, now_us: Micros, to: EndId) -> Option<Chunk> {
         let end = self.ends.get_mut(&to)?;
         let is_cut = self.cuts.contains_key(&(end.peer, end.node));

@@ -117,7 +117,7 @@ pub fn start(facts: StartFacts) -> Start {
 
 /// True when a transaction with this zxid may come right after `before`, with none missing between them.
 ///
-/// Repeats and steps back are no gap (D-48). A zxid does not tell where an earlier epoch ended, so the first transaction
+/// Repeats and steps back are no gap (D-48). A zxid does not show where an earlier epoch ended, so the first transaction
 /// of any later epoch follows.
 pub fn follows(before: Option<Zxid>, zxid: i64) -> bool {
     let Some(zxid) = Zxid::from_wire(zxid) else { return true };
@@ -147,7 +147,7 @@ pub struct BadSnapshot {
     /// to a leader.
     pub may_count: bool,
     /// The log has the transaction that the snapshot ends with. It does not when a leader sent the snapshot; the
-    /// transactions of such a snapshot need not show as a gap, since the zxids of an epoch don't tell where the one before ended.
+    /// transactions of such a snapshot need not show as a gap, since the zxids of an epoch don't show where the epoch before it ended.
     pub ends_in_log: bool,
 }
 

@@ -156,7 +156,7 @@ fn newest<D: Disk>(
     Ok((read(disk, dir, which)?, read_left_over(disk, dir, which)?))
 }
 
-/// Refuses a missing currentEpoch if the log does not tell what it was. A first start writes both files with the log's epoch, so
+/// Refuses a missing currentEpoch if the log does not show what it was. A first start writes both files with the log's epoch, so
 /// acceptedEpoch is later than that only after this server has been a member.
 ///
 /// * `last`: the end of the log.

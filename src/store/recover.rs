@@ -489,7 +489,7 @@ fn load_newest<D: Disk, R: Restore>(
                 bad.push(NotLoaded { file: file.clone(), may_count: was_led });
                 continue;
             }
-            // A missing permission is no damage: the operator is told, and no older state is served.
+            // A missing permission is no damage: the start fails with the error, and no older state is served.
             Err(source) if source.kind() == io::ErrorKind::PermissionDenied => {
                 return Err(RecoverError::Denied { path, source });
             }

@@ -51,7 +51,7 @@ pub fn open<'d, D: Disk>(disk: &'d D, path: &Path) -> io::Result<impl Read + use
     Ok(Unpacker::new(Packing::of(&name), Reading::open(disk, path)?))
 }
 
-/// As [`open`], for a file whose name says nothing: its first bytes tell whether it is compressed.
+/// As [`open`], for a file of any name: its first bytes show whether it is compressed.
 ///
 /// # Errors
 /// Those of the disk.
@@ -314,7 +314,7 @@ mod tests {
         let whole = file(&[b"a"], &[]).len();
         let bytes = file(&[b"a"], &[DIGEST]);
         for len in whole..bytes.len() {
-            // 21 bytes are a zxid trailer's length; its seal tells.
+            // A zxid trailer has 21 bytes; its seal shows whether this is one.
             if len - whole != 21 {
                 assert_eq!(read(&bytes[..len]).unwrap().1, Trailers::default());
             }

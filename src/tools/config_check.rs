@@ -367,7 +367,7 @@ zoo.cfg: no problems, the server would start with it
     }
 
     #[test]
-    fn store_that_is_missing_is_told_beside_another_problem() {
+    fn missing_store_is_reported_beside_another_problem() {
         let text = "dataDir=/d\nclientPort=2181\nsecureClientPort=2281\nssl.clientAuth=some\n\
             ssl.keyStore.location=/nowhere/k.jks\nssl.trustStore.location=/nowhere/t.jks\n";
         let shown = render(&mut checked(text, &[]), &TABLE);

@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn store_of_no_use_is_a_problem() {
+    fn unusable_store_is_a_problem() {
         let mut check = check();
         stores_of(&mut check, &settings("mismatch.pem", "openssl-trust.p12"), None);
         let problems: Vec<String> = check.problems.iter().map(ToString::to_string).collect();

@@ -21,11 +21,11 @@ pub enum Call {
     },
 }
 
-/// The versions that are told.
+/// The versions that are printed.
 pub struct Versions<'v> {
-    /// As `srvr` tells it.
+    /// As `srvr` shows it.
     pub full: &'v str,
-    /// As `oxkeeper --version` tells it.
+    /// As `oxkeeper --version` prints it.
     pub long: &'v str,
 }
 

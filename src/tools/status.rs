@@ -1,4 +1,4 @@
-//! `oxkeeper status`: the servers of an ensemble in one table, as four-letter words tell of them.
+//! `oxkeeper status`: the servers of an ensemble in one table, from their answers to four-letter words.
 
 use super::four_letter_word::{connect, open};
 use super::tls_options::TlsOptions;
@@ -29,7 +29,7 @@ pub struct Options {
     pub servers: Vec<String>,
 }
 
-/// What one server tells of itself.
+/// What one server answers about itself.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 struct Figures {
     mode: String,

@@ -1,7 +1,7 @@
 //! Looks up many paths at once.
 //!
 //! With a million znodes a look-up waits for memory three times: for the index, for the znode, for its bytes, and each
-//! wait has to end before the next can begin. Of many look-ups all first waits can be under way together, then all
+//! wait has to end before the next can begin. The first waits of many look-ups can be under way together, then all
 //! second ones: the processor does that by itself when it finds loads side by side that do not depend on each other.
 
 use super::key::{hash_of, key, key_bytes};

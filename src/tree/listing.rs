@@ -83,7 +83,7 @@ impl Tree {
         is_known && list.parent == parent && !list.noted.lock().is_lost
     }
 
-    /// Lists more children until `goes_on`, which is told of the work, says no. `true`: these are all.
+    /// Lists more children until `goes_on`, which gets the amount of work, returns false. `true`: all are listed.
     pub fn list_more(&self, list: &mut Listing, mut goes_on: impl FnMut(usize) -> bool) -> bool {
         let noted = list.noted.clone();
         let mut noted = noted.lock();

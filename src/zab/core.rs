@@ -341,12 +341,12 @@ impl Core {
     }
 
     /// The leader of this epoch asked for a truncation that can't be made, and is to send its tree. The epoch is promised already, so
-    /// the end of this server's log counts as no vote when the leader is told of it again.
+    /// the end of this server's log, sent to the leader again, counts as no vote.
     pub(super) fn want_tree(&mut self, epoch: Epoch) {
         self.wants_tree = Some(epoch);
     }
 
-    /// The end of this server's log as the leader of `epoch` is told; `None`: the server has nothing that counts, or needs the tree.
+    /// The end of this server's log as sent to the leader of `epoch`; `None`: the server has nothing that counts, or needs the tree.
     pub(super) fn last_for(&self, epoch: Epoch, is_vote: bool) -> Option<Zxid> {
         let wants_tree = !is_vote && self.wants_tree == Some(epoch);
         (!self.is_unsure && !wants_tree).then_some(self.history.last())

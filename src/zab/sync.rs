@@ -63,7 +63,7 @@ pub fn around(before: Option<Zxid>, last: Zxid) -> Plan {
         // Only an established leader has such a zxid, and its history was committed as it was.
         Some(_) if last.counter() == 0 && last != Zxid::ZERO => Plan::Diff { after: last },
         Some(before) if before.epoch() == last.epoch() => Plan::Trunc { to: before },
-        // The end of the learner's history does not tell where it parts from ours.
+        // The end of the learner's history does not show where it diverges from the leader's.
         Some(_) | None => Plan::Snap,
     }
 }

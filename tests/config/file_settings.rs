@@ -114,7 +114,7 @@ fn metrics_go_where_the_provider_says() {
 }
 
 #[test]
-fn metrics_are_told_over_tls_as_in_310() {
+fn metrics_are_served_over_tls_as_in_310() {
     const CLASS: &str = "metricsProvider.className=org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider\n";
     const PORT: &str = "metricsProvider.httpsPort=7443\n";
     const STORES: &str = "metricsProvider.ssl.keyStore.location=/k.jks\nmetricsProvider.ssl.trustStore.location=/t\n";

@@ -169,7 +169,7 @@ fn no_opening_takes_and_sends_nothing() {
 }
 
 #[test]
-fn server_that_begins_with_sasl_is_told_from_a_bad_length() {
+fn server_that_begins_with_sasl_is_distinguished_from_a_bad_length() {
     let mut accepted = ElectionConnection::accepted(Box::new(NoOpening), 50);
     accepted
         .receive(&[&3_i64.to_be_bytes()[..], &0x5f24_3501_3501_edcc_u64.to_be_bytes()].concat());

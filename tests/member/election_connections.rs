@@ -356,7 +356,7 @@ fn silence_of_a_server_with_several_addresses_is_limited() {
 }
 
 #[test]
-fn members_without_a_connection_are_told_with_the_reason() {
+fn members_without_a_connection_are_listed_with_the_reason() {
     let mut server = Server::new(&[1, 2, 3]);
     let missing = |server: &Server| {
         let reach = server.machine.reach();

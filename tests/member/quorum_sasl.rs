@@ -332,7 +332,7 @@ fn fakes(
 /// In Java a peer that goes on for ever is let in after its sixth token.
 // rows: Q-113
 #[test]
-fn sixth_token_without_an_end_closes_the_connection_even_if_sasl_is_not_required() {
+fn sixth_token_of_an_unfinished_exchange_closes_the_connection_even_if_sasl_is_not_required() {
     let endless = |_: &[u8]| Ok(Answer { token: Some(b"on".to_vec()), complete: None });
     for is_required in [false, true] {
         let mut opening = accepting(&fakes(endless, false, is_required));
@@ -543,7 +543,7 @@ fn from(connection: ConnectionId, bytes: Vec<u8>) -> Vec<Input> {
 /// A server without SASL and with the smaller id sends its hello, and ends the connection: it is to be dialed.
 // rows: Q-28 Q-112
 #[test]
-fn server_without_sasl_that_lost_the_tie_break_is_dialed_back_unless_sasl_is_required() {
+fn server_without_sasl_and_with_the_smaller_id_is_dialed_back_unless_sasl_is_required() {
     for is_required in [false, true] {
         let mut server = server_2(digest_openings(is_required));
         let connection = server.next_connection();

@@ -100,7 +100,7 @@ fn without_a_file_the_lines_are_in_the_servers_log() {
 
 // rows: U-32 C-225
 #[test]
-fn start_that_fails_is_told_and_another_logger_is_refused() {
+fn failed_start_is_logged_and_another_logger_is_refused() {
     let bad = Bad::new();
     let dir = bad.path("logs");
     fs::write(bad.path("zoo.cfg"), "dataDir=d\nclientPort=x\n").expect("a configuration");
@@ -132,7 +132,7 @@ fn a_disk_that_takes_nothing_delays_writes_alone() {
     let server = start(|dir| {
         let path = dir.join(FILE);
         assert!(Command::new("mkfifo").arg(&path).status().expect("mkfifo").success());
-        // Open at both ends, so that nobody waits for the other end.
+        // Open at both ends, so that opening it does not wait.
         let file = fs::OpenOptions::new().read(true).write(true).open(&path);
         pipe = Some(file.expect("a pipe"));
     });

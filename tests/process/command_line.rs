@@ -46,7 +46,7 @@ fn words_that_are_no_commands_and_unknown_options_are_refused() {
 }
 
 #[test]
-fn reason_of_a_refused_start_is_told_although_levels_hide_errors() {
+fn reason_of_a_refused_start_is_printed_although_levels_hide_errors() {
     let bad = Bad::new();
     for levels in ["off", "somebody=debug"] {
         refused(&bad.start(&["."], &[("RUST_LOG", levels)]), 2, &["ERROR .: cannot read file"]);

@@ -108,7 +108,7 @@ fn files_of_logback_xml_are_renamed_by_size_and_keep_levels() {
 
 // rows: C-269
 #[test]
-fn disk_that_takes_no_lines_stops_nothing_and_is_told_once() {
+fn full_disk_for_log_lines_stops_nothing_and_is_reported_once() {
     let xml = ROLLING.replace("SIZE", "1MB");
     let full = |dir: &Path| {
         fs::create_dir(dir.join("logs")).expect("a folder");
@@ -254,7 +254,7 @@ fn audit_log_goes_into_the_file_of_its_logger() {
 
 /// An earlier server had a larger limit, as in a script's file that is gone.
 #[test]
-fn znodes_above_jute_maxbuffer_are_told_at_the_start() {
+fn znodes_above_jute_maxbuffer_are_reported_at_the_start() {
     const TOLD: &str = "znodes have more data than jute.maxbuffer";
     let mut server = Server::start("");
     let (mut wire, _) = server.session(&hello());

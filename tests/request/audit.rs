@@ -26,7 +26,7 @@ fn audited() -> World {
 
 // rows: U-30 U-32 U-33 C-224
 #[test]
-fn changes_and_refusals_are_told_when_they_are_answered_and_reads_are_not() {
+fn changes_and_refusals_are_logged_when_answered_and_reads_are_not() {
     let mut world = audited();
     let a = world.client();
     assert_eq!(told(&mut world), [""; 0], "a new session");
@@ -84,7 +84,7 @@ fn type_of_a_created_znode_is_what_the_flags_ask_for() {
 
 // rows: U-35 U-37
 #[test]
-fn end_of_a_session_tells_of_the_ephemeral_znodes_that_it_deletes() {
+fn end_of_a_session_logs_the_ephemeral_znodes_that_it_deletes() {
     let mut world = audited();
     let (a, b) = (world.client(), world.client());
     world.say(a, [create_ephemeral(1, "/e1"), create_ephemeral(2, "/e2"), delete(3, "/e1")]);

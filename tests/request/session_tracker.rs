@@ -47,7 +47,7 @@ fn a_session_belongs_to_its_last_connection() {
 }
 
 #[test]
-fn connection_that_a_session_left_keeps_it_alive_and_closes_with_it() {
+fn old_connection_of_a_moved_session_keeps_it_alive_and_closes_with_it() {
     let mut sessions = Sessions::new(2000);
     let (a, b) = (conn(0), conn(0));
     sessions.track(SessionId(1), 4000, Owner::Conn(a.clone()), 0);

@@ -191,7 +191,7 @@ fn expired_sessions_that_come_back_or_live_on_are_found() {
 }
 
 #[test]
-fn living_session_that_a_client_is_told_is_over_is_found() {
+fn session_expired_answer_for_a_living_session_is_found() {
     let (mut check, history) = (LivingSessions::default(), history());
     let told = |session| Seen::ToldExpired { client: 0, session };
     let request = &Request::new(Op::GetPair, "");

@@ -69,7 +69,7 @@ fn a_log_from_the_first_transaction_on_needs_no_snapshot() {
 }
 
 #[test]
-fn truncation_does_not_rely_on_a_snapshot_without_an_end() {
+fn truncation_does_not_rely_on_an_unfinished_snapshot() {
     let log: Vec<Zxid> = (3..=9).map(|n| zxid(1, n)).collect();
     let disk = disk(&[], &log);
     put(&disk, &names::snapshot_name(zxid(1, 2), Packing::Plain), b"ZKSN......\0\0\0");

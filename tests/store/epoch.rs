@@ -102,7 +102,7 @@ fn a_current_epoch_that_was_never_promised_is_damage() {
 
 // rows: D-05
 #[test]
-fn missing_current_epoch_is_damage_unless_the_log_tells_it() {
+fn missing_current_epoch_is_damage_unless_the_log_shows_it() {
     let dir = Path::new(DIR);
     let check = |files: &[(&str, &str)]| {
         let disk = SimDisk::new();

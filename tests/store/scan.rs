@@ -130,7 +130,7 @@ fn damage_is_fatal_except_in_a_torn_end_of_the_newest_file() {
 /// What looks like an end in the middle of a file is one only where a torn flush can have left it.
 // rows: D-45 D-46
 #[test]
-fn end_with_records_after_it_is_damage_unless_a_flush_left_it() {
+fn torn_record_with_records_after_it_is_damage_unless_one_flush_can_leave_both() {
     let record = record::record_len(36);
     let second = record::HEADER_LEN + record;
     let check = |zeros: u64, mark: bool, newest: bool, padding: usize| {

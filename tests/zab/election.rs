@@ -359,7 +359,7 @@ fn zk_1807_observer_notifies_voters_only_and_learns_the_leader() {
 }
 
 #[test]
-fn non_voter_is_answered_while_it_looks_and_not_without_end() {
+fn non_voter_is_answered_once_each_pause_and_only_while_it_looks() {
     let mut one = One::of_three();
     check(one.hear(9, Looking, Vote::NOTHING, 4), ["9<1@5/1 r1"]);
     check(one.hear(9, Looking, Vote::NOTHING, 4), []);

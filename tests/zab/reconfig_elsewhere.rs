@@ -37,7 +37,7 @@ fn camunda_57386_configuration_that_the_log_ends_with_counts_after_a_restart() {
 // Scylla, and Camunda 61854: a leader with a configuration at the end of its log puts it in force with a quorum of that
 // configuration alone, before a quorum of the one in force has its log.
 #[test]
-fn scylladb_30936_found_configuration_is_not_left_for_before_both_quorums_have_it() {
+fn scylladb_30936_last_logged_configuration_is_in_force_once_both_quorums_have_it() {
     let mut world = begin(false);
     world.restart(0);
     world.calm();

@@ -304,7 +304,7 @@ fn configuration_that_only_a_file_has_counts_when_data_is_lost() {
 
 // The leader has made 2 an observer, and 2 has not got the COMMIT: it will reconnect as one, and get no proposal before it is committed.
 #[test]
-fn followers_that_were_made_observers_are_not_counted_on() {
+fn followers_that_were_made_observers_are_not_counted_as_synchronised() {
     let mut world = begin(false);
     let mut view = world.servers[4].peer.as_ref().unwrap().core.view.clone();
     view.members.insert(ServerId(2), member(ServerId(2), Kind::Observer));

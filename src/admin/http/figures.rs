@@ -1,4 +1,4 @@
-//! What each command tells of a server that serves.
+//! The fields of each command's answer, for a server that serves.
 
 use super::super::connections::java_address;
 use super::super::list::List;
@@ -33,7 +33,7 @@ pub(super) fn of(call: &Call, config: &Config, metrics: &Registry, status: &Stat
         Command::GetTraceMask => put("tracemask", Json::Integer(status.trace_mask)),
         Command::Hash => put("digests", digests(&status.digests)),
         Command::InitialConfiguration => {
-            // A member of an ensemble tells none.
+            // A member of an ensemble answers null.
             let text = told.map(|told| &told.text).filter(|_| status.member.is_none());
             put("initial_configuration", text.map_or(Json::Null, Json::text));
         }
@@ -162,7 +162,7 @@ fn observer(observer: &super::super::ObserverInfo) -> Json {
     ])
 }
 
-/// In the order in which a Java server has been seen to tell the inner keys; it changes from one start to the next.
+/// The inner keys, in an order seen from a Java server; Java's order changes from one start to the next.
 ///
 /// Source: `SrvrCommand` and `ServerStats`, 3.9.5.
 fn server_stats(metrics: &Registry, status: &Status, put: &mut impl FnMut(&str, Json)) {

@@ -61,7 +61,7 @@ const BOB: &str = "bob:WGAwC+XYxdw8bJ5K6KcPh8oL58U=";
 
 // rows: A-06
 #[test]
-fn senders_are_told_from_the_header_as_in_java() {
+fn identities_are_read_from_the_authorization_header_as_in_java() {
     let bobs = || vec![acl(31, "digest", BOB)];
     for (shown, wanted) in [
         ("digest bob:bobsecret", 200),

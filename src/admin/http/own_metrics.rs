@@ -217,7 +217,7 @@ mod tests {
     use crate::model::ServerId;
 
     #[test]
-    fn own_metrics_are_told_with_their_labels() {
+    fn own_metrics_are_exported_with_their_labels() {
         let registry = Registry::default();
         registry.read_times.record(700, 3);
         registry.flush_times.record(20_000_000, 1);

@@ -133,7 +133,7 @@ impl Metrics {
         }
     }
 
-    /// What a scrape is told.
+    /// What a scrape is answered.
     ///
     /// * `names`: of samples; empty: all.
     pub(super) fn text(&self, names: &[String]) -> String {

@@ -47,7 +47,7 @@ mod tests {
 
     // rows: M-40
     #[test]
-    fn requests_are_told_apart_by_method_and_path() {
+    fn requests_are_distinguished_by_method_and_path() {
         let asked = read_scrape("POST", "/metrics", "name[]=a&name%5B%5D=b");
         assert_eq!(asked, Scrape::Metrics { names: vec!["a".to_owned(), "b".to_owned()] });
         for (method, path, query, status) in [

@@ -12,7 +12,7 @@ pub struct Offer<N> {
 }
 
 impl<N: Fn() -> [u8; NONCE_BYTES] + Send + Sync> Offer<N> {
-    /// * `nonces`: a source of random bytes that nobody can predict.
+    /// * `nonces`: a source of random bytes that no peer can predict.
     pub fn new(accounts: Accounts, nonces: N) -> Self {
         Self { accounts: Arc::new(accounts), nonces }
     }

@@ -122,7 +122,7 @@ mod tests {
         let (third, ()) = tokio::join!(places.take(), giving_way);
         assert!(TURN <= began.elapsed());
         assert!(timeout(Duration::ZERO, young.gives_way()).await.is_err());
-        // A place that is given back is taken at once, and nobody gives way for it.
+        // A place that is given back is taken at once, and no handshake gives way for it.
         drop(young);
         let fourth = timeout(Duration::from_millis(100), places.take()).await.unwrap();
         for place in [&third, &fourth] {

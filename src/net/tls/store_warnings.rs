@@ -139,7 +139,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn certificates_with_which_nobody_connects_are_told() {
+    fn certificates_that_every_peer_would_refuse_are_reported() {
         let folder = tempfile::tempdir().unwrap();
         let (authority, other) =
             (Authority::new(folder.path(), "ca"), Authority::new(folder.path(), "other"));

@@ -98,7 +98,7 @@ impl TlsStream {
                 return Poll::Ready(Ok(()));
             }
             if let Some(end) = self.end.take() {
-                // An end is told again, an error once.
+                // An end is returned at each read, an error once.
                 self.end = end.is_ok().then_some(Ok(()));
                 return Poll::Ready(end);
             }

@@ -19,7 +19,7 @@ Usage: LogChopper zxid_to_chop_to txn_log_to_chop chopped_filename
 /// Runs `LogChopper`.
 ///
 /// # Errors
-/// Those of the standard streams; other errors are told on standard output, as Java does.
+/// Errors of the standard streams; other errors are printed on standard output, as Java does.
 ///
 /// Source: `LogChopper`, ZooKeeper 3.9.5.
 pub fn run(arguments: &[String], streams: &mut Streams<'_>) -> Outcome {

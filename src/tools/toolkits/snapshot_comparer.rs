@@ -88,7 +88,7 @@ pub fn run(arguments: &[String], streams: &mut Streams<'_>) -> Outcome {
     Ok(0)
 }
 
-/// Reads one tree, and tells how long it took.
+/// Reads one tree, and prints how long that took.
 fn load(name: &str, is_json: bool, streams: &mut Streams<'_>) -> Result<Tree, Failed> {
     let (path, begun) = (Path::new(name), Instant::now());
     let (outline, damage) = Outline::read(path)?;

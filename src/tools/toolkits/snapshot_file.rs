@@ -114,7 +114,7 @@ pub fn content(path: &Path, why: String) -> Failed {
     Failed::Content { path: path.to_owned(), why }
 }
 
-/// Tells on standard error of damage that Java's tools do not see.
+/// Reports on standard error damage that Java's tools do not see.
 pub fn warn(path: &Path, damage: Option<&String>, err: &mut dyn io::Write) -> io::Result<()> {
     match damage {
         None => Ok(()),

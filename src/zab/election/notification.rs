@@ -54,7 +54,7 @@ pub struct Notification {
     pub vote: Vote,
     /// Number of the election that `vote` belongs to; Java's electionEpoch and logicalclock.
     pub round: i64,
-    /// Format: 0 before 3.4.6, 1 before 3.5, 2 since. It tells which fields of old votes may be compared.
+    /// Format: 0 before 3.4.6, 1 before 3.5, 2 since. It decides which fields of old votes may be compared.
     pub version: i32,
     /// The sender's configuration as text, from version 2 on.
     pub config: Option<Bytes>,

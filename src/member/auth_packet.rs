@@ -40,7 +40,7 @@ pub enum AuthPacketError {
 }
 
 impl AuthPacket {
-    /// Whether `bytes` begin with a packet. `None`: too few have come to tell.
+    /// Whether `bytes` begin with a packet. `None`: too few bytes have come to decide.
     pub fn is_ahead(bytes: &[u8]) -> Option<bool> {
         let magic = MAGIC.to_be_bytes();
         let come = bytes.len().min(magic.len());

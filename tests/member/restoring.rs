@@ -144,7 +144,7 @@ fn member_that_follows_restores_nothing() {
     assert_eq!(server.shared.state.tree.read().last_zxid(), Zxid::new(Epoch(1), 1));
 }
 
-/// What the operator was told of a restore at a leader whose followers have all left it.
+/// The answers that the operator gets to a restore at a leader whose followers have all left it.
 ///
 /// * `loses`: another server leads first, and its tree replaces the restored one; it ends before UPTODATE.
 fn told_after_the_election(loses: bool) -> Vec<(u64, Answer)> {

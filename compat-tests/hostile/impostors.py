@@ -211,3 +211,61 @@ def forged_super(trial):
         trial.say(f"accepted: {told}")
         assert dict(told) == {"no id": False, "super": True, "x509 and super": True}, "unlike Java's leader"
         ensemble.start(away)
+
+
+@at(FOLLOWER)
+def requests_through_a_follower(trial):
+    """A fake observer forwards writes of 1 MB through a follower while nothing is committed: the follower keeps its leader and clients."""
+    master = free_port()
+    with trial.members("oooo", [f"observerMasterPort={master}", "maxClientCnxns=0"]) as ensemble:
+        leader = until("a leader", ensemble.leader)
+        follower, *others = [member for member in ensemble.voters if member is not leader]
+        client = Client([follower.address])
+        assert client.make("/flooded", b"")[0] == 0
+        body = lambda data: buffer(b"/flooded") + buffer(data) + struct.pack(">i", -1)  # noqa: E731
+        strangers = []
+        for number in (900, 901, 902):
+            learner = Learner(follower, number, OBSERVER_INFO, accepted=leader.zxid() >> 32, port=master).synchronise(leader.zxid())
+            learner.send(request(SESSION + number, 0, CREATE_SESSION, struct.pack(">i", 30_000)))
+            strangers.append((learner, request(SESSION + number, 1, SET, body(bytes(1_000_000)))))
+        before, counts = [memory(member.process) for member in (leader, follower)], elections([leader, follower])
+        taken = closed = 0
+        for member in others:  # Half of the voters: the leader stays, and commits nothing.
+            member.freeze()
+        began = time.monotonic()
+        try:
+            client.send(SET, body(b"honest"))
+            for learner, write in strangers:
+                learner.socket.settimeout(0.3)
+                sent, is_closed, until_taken = 0, False, time.monotonic() + trial.of(2, 2.5)
+                while time.monotonic() < until_taken and not is_closed:
+                    try:
+                        sent += learner.socket.send(write[sent % len(write):])
+                    except TimeoutError:
+                        pass
+                    except OSError:
+                        is_closed = True
+                taken, closed = taken + sent, closed + is_closed
+            client.send(SET, body(b"honest too"))
+            time.sleep(0.5)
+            grown = [memory(member.process) - old for member, old in zip((leader, follower), before)]
+        finally:
+            for member in others:
+                member.thaw()
+        seconds = time.monotonic() - began
+        try:
+            answers = [client.receive()[0] for _ in range(2)]
+        except Exception as error:  # Reported below.
+            answers = [repr(error)]
+        now = elections([leader, follower])
+        trial.say(f"{mib(taken)} taken in {seconds:.1f} s, {closed} of 3 connections closed; memory of the leader and the follower"
+                  f" {' and '.join(map(mib, grown))} more; elections of both {now}, before {counts}; the client's answers {answers}")
+        for learner, _ in strangers:
+            learner.close()
+        lives(follower.process)
+        ensemble.wait()
+        if not trial.is_java:
+            assert now == counts, "a stranger behind a follower makes it leave its leader"
+            assert answers == [0, 0], "a stranger behind a follower costs the follower's client its connection"
+            assert closed == 3, "requests of strangers pile up behind a follower without a bound"
+            assert max(grown) < UNREAD_MAX, "requests of strangers behind a follower take too much memory"

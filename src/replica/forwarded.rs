@@ -13,11 +13,13 @@ struct Forwarded {
     by_sync: bool,
 }
 
-/// The client or observer that a SYNC of the leader answers.
+/// The asker of a sync, which the leader answers by SYNC.
 #[derive(Clone, Copy)]
 pub enum SyncAsker {
     Client(SessionId),
     Observer(LearnerConnectionId),
+    /// This server, to learn which of its observers' requests are committed.
+    ThisServer,
 }
 
 /// Requests of this server's clients until they are proposed or answered, and syncs of its observers.
@@ -55,8 +57,9 @@ impl ForwardedRequests {
         self.requests.entry(session).or_default().push_back(Forwarded { inflight, by_sync });
     }
 
-    pub fn push_observers_sync(&mut self, connection: LearnerConnectionId) {
-        self.syncs.push_back(SyncAsker::Observer(connection));
+    /// Notes a sync that no client of this server waits for.
+    pub fn push_sync(&mut self, asker: SyncAsker) {
+        self.syncs.push_back(asker);
     }
 
     /// The request of this server's client that the transaction of `session` and `xid` answers, if there is one.
@@ -64,7 +67,7 @@ impl ForwardedRequests {
         self.first(session, false, |inflight| inflight.xid == xid)
     }
 
-    /// The client or observer that the next SYNC of the leader answers.
+    /// The asker of the sync that the next SYNC of the leader answers.
     pub fn next_sync(&mut self) -> Option<SyncAsker> {
         self.syncs.pop_front()
     }

@@ -10,9 +10,10 @@ use super::learner_packets::{
 use super::local_sessions::Upgrade;
 use super::observer_master::{ObserverMaster, refused};
 use super::observer_questions::ObserverQuestions;
+use super::observers_requests::ObserversRequests;
 use super::stats::WriteSample;
 use crate::model::sync::Arc;
-use crate::model::{Code, SessionId, Zxid, op};
+use crate::model::{Code, Identity, SessionId, Zxid, op};
 use crate::request::{
     Batch, BatchedWrite, Conn, OpenSession, Owner, ReopenSession, Sessions, prep,
 };
@@ -33,6 +34,8 @@ pub struct Forwarding {
     pub observers: ObserverMaster,
     /// Counts of the observers' unanswered syncs and revalidations.
     observer_questions: ObserverQuestions,
+    /// Bytes of the observers' requests that are not committed.
+    observers_requests: ObserversRequests,
     /// Monotonic milliseconds at which the leader was last told which sessions were touched.
     told_ms: u64,
 }
@@ -58,6 +61,7 @@ impl Forwarding {
             revalidations: VecDeque::new(),
             observers: ObserverMaster::default(),
             observer_questions: ObserverQuestions::default(),
+            observers_requests: ObserversRequests::default(),
             told_ms: 0,
         }
     }
@@ -262,6 +266,7 @@ impl Forwarding {
                 self.observer_questions.answered(connection);
                 return out.push(to_learner(connection, &Packet::Sync));
             }
+            Some(SyncAsker::ThisServer) => return self.observers_requests.committed(),
             None => return,
         };
         let Some(synced) = self.requests.take_synced(session) else { return };
@@ -302,6 +307,29 @@ impl Forwarding {
 
     fn on_observers_request(
         &mut self,
+        core: &mut Core,
+        connection: LearnerConnectionId,
+        request: Request,
+        out: &mut Vec<Action>,
+    ) {
+        let is_member = match core.zab.role() {
+            zab::Role::Learning(learner) => learner.has_member_at(&core.zab.core, connection),
+            zab::Role::Looking(_) | zab::Role::Leading(_) => false,
+        };
+        let len = request.body.len() + request.who.iter().map(Identity::text_len).sum::<usize>();
+        let is_sync_due = match self.observers_requests.admit(is_member, len) {
+            Ok(is_due) => is_due,
+            Err(why) => return core.close_learner(connection, why, out),
+        };
+        self.forward_observers(core, connection, request, out);
+        if is_sync_due {
+            self.requests.push_sync(SyncAsker::ThisServer);
+            out.push(to_leader(&Packet::Request(sync_of_this_server())));
+        }
+    }
+
+    fn forward_observers(
+        &mut self,
         core: &Core,
         connection: LearnerConnectionId,
         request: Request,
@@ -313,7 +341,7 @@ impl Forwarding {
         let returns = || self.returning.contains_key(&session) && core.is_global(session);
         let is_here = || returns() || self.sessions.owner(session).is_some();
         if request.op == op::SYNC {
-            self.requests.push_observers_sync(connection);
+            self.requests.push_sync(SyncAsker::Observer(connection));
         } else if request.op == op::CREATE_SESSION {
             self.observers.came(session, connection);
         } else if self.observers.has_left(connection, session, is_here) {
@@ -335,6 +363,11 @@ impl Forwarding {
             );
         }
     }
+}
+
+/// A sync that no client asked for.
+const fn sync_of_this_server() -> Request {
+    Request { session: SessionId(0), xid: 0, op: op::SYNC, body: Bytes::new(), who: Vec::new() }
 }
 
 /// Appends a proposal of the leader to the order of transactions.
@@ -475,7 +508,8 @@ mod tests {
                 forwarding.on_observer(&mut core, one, question, &mut out);
             }
         }
-        assert!(!is_closed(&out) && out.len() == 1 << 16);
+        // With two syncs of this server's own.
+        assert!(!is_closed(&out) && out.len() == (1 << 16) + 2);
         // Each answer of the leader makes room for one more question.
         for _ in 0..10 {
             forwarding.on_synced(&mut core, &mut out);
@@ -488,5 +522,36 @@ mod tests {
         }
         forwarding.on_observer(&mut core, one, LearnerPacket::Request(sync), &mut out);
         assert!(is_closed(&out) && out.len() == 21, "it is not forwarded either");
+    }
+    #[test]
+    fn requests_of_strangers_at_observer_master_are_bounded_until_the_leader_answers_a_sync() {
+        let (mut core, mut forwarding, mut out) =
+            (test_member(Settings::DEFAULT), Forwarding::new(2000), Vec::new());
+        let [one, two] = [1, 2].map(LearnerConnectionId);
+        let request = |op| {
+            let (body, who) = (vec![0; 1 << 20].into(), vec![Identity::new("ip", "x")]);
+            LearnerPacket::Request(Request { session: SESSION, xid: 1, op, body, who })
+        };
+        let is_closed = |out: &[Action]| {
+            matches!(out.last(), Some(Action::Peer(zab::Action::CloseLearner { .. })))
+        };
+        // A sync's bytes, which the leader does not need, count as others do.
+        for op in [op::SET_DATA, op::SYNC].repeat(15) {
+            forwarding.on_observer(&mut core, one, request(op), &mut out);
+        }
+        let own = format!("{:?}", to_leader(&Packet::Request(sync_of_this_server())));
+        let is_own = |action: &&Action| format!("{action:?}") == own;
+        assert_eq!((out.len(), out.iter().filter(is_own).count()), (37, 7), "one for 4 MiB");
+        forwarding.on_observer(&mut core, one, request(op::SET_DATA), &mut out);
+        assert!(!is_closed(&out));
+        // Those of the first connection count still.
+        forwarding.on_observer(&mut core, two, request(op::SET_DATA), &mut out);
+        assert!(is_closed(&out) && out.len() == 39, "it is not forwarded either");
+        // The observer's syncs before the own one, and the own one.
+        for _ in 0..3 {
+            forwarding.on_synced(&mut core, &mut out);
+        }
+        forwarding.on_observer(&mut core, two, request(op::SET_DATA), &mut out);
+        assert!(!is_closed(&out), "the leader has committed 4 MiB");
     }
 }

@@ -35,6 +35,7 @@ mod learner_requests;
 mod local_sessions;
 mod observer_master;
 mod observer_questions;
+mod observers_requests;
 mod quiet;
 mod read_only;
 mod replies;

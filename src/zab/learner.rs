@@ -95,6 +95,14 @@ impl Learner {
         self.observer_master.as_ref().is_some_and(|master| master.takes(connection, packet))
     }
 
+    /// Whether the observer of a connection to this server is in a configuration.
+    pub fn has_member_at(&self, core: &Core, connection: LearnerConnectionId) -> bool {
+        let master = self.observer_master.as_ref();
+        master
+            .and_then(|master| master.handlers.get(connection))
+            .is_some_and(|handler| core.is_member(handler.id))
+    }
+
     /// Connections of its observers.
     pub fn connections(&self) -> impl Iterator<Item = LearnerConnectionId> {
         self.observer_master.iter().flat_map(|master| master.handlers.connections())

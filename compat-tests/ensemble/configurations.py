@@ -57,7 +57,7 @@ class Configuration:
         return {"joining": ",".join(joining) or None, "leaving": ",".join(leaving) or None}
 
     def after(self, before, target):
-        """This configuration after the incremental reconfiguration from `before` to `target`: a rival one was carried out first."""
+        """This configuration after the incremental reconfiguration from `before` to `target`, when another reconfiguration came first."""
         old, new, roles = dict(before.roles), dict(target.roles), dict(self.roles)
         roles.update((number, role) for number, role in target.roles if old.get(number) != role)
         left = {number: role for number, role in roles.items() if number in new or number not in old}

@@ -127,7 +127,7 @@ def check_outlive(ensemble):
 
 # rows: Q-94 C-37
 def check_bound(ensemble, arguments):
-    """Without upgrades, a local session can't create ephemeral znodes, but everything else."""
+    """Without upgrades, a local session can do everything but create ephemeral znodes."""
     for member in ensemble.members:
         c = Client([member.address], 5000)
         path = f"/b{member.number}"

@@ -15,7 +15,7 @@ from members import Ensemble, Failed, free_port, until
 from wire import Lost
 
 FIRST, NEXT = "100000000", "200000000"  # Versions in hexadecimal.
-SILENT_SECONDS = 6  # Several elections long.
+SILENT_SECONDS = 6  # Longer than several elections.
 
 
 class Recovery(Ensemble):

@@ -28,10 +28,9 @@ use std::sync::Arc;
 
 /// Limit on connected servers in no known configuration.
 const UNKNOWN_SERVERS_MAX: usize = 64;
-/// A connection that ends within this time was refused by the peer: with TLS 1.3 the peer judges this server's certificate after
-/// the handshake is done here.
+/// A connection that ends within this time was refused: in TLS 1.3 the peer verifies a certificate after this end's handshake.
 const SHORT_LIVED_MS: u64 = 5000;
-/// The error of a server with a larger id that was dialed.
+/// The error if a server with a larger id was dialed and has made no connection itself.
 const NOT_CONNECTED_BACK: &str =
     "reached, but it has not connected back; does another server have this server's myid?";
 /// Limit on accepted connections whose hello has not come.
@@ -51,8 +50,8 @@ pub struct Settings {
     pub connect_timeout_ms: u64,
     /// Time for the hello of an accepted connection to come, and for the opening of each (`quorumCnxnTimeoutMs`).
     pub hello_timeout_ms: u64,
-    /// How long a server with several addresses may leave bytes unacknowledged, and how long it is dialed at the others once
-    /// one address has refused (`multiAddress.reachabilityCheckTimeoutMs`). `None`: no limit.
+    /// How long a server with several addresses may leave bytes unacknowledged, and how long its other addresses are dialed
+    /// after one has refused (`multiAddress.reachabilityCheckTimeoutMs`). `None`: no limit.
     pub reach_timeout_ms: Option<u64>,
     /// Failures to listen after which [`Event::BindFailed`] is reported; 0 is never (`electionPortBindRetry`).
     pub bind_tries_max: u32,
@@ -75,7 +74,7 @@ struct Peer {
     last_sent: Option<Bytes>,
     connection: Option<ConnectionId>,
     dialing: Option<ConnectionId>,
-    /// Reported as up, and not as down since; since when.
+    /// The last report about the server was that it is connected, at `up_ms`.
     is_up: bool,
     up_ms: u64,
     repeats: Repeats,
@@ -83,10 +82,11 @@ struct Peer {
     failures: u32,
     /// Why the last connection or dial ended.
     error: Option<String>,
-    /// When the connection was made; connections in a row that ended soon after.
+    /// When the connection was made.
     since_ms: u64,
+    /// Connections in a row that ended within [`SHORT_LIVED_MS`].
     short_lived: u32,
-    /// Dials in a row that the server itself has ended: the first, perhaps, because it was just stopped.
+    /// Dials in a row that the other server has ended. The first may only mean that it was just stopped.
     refusals: u32,
 }
 
@@ -105,7 +105,7 @@ struct Connection {
     machine: ElectionConnection,
     /// The other end's address, for the log.
     peer: String,
-    /// A WARN says why it ends.
+    /// A WARN with the reason of its end is logged already.
     is_told: bool,
 }
 
@@ -324,7 +324,7 @@ impl ElectionConnections {
                 (Ok(Some(Received::Message(_))), stage) => panic!("a message while {stage:?}"),
                 (Ok(None), _) => return self.write(connection, out),
                 (Err(error), stage) => {
-                    // Only this end knows what the other one speaks.
+                    // Logged here, because the other end does not learn the reason.
                     held.is_told = stage != AwaitingHello && error == ConnectionError::Sasl;
                     if held.is_told {
                         self.log.closed(&held.peer, &error, now_ms);
@@ -529,7 +529,7 @@ impl ElectionConnections {
                 // A server with a larger id has made the connection, and also ends it if it makes another one.
                 let is_short = to < self.settings.me && now_ms < peer.since_ms + SHORT_LIVED_MS;
                 peer.short_lived = if is_short { peer.short_lived.saturating_add(1) } else { 0 };
-                // The first may have ended because the peer was stopped just then.
+                // A single short connection may have ended because the peer was stopped just then.
                 let is_refused = !is_told && 1 < peer.short_lived;
                 if !(is_told || is_refused && self.log.refusal(to, &at, error, now_ms)) {
                     tracing::info!(target: crate::model::STRANGERS, server_id = to.0, peer = at, %error, "election connection ended");

@@ -20,7 +20,7 @@ pub struct Started<D: Disk> {
     pub member: Member,
     pub shared: Arc<Shared>,
     pub log: Log<D>,
-    /// What the member asks for first.
+    /// The member's first actions.
     pub actions: Vec<Action>,
 }
 
@@ -51,9 +51,10 @@ pub enum FirstSnapshot {
 }
 
 impl FirstSnapshot {
-    /// A directory without a snapshot gets one first: a fresh one its `snapshot.0`; and a server that has trusted a log
-    /// alone must be able to start again if it is killed at once, with snapshot.trust.empty unset. A standalone server that
-    /// has replayed a log onto a snapshot takes another one (D-33, D-60); a member's history may yet be truncated.
+    /// A directory without a snapshot gets one before clients are served. A fresh directory gets its `snapshot.0`. If the server has
+    /// restored its tree from a log alone (snapshot.trust.empty), it can then start again without that setting, even if it is
+    /// killed at once. A standalone server that has replayed a log onto a snapshot takes another snapshot (D-33, D-60). A
+    /// member does not, because its leader may truncate its history.
     ///
     /// * `snapshot`: zxid of the snapshot that was loaded. `last`: last zxid of the tree.
     pub fn of(start: Start, snapshot: Option<Zxid>, last: Zxid, is_member: bool) -> Self {
@@ -163,9 +164,9 @@ pub fn tell_of_saved(peer: &mut Peer, saved: Vec<View>, current: Epoch, last: Op
 
 /// Whether the newest configuration in `.dynamic.next` may have been committed with the help of this server.
 ///
-/// A Java server keeps a proposed configuration there before it is in the log: after a crash between the two, a log that
-/// does not have it proves that it was not acknowledged. Only then: with NEWLEADER Java acknowledges a configuration that no
-/// log has, and the log may be lost while configuration files stay.
+/// A Java server writes a proposed configuration there before it logs the proposal. After a crash between the two, the log
+/// without the configuration proves that the proposal was not acknowledged. In two cases the log proves nothing: Java
+/// acknowledges the configuration of a NEWLEADER although no log has it, and a log may be lost while configuration files stay.
 ///
 /// * `current`: the epoch of the history. `last`: its end; `None`: this server has nothing that counts.
 pub fn saved_view_counts(saved: &View, current: Epoch, last: Option<Zxid>) -> bool {

@@ -32,7 +32,7 @@ pub struct Listener {
     keep_alive: bool,
     /// `None`: connections are plain.
     tls: Option<Arc<TlsPort>>,
-    /// Some client port of this server speaks TLS, and this one speaks it not, or not alone.
+    /// Whether to count connections without TLS: this server has TLS for clients, and this port accepts plain connections.
     counts_plain: bool,
 }
 
@@ -172,7 +172,7 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
-    /// No connection is accepted here: one more than the queue's length is established, and the next one waits.
+    /// Accepts no connection: the system establishes one connection more than the queue's length, and the next one waits.
     // rows: C-19
     #[test]
     fn backlog_holds_as_many_connections_as_are_set() {

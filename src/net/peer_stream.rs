@@ -16,7 +16,7 @@ pub enum PeerStream {
     Plain(TcpStream),
     Tls {
         stream: TlsStream,
-        /// This server has dialed: the peer judges this server's certificate after the handshake is done here.
+        /// Whether this server dialed. If so, the peer verifies this server's certificate after the handshake has ended at this end.
         is_dialed: bool,
     },
 }
@@ -40,7 +40,7 @@ impl From<TcpStream> for PeerStream {
 pub(super) trait PeerReader: AsyncRead + Unpin + Send + 'static {
     fn peer_addr(&self) -> io::Result<SocketAddr>;
 
-    /// Whether a read may find more at once.
+    /// Ready if a read may return bytes without waiting.
     fn poll_more(&self, cx: &mut Context<'_>) -> Poll<()>;
 }
 
@@ -65,17 +65,17 @@ impl PeerWriter for OwnedWriteHalf {
     }
 }
 
-/// One half of a connection with TLS. The task that reads and the one that writes take turns, for the time of one call.
+/// One half of a connection with TLS. The reading task and the writing task share a lock, each for the time of one call.
 pub(super) struct TlsHalf {
     both: Arc<Mutex<TlsStream>>,
-    /// The first byte is still to come that shows that the peer has accepted this server's certificate.
+    /// No byte has come from the peer yet. The first one shows that the peer has accepted this server's certificate.
     awaits_first: bool,
 }
 
 impl TlsHalf {
     /// The receiving and the sending half.
     ///
-    /// * `is_dialed`: a line is written when the peer has sent its first byte.
+    /// * `is_dialed`: log a line when the peer has sent its first byte.
     pub fn pair(stream: TlsStream, is_dialed: bool) -> (Self, Self) {
         let both = Arc::new(Mutex::new(stream));
         let sending = Self { both: both.clone(), awaits_first: false };
@@ -139,7 +139,7 @@ impl AsyncWrite for TlsHalf {
     }
 }
 
-/// The peer has accepted this server's certificate.
+/// Logs that the peer has accepted this server's certificate.
 fn tell_dialed(stream: &TlsStream) {
     let peer = stream.tcp().peer_addr().ok().map(|peer| peer.to_string());
     let (protocol, cipher_suite) = stream.agreed();

@@ -25,7 +25,7 @@ const HOLD_REPLY_BYTES_MAX: usize = 256 * 1024;
 /// A client with this much unsent is not read from.
 const UNSENT_MAX: usize = 1024 * 1024;
 
-/// Before there is a session, and before an authentication that is required: an identity of 64 KiB, and what is around it.
+/// Limit on a frame before there is a session, and before a required authentication: an identity of 64 KiB with its headers.
 const OPENING_FRAME_MAX: usize = 65 * 1024;
 
 /// A batch has room for more writes like its first one, within this many bytes.
@@ -36,7 +36,8 @@ const BATCH_ROOM_MAX: usize = 64 * 1024;
 pub enum Need {
     /// More bytes from the client: at least this many, the rest of its frame.
     Bytes(usize),
-    /// An answer of `replica`, the end of a gate, or of a step that [`Connection::take_step`] hands out; do not read meanwhile.
+    /// One of these, and no bytes before it: an answer of `replica`, the answer to a silent sync, or the end of a step that
+    /// [`Connection::take_step`] hands out.
     Answer,
     /// The client to receive what was sent to it.
     Room,
@@ -90,9 +91,9 @@ pub struct Connection {
     pub(super) shared: Arc<Shared>,
     /// The connect request waits for a leader.
     pub(super) is_held: bool,
-    /// The identities of `conn`, without its lock: only this machine changes them.
+    /// A copy of the identities of `conn`, which is read without a lock: only this machine changes them.
     pub(super) who: std::sync::Arc<[Identity]>,
-    /// Bytes of `who` beside each request that is forwarded.
+    /// Bytes that `who` adds to each forwarded request.
     pub(super) who_bytes: usize,
     /// The client has yet to authenticate with a required scheme, and may do nothing else.
     pub(super) barred: bool,
@@ -109,7 +110,7 @@ pub struct Connection {
     known: Found,
     /// Monotonic microseconds since which the next write waits because too many are outstanding.
     stalled_us: Option<u64>,
-    /// Whether the next write waits for nothing else.
+    /// Whether outstanding writes are all that the next write waits for.
     waits_for_outstanding: bool,
     /// The next write has waited for too long.
     late: bool,
@@ -164,13 +165,13 @@ impl Connection {
         self.asked - self.known.answered
     }
 
-    /// Asks to be woken when another task or thread has something for this connection. `false`: one has already.
+    /// Asks to be woken when another task or thread has something for this connection. `false`: there is something already.
     pub fn wait(&self, waker: &Waker) -> bool {
         if self.waits_for_outstanding && !self.shared.throttle.wait(waker, &self.shared.limits) {
             return false;
         }
-        // Connect requests are released in this order: first what is read here is changed, then each connection's waker is
-        // taken.
+        // The waker is registered before `is_released` is read. A release changes that value before it takes the wakers, so
+        // none is missed.
         self.conn.wait(waker, self.known, self.is_full())
             && !self.is_released()
             && !self.has_stepped()
@@ -267,8 +268,8 @@ impl Connection {
         bytes.get(4..4 + len).ok_or_else(|| self.rest(len, bytes.len()))
     }
 
-    /// What a frame of `len` bytes lacks, of which `had` have come with its length. A client that may do nothing yet gets no memory
-    /// for more than an opening takes.
+    /// What a frame of `len` bytes lacks, of which `had` have come with its length. Until a client has a session and has
+    /// authenticated, if that is required, memory is limited to [`OPENING_FRAME_MAX`].
     fn rest(&self, len: usize, had: usize) -> Need {
         let is_open = matches!(self.phase, Phase::Open(_) | Phase::Authenticating(_));
         if OPENING_FRAME_MAX < len && (!is_open || self.barred) {
@@ -328,7 +329,7 @@ impl Connection {
                     }
                 }
                 _ if read::is_read(header.kind) => {
-                    // The gate. With a batch in hand there are unanswered writes too.
+                    // A read waits here for earlier writes. Those in `batch` count as outstanding already.
                     if self.is_uncovered(header.kind, taken) {
                         self.covered = bytes.len();
                         self.silent_sync(session, batch, now_us);
@@ -339,7 +340,7 @@ impl Connection {
                     return self.reads(bytes, taken, request, now_us);
                 }
                 op::AUTH | op::SASL => {
-                    // The writes so far are checked with the client's identities when they came.
+                    // Earlier writes are checked without the identity that this request adds.
                     self.hand_over(batch);
                     if let Err(need) = self.identify(session, header, request.body()) {
                         return (taken, Some(need));
@@ -372,7 +373,7 @@ impl Connection {
         if throttle.makes_all_wait(limits, batched) {
             self.counts.stalls += u64::from(self.stalled_us.is_none());
             self.stalled_us.get_or_insert(now_us);
-            // The batch is not handed over yet, and would wait for itself.
+            // A batch that is not handed over yet is among the outstanding writes: waiting for these would be waiting for itself.
             self.waits_for_outstanding = batched.requests == 0;
             return Admission::Later(if self.waits_for_outstanding {
                 Need::FewerOutstanding
@@ -381,7 +382,7 @@ impl Connection {
             });
         }
         if let Some(since_us) = self.stalled_us.take() {
-            // If the session's end is decided, `replica` answers the request.
+            // If the session is already being closed, `replica` answers the request.
             let _late = self.heard(now_us);
             let waited_us = now_us.saturating_sub(since_us);
             if limits.drops_late && waited_us > u64::from(self.timeout_ms.unsigned_abs()) * 1000 {
@@ -431,7 +432,7 @@ impl Connection {
         let large_bytes = if large { frame.len() as u32 } else { 0 };
         self.counts.received(frame.len());
         self.asked += 1;
-        // If the session's end is decided, `replica` answers the request.
+        // If the session is already being closed, `replica` answers the request.
         let _late = self.heard(now_us);
         let body_bytes = (body.len() * 16).min(BATCH_ROOM_MAX.max(body.len()));
         let room = BatchRoom { requests: 16, body_bytes };
@@ -555,7 +556,7 @@ impl Connection {
         (taken, need)
     }
 
-    /// Notes that the client was heard. `false`: too late, the session's end is decided.
+    /// Notes that the client was heard. `false`: too late, the session is already being closed.
     ///
     /// * `now_us`: when the request was read; ticks may be counted later, as after the process was stopped.
     pub(super) fn heard(&self, now_us: u64) -> bool {

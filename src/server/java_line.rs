@@ -1,4 +1,4 @@
-//! Log lines in the form of ZooKeeper 3.9's own pattern, so that what reads Java's logs reads these:
+//! Log lines in the form of ZooKeeper 3.9's own pattern, so that programs that read Java's logs read these lines, too:
 //! `2026-11-22 18:00:00,123 [myid:1] - INFO  [main:Class@1] - text key=value`.
 
 use super::clock::wall_ms;
@@ -19,7 +19,7 @@ pub fn set_server_id(id: ServerId) {
     let _once = SERVER_ID.set(id);
 }
 
-/// The format.
+/// The formatter of these lines.
 #[derive(Default)]
 pub struct JavaLine {
     time: Mutex<LocalTime>,
@@ -76,7 +76,7 @@ fn put_line(
     to.write_char('\n')
 }
 
-/// The last name of a module as Java names classes: readers' patterns want letters and digits.
+/// The last name of a module as Java names classes: the patterns of log readers expect letters and digits.
 fn put_class(to: &mut impl Write, module: &str) -> fmt::Result {
     let name = module.rsplit("::").next().unwrap_or(module);
     for word in name.split('_') {
@@ -112,14 +112,14 @@ mod tests {
         );
     }
 
-    /// As shippers have them: Google's Ops Agent, and lnav.
+    /// The patterns of two log readers, Google's Ops Agent and lnav.
     const PATTERNS: [&str; 2] = [
         r"^(?P<time>[0-9]{4}-[0-9]{2}-[0-9]{2}_[0-9]{2}:[0-9]{2}:[0-9]{2},[0-9]{3})_\[myid:(?P<myid>[0-9]+)?\]_-_(?P<level>[A-Z]+)_+\[(?P<thread>.+):(?P<class>.+)@(?P<line>[0-9]+)\]_+-_*(?P<text>.*)$",
         r"^(?P<time>[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2},[0-9]{3}) \[myid:(?P<myid>[0-9]+)?\] - (?P<level>[A-Z]+)_+\[(?P<thread>.*):(?P<class>[A-Za-z0-9.$]+)@(?P<line>[0-9]+)\] - (?P<text>.*)$",
     ];
 
     fn patterns() -> Vec<regex::Regex> {
-        // `_` stands for white space, whose short form needs tables of Unicode.
+        // `_` stands for white space: the regex crate has `\s` only with its Unicode tables.
         let whole = |pattern: &str| regex::Regex::new(&pattern.replace('_', "[ \t]")).unwrap();
         PATTERNS.into_iter().map(whole).collect()
     }

@@ -155,7 +155,7 @@ impl World {
         }
     }
 
-    /// Takes from a client its session and what it has seen. A client of read-only servers has no session, but has seen zxids.
+    /// Makes a client forget its session and the zxids that it has seen. A client of read-only servers has no session, but has seen zxids.
     pub fn begin_anew(&mut self, client: usize) {
         self.disconnect(client, 0);
         self.forget_session(client);

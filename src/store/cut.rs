@@ -9,11 +9,12 @@ use super::names::{self, Packing};
 use super::{decide, scan, snapshot};
 use crate::model::{Epoch, Zxid};
 
-/// True when recovery, with everything greater than `to` removed from the disk, would end at `to` and miss nothing before it.
+/// Whether recovery would restore the whole history through `to` after everything greater than `to` is removed from the disk.
 ///
-/// It would not if the newest remaining snapshot were too old for the log, if the log had a hole or damage before `to`,
-/// or if the log did not hold `to`: the leader's history contains `to`, and what this server lacks before it would never
-/// be sent. The beginning of an epoch (counter 0) has no record; it is held when the next record is the first of that epoch.
+/// It would not if the newest remaining snapshot were too old for the log, if the log had a gap or damage before `to`, or if
+/// `to` were not in the log. The leader sends only what follows `to`, so a transaction missing before it would never come.
+/// The zxid with which an epoch begins (counter 0) has no record: it counts as logged if the next record is the first of that
+/// epoch.
 pub fn reaches<D: Disk>(disk: &D, snapshots: &Path, logs: &Path, to: Zxid) -> bool {
     let base = newest_until(disk, snapshots, to);
     let (mut highest, mut next, mut is_whole) = (base, None, true);

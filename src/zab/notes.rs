@@ -60,19 +60,19 @@ pub enum Note {
     Looking { why: String },
     /// The election is over; this server's role is `state`.
     Elected { leader: ServerId, state: PeerState },
-    /// The tree does not fit the digests in the log, and counts all the same: no server has led for initLimit.
+    /// The tree does not fit the digests in the log. It counts nevertheless, because no server has led for initLimit.
     Believed,
     /// The configuration in force has changed.
     Reconfigured { version: i64 },
-    /// A learner is being synchronised. `under_way`: so many learners are, by the same kind of synchronisation.
+    /// A learner is being synchronised. `under_way`: number of learners in this kind of synchronisation.
     SyncBegun { sync: Sync, under_way: u64 },
-    /// The learner has acknowledged NEWLEADER. `under_way`: so many others have not.
+    /// The learner has acknowledged NEWLEADER. `under_way`: number of learners that are still in this kind of synchronisation.
     SyncEnded { sync: Sync, under_way: u64 },
     /// The leader's epoch is known, and the synchronisation begins.
     Synchronising { leader: ServerId, epoch: Epoch },
     /// Clients are served, as leader of `epoch`, with the voters that have its history.
     Leads { epoch: Epoch, with: Vec<ServerId> },
-    /// The leader commits without the other of two voters from here on, as the oracle allows; or no longer.
+    /// Whether the leader commits without the other of two voters has changed, as its oracle allows it or no longer does.
     Alone { is_alone: bool },
     /// Clients are served: `leader` has sent UPTODATE. `txns`: received before that, in addition to the tree.
     Learns { leader: ServerId, epoch: Epoch, how: How, txns: u64 },

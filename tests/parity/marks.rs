@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// With more ids than this above one test it is doubtful that the test proves all of them.
+/// Limit on the ids above one test: a test with more of them hardly proves them all.
 const IDS_MAX: usize = 8;
 const FOLDERS: &[&str] = &["src", "jute", "tests", "compat-tests", "benches"];
 const ENDINGS: &[&str] = &["rs", "py", "java", "txt", "sh", "go", "js", "c"];

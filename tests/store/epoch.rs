@@ -59,7 +59,7 @@ fn missing_epoch_files_take_the_logs_epoch_unless_a_promise_is_lost() {
             }
         }
         let epochs = promised(&disk, dir, Some(last)).ok();
-        // A left-over file may not have been durable; its epoch must be from now on.
+        // The start may have used the epoch of a left-over file that was not durable: after the start it has to be.
         if files.iter().any(|(name, _)| name.ends_with(".tmp")) {
             assert_eq!(promised(&disk.image().crash(0), dir, Some(last)).ok(), epochs);
         }
@@ -126,10 +126,10 @@ fn missing_current_epoch_is_not_written_without_data_that_counts() {
     let (disk, dir) = (SimDisk::new(), Path::new(DIR));
     assert_eq!(promised(&disk, dir, None).unwrap(), Epochs::default());
     assert_eq!(read(&disk, dir, EpochFile::Current).unwrap(), None);
-    // A leader's tree is installed, and the power fails before its epoch is saved.
+    // A leader's tree is on disk, but the power failed before currentEpoch was saved.
     save(&disk, dir, EpochFile::Accepted, Epoch(7)).unwrap();
     assert_eq!(promised(&disk, dir, None).unwrap().current, Epoch(0));
     assert!(check_history(&disk, dir, Zxid::new(Epoch(5), 3)).is_err());
-    // A history that ends in this very epoch has what the epoch began with.
+    // A history that ends in the promised epoch contains the history with which that epoch began.
     assert!(check_history(&disk, dir, Zxid::new(Epoch(7), 1)).is_ok());
 }

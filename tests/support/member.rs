@@ -33,7 +33,7 @@ pub struct PendingWork {
     pub log: VecDeque<Command>,
     pub snapshots: VecDeque<SnapshotJob>,
     pub reads: VecDeque<LogToRead>,
-    /// How often the tree is still to be loaded again.
+    /// Number of pending reloads of the tree.
     pub loads: usize,
 }
 
@@ -129,8 +129,8 @@ impl MemberOnDisk {
         self.step(Input::Client(command))
     }
 
-    /// The log thread does its first commands, this many together; gives for each report the number of changes to the disk until then,
-    /// and the report, which the member has not been given.
+    /// Performs the log thread's first `commands` commands as one batch. Returns its reports, which the member has not received,
+    /// each with the number of changes to the disk before it.
     pub fn run_log(&mut self, commands: usize) -> Vec<(u64, Event)> {
         let batch = self.asked.log.drain(..commands.min(self.asked.log.len())).collect();
         let mut reports = Vec::new();
@@ -138,12 +138,13 @@ impl MemberOnDisk {
         reports
     }
 
-    /// The log thread does what it does when no command waits.
+    /// Performs what the log thread does while no command waits.
     pub fn idle(&mut self) {
         self.log.idle();
     }
 
-    /// As [`MemberOnDisk::step`], with a log thread that does its commands at once; the actions after its reports are added.
+    /// As [`MemberOnDisk::step`], with a log thread that performs its commands at once. The actions that follow its reports are
+    /// returned, too.
     pub fn settle(&mut self, input: Input) -> Vec<Action> {
         let mut actions = self.step(input);
         while !self.asked.log.is_empty() {

@@ -191,7 +191,7 @@ fn vote_for_a_candidate_without_weight_is_never_better() {
     let mut one = One::begin(setup(1, Views::of(view), vote(1, 5, 1), 0)).quiet();
     check(one.hear(3, Looking, vote(3, 9, 9), 1), ["3<1@5/1 r1"]);
     check(one.hear(2, Looking, vote(1, 5, 1), 1), ["2<1@5/1 r1"]);
-    // The server without weight may still change its vote, and is no reason to wait longer than for others.
+    // The vote of the server without weight may still change; the wait for it is no longer than for others.
     check(one.wait(200), ["200: elected 1@5/1 r1 by [1, 2]"]);
 }
 
@@ -328,7 +328,7 @@ fn server_that_does_not_say_that_it_leads_is_not_followed() {
     check(one.hear(2, Following, vote(3, 9, 1), 7), []);
     check(one.hear(3, Following, vote(3, 9, 1), 7), []);
     check(one.hear(3, Observing, vote(3, 9, 1), 7), []);
-    // Followers of this very server elected it before it restarted, unless their vote is of this round.
+    // Followers that name this server elected it before it restarted; they count only if their vote is of this round.
     let mut mine = One::of_three();
     check(mine.hear(2, Following, vote(1, 5, 1), 7), []);
     check(mine.hear(3, Following, vote(1, 5, 1), 7), []);
@@ -438,7 +438,7 @@ fn leader_is_followed_once_each_quorum_does_or_400_ms_later() {
     // Its own vote counts if its history is not ahead of the leader's.
     let said = begin().hear(4, Following, vote(2, 5, 1), 1);
     assert_eq!(said.last().unwrap(), "elected 2@5/1 r1 by [1, 2, 3, 4]");
-    // An observer by the configuration in force has no vote that could be compared: it does not count.
+    // A server that is an observer in the configuration in force has no vote to compare with the leader's: it does not count itself.
     let mut one = One::begin(setup(3, views.clone(), Vote::NOTHING, 0)).quiet();
     one.hear(1, Following, vote(2, 5, 1), 1);
     let said = one.hear(2, Leading, vote(2, 5, 1), 2);

@@ -12,13 +12,13 @@
 //! | `oracle yes`, `oracle no` | whether it may go on without the other of two voters |
 //! | `leader PACKET`, `leader gone` | from its leader |
 //! | `learner L PACKET`, `learner L gone` | from the learner of connection L |
-//! | `disk`, `disk N` | the disk does all that it was asked to do, or the next N things |
+//! | `disk`, `disk N` | the disk performs all commands that it has been given, or the next N of them |
 //! | `disk can't truncate, ends at Z` | instead of the next truncation |
-//! | `disk has Z`, `disk has accepted E`, `disk has current E`, `disk is truncated to Z`, `disk has tree Z` | the disk does only this, whatever it was asked to do before |
+//! | `disk has Z`, `disk has accepted E`, `disk has current E`, `disk is truncated to Z`, `disk has tree Z` | the disk reports this, and the other commands that it has been given stay pending |
 //! | `learner L progress`, `leader progress` | some more of a tree was sent or received |
 //! | `propose Z [voters 1 2 [observers 4]]` | a transaction of its own clients; one that proposes a configuration |
 //! | `tree L Z` | a tree is on its way to a learner |
-//! | `log L before Z or -, entries Z Z` | what the log on disk has |
+//! | `log L before Z or -, entries Z Z` | the log on disk is read for learner L: the zxid before the entries, and the entries |
 //! | `heard N STATE leader N epoch E zxid Z round R [version Z voters 1 2 [observers 4]]`, `heard N STATE nothing round R`, `election connection N up`, `election connection N down` | from election connections |
 //! | `tick N` | N times 5 ms |
 //! | `show votes`, `state` | prints what goes to election connections, too; prints the server's role and what it has in memory |
@@ -35,10 +35,10 @@
 //! | `deliver`, `deliver A to B`, `deliver A to B COUNT` | only packets arrive: all, from A to B, the next COUNT of those |
 //! | `hold A to B`, `release A to B` | what A sends to B is held back until it is released: `elect`, `settle` and `deliver` alone leave it |
 //! | `disconnect A B` | the learner connection between them ends, and what was under way on it is lost |
-//! | `disk N`, `disk N COUNT` | server N's disk does all that it was asked, or the next COUNT things |
+//! | `disk N`, `disk N COUNT` | server N's disk performs all commands that it has been given, or the next COUNT of them |
 //! | `hold disk N`, `release disk N` | `settle` leaves this disk alone |
 //! | `propose N [voters 1 2 [observers 4]]` | leader N proposes a transaction of its clients, or a configuration |
-//! | `crash N`, `crash N after COUNT` | server N loses power: what its disk was asked and has not done is lost, but for COUNT things |
+//! | `crash N`, `crash N after COUNT` | server N loses power: the commands that its disk has not performed are lost, except for the first COUNT of them |
 //! | `restart N` | a server that is down starts from its disk |
 //! | `wipe N` | the history on the disk of a server that is down is lost; its epochs stay |
 //! | `tick COUNT`, `tick COUNT at N N` | COUNT times 5 ms pass everywhere, or at these servers |
@@ -204,7 +204,7 @@ impl OneServer {
         assert!(!goes_on, "elected {}: the votes are not enough", leader.0);
     }
 
-    /// Removes the requests to the disk that `done` answers.
+    /// Removes the pending disk commands that `done` reports.
     fn has(&mut self, done: Input) -> Input {
         let is_done = |asked: &Write| match (asked, &done) {
             (Write::Append((asked, _)), Input::Flushed { through }) => asked <= through,

@@ -185,7 +185,7 @@ pub fn reference(value: &Value, of: &Type, schema: &Schema, to: &mut Vec<u8>) {
     }
 }
 
-/// What a value is after Java, or we, wrote and read it: the halves of characters above U+FFFF do not survive.
+/// The value that is read back after Java, or this crate, has written it: the halves of characters above U+FFFF do not survive.
 pub fn reread(value: &Value) -> Value {
     match value {
         Value::Text(text) => {

@@ -30,7 +30,7 @@ const REQUESTS_MAX: usize = 16;
 /// Limit on the bytes of kept CRLs; above it all of them are dropped.
 const KEPT_BYTES_MAX: usize = 64 << 20;
 
-/// Asks, and keeps CRLs for 30 s. Client ports and ports for servers have one each.
+/// Checks certificates, and keeps CRLs for 30 s. Client ports share one, and so do the ports for servers.
 pub struct Revocation {
     crl: bool,
     ocsp: bool,
@@ -76,7 +76,7 @@ impl Revocation {
         (crl || ocsp).then_some(Self { crl, ocsp, requests, lists })
     }
 
-    /// Asks for each of the pairs, which are a path from the leaf up.
+    /// Checks each certificate of a path, from the leaf up; each is paired with its issuer.
     ///
     /// # Errors
     /// [`Refusal`] if one is revoked, or there is no answer within 15 s.
@@ -120,7 +120,7 @@ impl Revocation {
         let lists = if outcome.is_none() { pair.certificate.crl_urls() } else { Vec::new() };
         for url in lists {
             match self.ask_list(url, question).await {
-                // Each of several lists may revoke.
+                // If a certificate names several lists, any of them may revoke it.
                 Ok(Status::Revoked) => outcome = Some(Status::Revoked),
                 Ok(Status::Good) => outcome = outcome.or(Some(Status::Good)),
                 Err(error) => reasons.push(format!("{url}: {error}")),

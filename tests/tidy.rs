@@ -6,12 +6,14 @@
 //! * circles: files of one room use each other in one direction; `map` prints rooms, arrows and circles.
 //! * wording: comments, pages, names of tests and log lines keep to plain words.
 //! * messages: docs/messages.md has every WARN and ERROR.
+//! * links: those of pages lead to files and headings.
 //! * layout: the map matches the disk, dependencies have reasons, scripts stay thin, nothing is half-built.
 
 mod tidy {
     pub mod arrows;
     pub mod circles;
     pub mod layout;
+    pub mod links;
     pub mod messages;
     pub mod purity;
     pub mod rooms;

@@ -86,7 +86,7 @@ fn prose(file: &File) -> Vec<(usize, String)> {
 }
 
 /// A line without what it quotes: names, commands and messages.
-fn unquoted(line: &str) -> String {
+pub fn unquoted(line: &str) -> String {
     let parts: Vec<&str> = line.split('`').collect();
     if parts.len() % 2 == 0 { line.to_owned() } else { parts.into_iter().step_by(2).collect() }
 }

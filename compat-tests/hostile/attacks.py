@@ -24,6 +24,7 @@ CASES = [
     connections.before_the_hello, connections.after_the_hello, connections.connects_at_once, connections.descriptors,
     connections.descriptors_of_a_member, connections.log_floods,
     identities.identities, identities.expanded_lists, identities.forwarded_identities,
+    identities.transactions_that_expand,
     long_requests.long_lists, long_requests.long_requests, long_requests.unread_lists,
     impostors.false_acknowledgements, impostors.unread_syncs, impostors.unending_requests, impostors.requests_through_a_follower,
     impostors.forged_super,

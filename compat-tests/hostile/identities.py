@@ -2,7 +2,7 @@
 
 import struct
 
-from client import SET, Client
+from client import SET, SET_ACL, Client
 from target import ALONE, FOLLOWER, LEADER, MIB, OBSERVER, at, lives, memory
 from wire import Lost, buffer
 
@@ -100,3 +100,23 @@ def forwarded_identities(trial):
         assert honest.set("/tiny", b"y") == 0, "the follower has left its leader"
         if not trial.is_java:
             assert peak < 512 * MIB, "forwarded requests take memory without a bound"
+
+
+@at(ALONE, FOLLOWER, long=(LEADER, OBSERVER))
+def transactions_that_expand(trial):
+    """A client with a large id pipelines 300 short setACLs, whose transactions have 1.8 MB each: memory stays bounded, all are answered."""
+    with trial.target() as target:
+        members = target.ensemble.members if target.ensemble else [target.server]
+        client = Client([target.address])
+        assert client.make("/expanded")[0] == 0
+        assert show(client, 60_000, "u")
+        before = {member: memory(member.process, "VmHWM") for member in members}
+        body = buffer(b"/expanded") + list_of_auth(30) + struct.pack(">i", -1)
+        client.socket.settimeout(60)
+        client.socket.sendall(b"".join(buffer(struct.pack(">ii", number + 1, SET_ACL) + body) for number in range(300)))
+        errors = {struct.unpack_from(">iqi", client.read())[2] for _ in range(300)}
+        peak = max(memory(member.process, "VmHWM") - old for member, old in before.items())
+        trial.say(f"answered {errors}; memory of a server at most {peak // MIB} MiB more")
+        assert errors == {0}
+        if not trial.is_java:
+            assert peak < 448 * MIB, "transactions take memory that no limit counts"

@@ -82,6 +82,16 @@ impl Schemes {
         }
     }
 
+    /// The identities by which an ACL entry `auth` is replaced.
+    fn proved<'a>(&self, who: &'a [Identity]) -> impl Iterator<Item = &'a Identity> {
+        who.iter().filter(|id| self.authenticates(&id.scheme))
+    }
+
+    /// Bytes of these identities as entries of a stored list.
+    pub fn proved_len(&self, who: &[Identity]) -> usize {
+        self.proved(who).map(stored_len).sum()
+    }
+
     /// Whether a provider for the scheme of an identity is configured. (A client can have a sasl id
     /// without `SASLAuthenticationProvider`.)
     pub fn knows(&self, scheme: &str) -> bool {
@@ -184,6 +194,11 @@ pub fn user(id: &Identity) -> &str {
     }
 }
 
+/// Bytes of an entry of a stored list.
+fn stored_len(id: &Identity) -> usize {
+    12 + id.text_len()
+}
+
 /// Why a list is not stored.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum AclError {
@@ -235,10 +250,8 @@ pub fn fix(schemes: &Schemes, asked: Vec<Acl>, who: &[Identity]) -> Result<Vec<A
     if unique.is_empty() {
         return Err(AclError::Invalid);
     }
-    let proved: Vec<&Identity> =
-        who.iter().filter(|id| schemes.authenticates(&id.scheme)).collect();
-    let stored_len = |id: &Identity| 12 + id.text_len();
-    let proved_len: usize = proved.iter().copied().map(stored_len).sum();
+    let proved: Vec<&Identity> = schemes.proved(who).collect();
+    let proved_len = schemes.proved_len(who);
     let len_of = |entry: &Acl| match &*entry.who.scheme {
         "auth" => proved_len,
         _ => stored_len(&entry.who),

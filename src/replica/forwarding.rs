@@ -15,7 +15,7 @@ use super::stats::WriteSample;
 use crate::model::sync::Arc;
 use crate::model::{Code, Identity, SessionId, Zxid, op};
 use crate::request::{
-    Batch, BatchedWrite, Conn, OpenSession, Owner, ReopenSession, Sessions, prep,
+    Batch, BatchedWrite, Conn, OpenSession, Owner, ReopenSession, Sessions, expansion, prep,
 };
 use crate::zab::{self, LearnerConnectionId, Packet, Request};
 use bytes::{Buf, Bytes};
@@ -316,7 +316,9 @@ impl Forwarding {
             zab::Role::Learning(learner) => learner.has_member_at(&core.zab.core, connection),
             zab::Role::Looking(_) | zab::Role::Leading(_) => false,
         };
-        let len = request.body.len() + request.who.iter().map(Identity::text_len).sum::<usize>();
+        let len = request.body.len()
+            + request.who.iter().map(Identity::text_len).sum::<usize>()
+            + expansion(&core.shared.limits, request.op, &request.body, &request.who);
         let is_sync_due = match self.observers_requests.admit(is_member, len) {
             Ok(is_due) => is_due,
             Err(why) => return core.close_learner(connection, why, out),

@@ -1,5 +1,6 @@
 //! One client connection as a pure machine: bytes in, bytes out, commands to `replica` in between.
 
+use super::expansion::expansion;
 use super::lookahead::Ahead;
 use super::outbox::{End, Found};
 use super::phase::Phase;
@@ -436,7 +437,8 @@ impl Connection {
         let _late = self.heard(now_us);
         let body_bytes = (body.len() * 16).min(BATCH_ROOM_MAX.max(body.len()));
         let room = BatchRoom { requests: 16, body_bytes };
-        let who_bytes = self.who_bytes;
+        let added = expansion(&self.shared.limits, header.kind, body, &self.who);
+        let bytes = (body.len() + self.who_bytes + added) as u32;
         let batch = self.batch(session, batch, now_us, room);
         batch.bytes.extend_from_slice(body);
         let end = batch.bytes.len();
@@ -444,7 +446,7 @@ impl Connection {
             xid: header.xid,
             op: header.kind,
             end,
-            bytes: (body.len() + who_bytes) as u32,
+            bytes,
             large_bytes,
             is_silent: false,
         });

@@ -42,7 +42,7 @@ pub struct Throttle {
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Load {
     pub requests: u64,
-    /// Their bodies, and the identities that each is forwarded with.
+    /// Their bodies, the identities that each is forwarded with, and what entries `auth` add to their transactions.
     pub bytes: u64,
     /// Frames of those that count as large.
     pub large_bytes: u64,

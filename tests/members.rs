@@ -437,7 +437,13 @@ fn write_that_outlives_its_session_is_dropped_by_the_server_of_its_client() {
         assert_eq!(ensemble.say(b, [create(1, "/b", "")]), [""; 0]);
         ensemble.pass(11_000); // After its session's 10 s, but it is checked in steps of 2 s.
         ensemble.hold_logs([FOLLOWER, OTHER], false);
-        assert_eq!(ensemble.heard(b), ["closed: a request outlived its session"], "server {at}");
+        assert_eq!(
+            ensemble.heard(b),
+            [
+                "closed: a request outlived its session; if it repeats, raise the client's session timeout"
+            ],
+            "server {at}"
+        );
         assert!(
             ensemble.asked(at).iter().all(|asked| !asked.body.windows(2).any(|two| two == b"/b"))
         );

@@ -47,7 +47,7 @@ pub(super) fn find(
     Providers { required, ..providers }
 }
 
-/// The schemes of which every client must have authenticated by one; a scheme that no client can use is a problem.
+/// The schemes by one of which every client must have authenticated; a scheme that no client can use is a problem.
 ///
 /// Source: `AuthenticationHelper`, ZooKeeper 3.9.5.
 fn required(
@@ -80,7 +80,7 @@ fn required(
         }
         (None, Some(schemes)) => {
             let text = format!(
-                "enforce.auth.schemes={} has no effect; enforce.auth.enabled is not true",
+                "enforce.auth.schemes={} has no effect without enforce.auth.enabled=true; set it, or remove this",
                 schemes.value
             );
             checker.warn(&schemes.place, text);
@@ -110,7 +110,7 @@ fn required(
     }
     // Scheme ensemble gives a client no id, so with it alone every client is refused, as in Java.
     if names.iter().all(|name| name == "ensemble") {
-        let text = "enforce.auth.enabled=true with scheme ensemble alone admits no client";
+        let text = "enforce.auth.enabled=true with scheme ensemble alone admits no client; name another scheme beside it";
         checker.warn(&enabled.place, text);
     }
     names
@@ -132,7 +132,7 @@ fn sasl_alone(
     for key in ["enforce.auth.enabled", "enforce.auth.schemes"] {
         if let Some(idle) = system.get(&format!("zookeeper.{key}")) {
             let text = format!(
-                "{key}={} has no effect beside sessionRequireClientSASLAuth=true",
+                "{key}={} has no effect beside sessionRequireClientSASLAuth=true; remove one of them",
                 idle.value
             );
             checker.warn(&idle.place, text);

@@ -9,7 +9,7 @@ use super::system_properties::trim;
 use super::{Entries, Problem, SettingPlace, Warning};
 
 /// What to do about a value with a comment after it.
-const COMMENT: &str = "a comment begins only at the begin of a line, so write it there";
+const COMMENT: &str = "a comment needs a line of its own, so move it";
 
 /// Whether a value goes on with what was meant as a comment.
 fn has_comment(value: &str) -> bool {
@@ -47,7 +47,10 @@ impl Checker {
         for (key, entry) in entries {
             let place = |line| SettingPlace::Line { file: file.to_owned(), line };
             for line in entry.earlier {
-                let text = format!("{key} is set again in line {}, which counts", entry.line);
+                let text = format!(
+                    "{key} is set again in line {}, which counts; remove one of them",
+                    entry.line
+                );
                 self.warn(&place(line), text);
             }
             let (value, place) = (trim(&entry.value).to_owned(), place(entry.line));
@@ -114,7 +117,7 @@ impl Checker {
             Ok(number) if min <= number && number <= max => return Some((number, place)),
             Ok(_) => {
                 let text = match min == max {
-                    true => format!("{key}={value} must be {min}"),
+                    true => format!("{key}={value} must be {min}; correct or remove it"),
                     false => format!("{key}={value} is not within {min} and {max}; correct it"),
                 };
                 self.problem(&place, text);
@@ -143,6 +146,9 @@ impl Checker {
         let (min, max) = range.into_inner();
         let text = match has_comment(value) {
             true => format!("{key}={value} is not a number; {COMMENT}"),
+            false if min < -1 => {
+                format!("{key}={value} is not a number; write one up to {max}")
+            }
             false => format!("{key}={value} is not a number; write one from {min} to {max}"),
         };
         self.problem(place, text);
@@ -154,7 +160,10 @@ impl Checker {
         if words.iter().any(|word| word.eq_ignore_ascii_case(&value)) {
             return Some(Setting { raw: value.clone(), value, place });
         }
-        self.problem(&place, format!("{key}={value} is not one of {}", words.join(", ")));
+        self.problem(
+            &place,
+            format!("{key}={value} is not one of {}; correct it", words.join(", ")),
+        );
         None
     }
 

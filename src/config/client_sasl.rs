@@ -42,7 +42,7 @@ pub(super) fn take(
         match (named, flag) {
             (Some(named), None) => {
                 let text = format!(
-                    "sasl.serverconfig={name} names a section, but no JAAS file is named; set -D{}",
+                    "sasl.serverconfig={name} names a section, but no JAAS file is named; set -D{}=FILE",
                     logins::FLAG
                 );
                 checker.problem(&named.place, text);
@@ -60,8 +60,7 @@ pub(super) fn take(
             (None, None) => {}
         }
         if let Some(idle) = super_password {
-            let text =
-                "SASLAuthenticationProvider.superPassword has no effect without SASL of clients";
+            let text = "SASLAuthenticationProvider.superPassword has no effect without SASL of clients; remove it";
             checker.warn(&idle.place, text);
         }
         return None;
@@ -139,7 +138,7 @@ pub(super) fn check_required(
     let place = keys.iter().find_map(|key| system.get(key)).map(|property| property.place.clone());
     let place = place.unwrap_or(SettingPlace::Argument);
     let text = format!(
-        "clients must authenticate by SASL, and none can: no JAAS file has a section for them; set -D{}",
+        "clients must authenticate by SASL, and none can: no JAAS file has a section for them; set -D{}=FILE",
         logins::FLAG
     );
     checker.warn(&place, text);

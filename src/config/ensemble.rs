@@ -158,8 +158,10 @@ fn take_role(checker: &mut Checker, found: &Found) {
     let role = found.view.members.get(&found.my_id).map(|member| member.role);
     let listed = if role == Some(Role::Observer) { "observer" } else { "participant" };
     if !said.value.eq_ignore_ascii_case(listed) {
-        let text =
-            format!("peerType={}: server.{} is a {listed}, which counts", said.value, found.my_id);
+        let text = format!(
+            "peerType={} has no effect: server.{} is a {listed} by its server.N line; correct one of them",
+            said.value, found.my_id
+        );
         checker.warn(&said.place, text);
     }
 }

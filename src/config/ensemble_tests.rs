@@ -63,8 +63,8 @@ fn outcome(config: &Config) -> String {
 
 /// Why this server refuses what Java's parser takes.
 const STRICTER: [(&str, &str); 4] = [
-    ("4!", "myid 4 is not one of the servers"),
-    ("-7!", "myid -7 is not one of the servers"),
+    ("4!", "myid has 4, which is not one of the servers"),
+    ("-7!", "myid has -7, which is not one of the servers"),
     ("server.01=", "server.1 repeats number 1"),
     ("sslQuorum=true", "TLS needs"),
 ];

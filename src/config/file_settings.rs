@@ -57,8 +57,10 @@ pub(super) fn take(
     if let Some((count, place)) = checker.number("autopurge.snapRetainCount", ANY) {
         retain = count.max(3);
         if count < 3 {
-            checker
-                .warn(&place, format!("autopurge.snapRetainCount={count} is below 3; 3 is used"));
+            checker.warn(
+                &place,
+                format!("autopurge.snapRetainCount={count} is below 3; 3 is used: write 3 or more"),
+            );
         }
     }
     let purge_hours = checker.number("autopurge.purgeInterval", ANY).map_or(0, |(n, _)| n);
@@ -108,18 +110,37 @@ fn take_timeouts(checker: &mut Checker) -> Option<(u32, i32, i32)> {
         return None;
     }
     let whole = checker.whole.clone();
-    let place = max.as_ref().or(min.as_ref()).or(tick.as_ref());
-    let place = place.map_or(whole, |(_, place)| place.clone());
-    let set = |setting: Option<(i32, SettingPlace)>| setting.map(|(n, _)| n).filter(|&n| n != -1);
-    let min_ms = set(min).map_or(tick_ms * MIN_SESSION_TICKS, i64::from);
-    let max_ms = set(max).map_or(tick_ms * MAX_SESSION_TICKS, i64::from);
+    let place = |setting: Option<&(i32, SettingPlace)>| {
+        setting.map_or_else(|| whole.clone(), |(_, place)| place.clone())
+    };
+    let is_set = |setting: &Option<(i32, SettingPlace)>| {
+        setting.as_ref().map(|(n, _)| i64::from(*n)).filter(|&n| n != -1)
+    };
+    let (set_min, set_max) = (is_set(&min), is_set(&max));
+    let min_ms = set_min.unwrap_or(tick_ms * MIN_SESSION_TICKS);
+    let max_ms = set_max.unwrap_or(tick_ms * MAX_SESSION_TICKS);
     if max_ms < min_ms {
-        let text = format!(
-            "minSessionTimeout {min_ms} ms is above maxSessionTimeout {max_ms} ms; set the other one too"
-        );
-        checker.problem(&place, text);
+        let text = match (set_min, set_max) {
+            (Some(_), Some(_)) => format!(
+                "minSessionTimeout {min_ms} ms is above maxSessionTimeout {max_ms} ms; correct one of them"
+            ),
+            (_, None) => format!(
+                "minSessionTimeout={min_ms} is above maxSessionTimeout, which is {MAX_SESSION_TICKS} ticks, {max_ms} ms, \
+                 unless it is set; set it"
+            ),
+            (None, _) => format!(
+                "maxSessionTimeout={max_ms} is below minSessionTimeout, which is {MIN_SESSION_TICKS} ticks, {min_ms} ms, \
+                 unless it is set; set it"
+            ),
+        };
+        checker.problem(&place(max.as_ref().or(min.as_ref())), text);
     } else if i64::from(i32::MAX) < max_ms {
-        checker.problem(&place, format!("maxSessionTimeout {max_ms} ms is above {} ms", i32::MAX));
+        let text = format!(
+            "tickTime={tick_ms} makes maxSessionTimeout, {MAX_SESSION_TICKS} ticks unless it is set, {max_ms} ms, above {}; \
+             lower tickTime, or set maxSessionTimeout",
+            i32::MAX
+        );
+        checker.problem(&place(tick.as_ref()), text);
     }
     Some((tick_ms as u32, i32::try_from(min_ms).ok()?, i32::try_from(max_ms).ok()?))
 }

@@ -172,7 +172,8 @@ impl LogSettings {
     }
 
     fn warn(&mut self, name: &str, value: &str) {
-        self.warnings.push(format!("-D{name}={value} is not valid; the default is used"));
+        self.warnings
+            .push(format!("-D{name}={value} is not valid, so the default is used; correct it"));
     }
 }
 

@@ -98,7 +98,7 @@ pub(super) fn take(checker: &mut Checker, file: &MyId<'_>, many_by_flag: bool) -
             checker.problem(&place, text);
             is_lost = true;
         } else {
-            checker.warn(&place, "one server is listed: running standalone");
+            checker.warn(&place, "one server is listed, so it runs standalone; for an ensemble list all its servers, or set standaloneEnabled=false");
         }
         idle_oracle(checker, oracle);
         return Members { own_line, is_lost, ..Members::default() };
@@ -133,7 +133,10 @@ fn without_members(checker: &mut Checker, lines: &[(String, Setting)], by_oracle
         }
     }
     for (key, Setting { value, place, .. }) in lines {
-        checker.warn(place, format!("{key}={value}: no effect; there are no server.N lines"));
+        checker.warn(
+            place,
+            format!("{key}={value}: no effect; there are no server.N lines; remove it"),
+        );
     }
 }
 
@@ -192,7 +195,10 @@ pub(super) fn check_id_range(checker: &mut Checker, extended_types: bool, my_id:
 
 fn idle_oracle(checker: &mut Checker, oracle: Option<Setting>) {
     if let Some(Setting { value, place, .. }) = oracle {
-        checker.warn(&place, format!("oraclePath={value}: no effect; only an ensemble uses this"));
+        checker.warn(
+            &place,
+            format!("oraclePath={value}: no effect; only an ensemble uses this; remove it"),
+        );
     }
 }
 
@@ -205,7 +211,7 @@ fn check_members(checker: &mut Checker, lines: &[(String, Setting)], many_allowe
         match Member::parse(key, raw) {
             Ok(member) if member.addresses.len() > 1 && !many_allowed => {
                 let text = format!(
-                    "{key}={raw} has several addresses, but multiAddress.enabled is not true"
+                    "{key}={raw} has several addresses, but multiAddress.enabled is not true; set it on all servers"
                 );
                 checker.problem(place, text);
             }
@@ -244,7 +250,8 @@ fn whose(
         Some(id) if view.members.contains_key(&id) => return Some(id),
         Some(id) => {
             let text = format!(
-                "myid {id} is not one of the servers {}; add server.{id} or correct myid",
+                "the file {} has {id}, which is not one of the servers {}; add server.{id} or correct the file",
+                file.path,
                 listed()
             );
             checker.problem(place, text);
@@ -273,7 +280,8 @@ fn warn(
 ) {
     let voters = view.voters().count();
     if let Some(Setting { value, place, .. }) = oracle.filter(|_| voters != 2) {
-        let text = format!("oraclePath={value}: no effect with {voters} voters; it is for two");
+        let text =
+            format!("oraclePath={value}: no effect with {voters} voters; it is for two: remove it");
         checker.warn(place, text);
     }
     if oracle.is_some() && voters == 2 {

@@ -103,7 +103,7 @@ fn is_of_tls(key: &str) -> bool {
 
 fn without_effect(checker: &mut Checker, set: Vec<(String, Setting)>, why: &str) {
     for (key, Setting { value, place, .. }) in set {
-        checker.warn(&place, format!("{}: no effect; {why}", shown(&key, &value)));
+        checker.warn(&place, format!("{}: no effect; {why}: remove it", shown(&key, &value)));
     }
 }
 

@@ -112,7 +112,7 @@ fn add_dynamic(checker: &mut Checker, dynamic: Option<Dynamic<'_>>) -> Files {
     let Some(named) = checker.take("dynamicConfigFile") else { return Files::default() };
     let mut files = Files { dynamic_file: Some((&named.value).into()), ..Files::default() };
     if let Some(version) = checker.take("version") {
-        checker.warn(&version.place, "version has no effect beside dynamicConfigFile");
+        checker.warn(&version.place, "version has no effect beside dynamicConfigFile; remove it");
     }
     for (key, setting) in checker.take_all(members::is_dynamic) {
         let text = format!("{key} is set beside dynamicConfigFile={}; move it there", named.value);
@@ -163,7 +163,7 @@ fn last_seen(checker: &mut Checker, name: &str, text: &[u8]) -> Vec<View> {
     let place = SettingPlace::File(name.to_owned());
     let is_server = |key: &String| key.trim().starts_with("server.");
     if entries.as_ref().is_ok_and(|entries| !entries.keys().any(is_server)) {
-        checker.warn(&place, "has no server.N line, so it is ignored");
+        checker.warn(&place, "has no server.N line, so it is ignored; remove it");
         return Vec::new();
     }
     let newest = entries.and_then(|entries| View::from_entries(&entries));

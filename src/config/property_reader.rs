@@ -24,7 +24,9 @@ impl<'a> Reader<'a> {
         let Property { value, place } = self.system.get(key)?.clone();
         if !["true", "false"].iter().any(|word| value.eq_ignore_ascii_case(word)) {
             let shown = as_written(key, &place);
-            let text = format!("{shown}={value} counts as false, being neither true nor false");
+            let text = format!(
+                "{shown}={value} counts as false, being neither true nor false; write one of them"
+            );
             self.warnings.push(Warning { place, text });
         }
         self.system.take(key);

@@ -219,7 +219,7 @@ impl Reader<'_> {
         let unknown: Vec<&str> = list.unknown().collect();
         if !unknown.is_empty() {
             let text = format!(
-                "4lw.commands.whitelist: {} ignored, no such four-letter word",
+                "4lw.commands.whitelist: {} ignored, no such four-letter word; correct it, with commas between words",
                 unknown.join(", ")
             );
             self.warnings.push(Warning { place, text });
@@ -240,7 +240,10 @@ fn takes_word(
     if let Some(Property { value, place }) = &found
         && !["yes", "no"].contains(&value.as_str())
     {
-        checker.warn(place, format!("{key}={value} has no effect: only {word} has one"));
+        checker.warn(
+            place,
+            format!("{key}={value} has no effect: only {word} has one; write {word}, or remove it"),
+        );
     }
     let found = found.filter(|found| found.value == word);
     if let Some(found) = &found {
@@ -259,7 +262,7 @@ fn take_size_factor(checker: &mut Checker, system: &mut SystemProperties) -> Opt
         Some(factor) if factor <= 1.0 => Some(factor).filter(|&factor| 0.0 <= factor),
         _ => {
             let text = format!(
-                "snapshotSizeFactor={} is not a factor; {SNAPSHOT_SIZE_FACTOR} is used",
+                "snapshotSizeFactor={} is not a factor, so {SNAPSHOT_SIZE_FACTOR} is used; write a number of at most 1",
                 property.value
             );
             checker.warn(&property.place, text);

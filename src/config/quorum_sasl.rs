@@ -122,7 +122,10 @@ fn section(
     let text = match logins {
         Logins::Broken => return None,
         Logins::NoFile => {
-            format!("{ENABLE}=true needs a JAAS file with a section {name}; set -D{}", logins::FLAG)
+            format!(
+                "{ENABLE}=true needs a JAAS file with a section {name}; set -D{}=FILE",
+                logins::FLAG
+            )
         }
         Logins::Found { file, sections, .. } => {
             if let Some(section) = sections.iter().find(|section| section.name == name) {

@@ -101,7 +101,7 @@ fn clients(config: &Config, risks: &mut Vec<String>) {
     let Some(sasl) = &config.client_sasl else {
         if config.providers.sasl {
             let text = format!(
-                "authProvider.N names scheme sasl, and no JAAS file has a section for clients, so none can authenticate by SASL; set -D{}",
+                "authProvider.N names scheme sasl, and no JAAS file has a section for clients, so none can authenticate by SASL; set -D{}=FILE",
                 logins::FLAG
             );
             risks.push(text);

@@ -145,7 +145,8 @@ impl SystemProperties {
         let number = parse(&value).filter(|number| range.contains(number));
         if number.is_none() {
             let key = as_written(key, &place);
-            let text = format!("{key}={value} is not a valid number; the default is used");
+            let text =
+                format!("{key}={value} is not a valid number, so the default is used; correct it");
             warnings.push(Warning { place, text });
         }
         number
@@ -187,10 +188,12 @@ fn oddity(word: &str) -> Option<&'static str> {
     }
     match word.strip_prefix('-') {
         None if word.starts_with('@') => None, // A file of arguments.
-        None => Some("no effect; a JVM takes it for the class to run, and does not start"),
+        None => {
+            Some("no effect; a JVM takes it for the class to run, and does not start: remove it")
+        }
         Some(rest) => match rest.strip_prefix('D') {
             Some(property) if property.is_empty() || property.starts_with('=') => {
-                Some("no effect; it names no property")
+                Some("no effect; it names no property: remove it")
             }
             _ => None,
         },
@@ -255,8 +258,8 @@ mod tests {
         let sound = "-Xmx1g -Dsnap=1 -XX:+UseG1GC -cp /a:/b @file -Da=\"b\" -Dc= -verbose:gc";
         assert_eq!(told(sound), [""; 0]);
         for (words, start) in [
-            ("-D", "-D: no effect; it names no property"),
-            ("-D=a -Dx=1", "-D=a: no effect; it names no property"),
+            ("-D", "-D: no effect; it names no property: remove it"),
+            ("-D=a -Dx=1", "-D=a: no effect; it names no property: remove it"),
             ("-Dx=1 y=2", "y=2: no effect; a JVM takes it for the class to run"),
             ("-Dx=\"a b\" -Dy=1", "-Dx=\"a: no effect, or not the one meant: quotes don't"),
             ("-Dx='a b c", "-Dx='a: no effect, or not the one meant: quotes don't"),

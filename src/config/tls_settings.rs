@@ -296,7 +296,7 @@ impl Taker<'_> {
             for (given, name) in [(password, "password"), (file, "passwordPath")] {
                 if let Some(given) = given {
                     let text = format!(
-                        "{prefix}{which}.{name} has no effect without {prefix}{which}.location"
+                        "{prefix}{which}.{name} has no effect without {prefix}{which}.location; set that, or remove this"
                     );
                     self.checker.warn(&given.place, text);
                 }
@@ -305,7 +305,7 @@ impl Taker<'_> {
         };
         if let (Some(given), Some(_)) = (&password, &file) {
             let text = format!(
-                "{prefix}{which}.password has no effect beside {prefix}{which}.passwordPath"
+                "{prefix}{which}.password has no effect beside {prefix}{which}.passwordPath; remove one of them"
             );
             self.checker.warn(&given.place, text);
         }
@@ -337,7 +337,7 @@ impl Taker<'_> {
         let Some(given) = self.take(NAME) else { return DETECTION_TIMEOUT_MS };
         match given.value.parse::<i32>() {
             Ok(ms) if ms > 0 => return ms as u32,
-            Ok(_) => self.warn(NAME, &given, "is below 1; 5000 is used"),
+            Ok(_) => self.warn(NAME, &given, "is below 1, so 5000 is used; write 1 or more"),
             Err(_) => {
                 let why = format!("is no number of ms; write one from 1 to {}", i32::MAX);
                 self.problem(NAME, &given, &why);

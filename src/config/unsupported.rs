@@ -52,10 +52,20 @@ impl Idle {
                     _ => format!("{shown} ({place})"),
                 });
             }
-            let text = format!("{}: no effect; {why}", names.join(", "));
+            let act = match names.len() {
+                _ if has_remedy(why) => "",
+                1 => "; remove it",
+                _ => "; remove them",
+            };
+            let text = format!("{}: no effect; {why}{act}", names.join(", "));
             Warning { place: first, text }
         })
     }
+}
+
+/// Whether the reason for no effect says itself what to do.
+fn has_remedy(why: &str) -> bool {
+    why.contains(": set ") || why.ends_with(": remove it")
 }
 
 /// Takes the settings that only a file may have and that set nothing in this server.
@@ -133,8 +143,12 @@ fn from_file(checker: &mut Checker, idle: &mut Idle, name: &str, value: &str, pl
             checker.warn(&place, text);
         }
         None => {
-            let hint = keys::nearest(name).map_or(String::new(), |k| format!("; is it {k}?"));
-            checker.warn(&place, format!("{shown}: unknown setting, ignored{hint}"));
+            let hint = match (keys::nearest(name), keys::nearest_flag(name)) {
+                (Some(key), _) => format!("is it {key}?"),
+                (None, Some(flag)) => format!("is it the flag -D{flag}?"),
+                (None, None) => "correct or remove it".to_owned(),
+            };
+            checker.warn(&place, format!("{shown}: unknown setting, ignored; {hint}"));
         }
     }
 }
@@ -149,9 +163,12 @@ fn from_flag(checker: &mut Checker, idle: &mut Idle, name: &str, value: &str, pl
         }
         (Some(key), _) => judge(checker, idle, key, &format!("-D{name}"), value, place),
         (None, Some(bare)) => {
-            let hint =
-                keys::nearest(bare).map_or(String::new(), |k| format!("; is it zookeeper.{k}?"));
-            checker.warn(&place, format!("{shown}: unknown setting, ignored{hint}"));
+            let hint = match (keys::nearest(bare), keys::nearest_flag(bare)) {
+                (Some(key), _) => format!("is it zookeeper.{key}?"),
+                (None, Some(flag)) => format!("is it -D{flag}?"),
+                (None, None) => "correct or remove it".to_owned(),
+            };
+            checker.warn(&place, format!("{shown}: unknown setting, ignored; {hint}"));
         }
         // This one Java also reads under its older, bare name.
         (None, None) if name == "fsync.warningthresholdms" => {}

@@ -7,14 +7,16 @@ use super::system_properties::SystemProperties;
 use super::unsupported::Idle;
 
 /// Why settings of client ports have no effect.
-pub(super) const NO_CLIENT_TLS: &str = "no port for clients has TLS: secureClientPort is not set, and client.portUnification is not true";
+pub(super) const NO_CLIENT_TLS: &str =
+    "no port for clients has TLS: set secureClientPort, or client.portUnification=true";
 
 /// Why settings of connections between servers have no effect.
 pub(super) const NO_QUORUM_TLS: &str =
-    "connections between servers are plain: neither sslQuorum nor portUnification is true";
+    "connections between servers are plain: set sslQuorum=true, or portUnification=true";
 
 /// The form for client ports of a setting that only the other form has.
-const QUORUM_FORM_ALONE: &str = "only ssl.quorum.handshakeDetectionTimeoutMillis has one";
+const QUORUM_FORM_ALONE: &str =
+    "only ssl.quorum.handshakeDetectionTimeoutMillis has one: remove it";
 
 /// Settings of client ports whose names do not begin with `ssl.`.
 const OF_CLIENT_PORTS: [&str; 3] = [

@@ -263,7 +263,7 @@ impl ElectionConnections {
         if known.is_none() && addresses.is_empty() {
             tracing::warn!(
                 target: crate::model::STRANGERS, server_id = to.0,
-                "election message not sent: no configuration or hello names this server's address"
+                "election message not sent: no configuration or hello names that server's address; give all servers the same server.N lines"
             );
             return self.forget_unknown(to);
         }
@@ -289,7 +289,7 @@ impl ElectionConnections {
     ) {
         let held = self.connections.values();
         if AWAITED_HELLOS_MAX <= held.filter(|held| held.stage == AwaitingHello).count() {
-            tracing::warn!(target: crate::model::STRANGERS, %peer, "election connection refused: {AWAITED_HELLOS_MAX} others have sent no hello");
+            tracing::warn!(target: crate::model::STRANGERS, %peer, "election connection refused: {AWAITED_HELLOS_MAX} others have sent no hello; allow only members to connect to the election port");
             return out.push(Action::Close { connection });
         }
         let deadline_ms = now_ms + self.settings.hello_timeout_ms;
@@ -359,7 +359,7 @@ impl ElectionConnections {
         match choice {
             _ if is_one_too_many => tracing::warn!(
                 target: crate::model::STRANGERS, server_id = id.0,
-                "election connection closed: {UNKNOWN_SERVERS_MAX} servers in no configuration have one"
+                "election connection closed: {UNKNOWN_SERVERS_MAX} servers in no configuration have one; allow only members to connect to the election port"
             ),
             ConnectionChoice::Keep => return self.establish(connection, id, now_ms, out),
             ConnectionChoice::DialBack => {}

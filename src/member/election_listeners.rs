@@ -71,7 +71,7 @@ impl Listeners {
         let tries_max = self.tries_max;
         let (place, listener) = self.find(id)?;
         let failures = listener.listening.bind_failed(now_ms);
-        tracing::warn!(address = %place, %error, failures, "can't listen for elections, trying again");
+        tracing::warn!(address = %place, %error, failures, "can't listen for elections, trying again: check the election address in this server's server.N line, and what else listens there");
         (failures == tries_max).then(|| place.clone())
     }
 

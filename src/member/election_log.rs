@@ -43,7 +43,7 @@ impl ElectionLog {
         let is_due = !error.starts_with(REFUSED_BY_TLS)
             && self.closed.admit((host(at).to_owned(), error.clone()), now_ms);
         if is_due {
-            tracing::warn!(target: STRANGERS, peer = %at, %error, "election connection closed");
+            tracing::warn!(target: STRANGERS, peer = %at, %error, "election connection closed; if the peer is a member, compare its server.N lines, TLS and SASL settings with this server's");
         } else {
             tracing::debug!(peer = %at, %error, "election connection closed");
         }

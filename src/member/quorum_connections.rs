@@ -116,11 +116,11 @@ impl QuorumConnections {
                 server_id = self.learner_id(connection),
                 received,
                 sent,
-                "last messages of a learner's connection"
+                "last messages of a learner's connection, as messageTracker.Enabled asks; nothing to do"
             ),
             None => tracing::warn!(
                 target: crate::model::STRANGERS, received, sent,
-                "last messages of the connection to the leader"
+                "last messages of the connection to the leader, as messageTracker.Enabled asks; nothing to do"
             ),
         }
     }
@@ -174,7 +174,7 @@ impl QuorumConnections {
         };
         match learner {
             Some(learner) if is_leading => {
-                tracing::warn!(target: crate::model::STRANGERS, server_id = learner, peer = address, reason = why, "connection to a learner closed");
+                tracing::warn!(target: crate::model::STRANGERS, server_id = learner, peer = address, reason = why, "connection to a learner closed; check that server's log, load and network");
             }
             _ => {
                 tracing::debug!(server_id = learner, reason = why, "connection to a learner closed")
@@ -196,7 +196,7 @@ impl QuorumConnections {
         {
             tracing::warn!(
                 target: crate::model::STRANGERS, peer = address,
-                "learner connection closed: {AWAITING_HELLO_MAX} later ones have sent no hello either"
+                "learner connection closed: {AWAITING_HELLO_MAX} later ones have sent no hello either; allow only members to connect to the quorum port"
             );
             self.learners.remove(&oldest);
             out.push(Action::CloseLearner { connection: oldest });

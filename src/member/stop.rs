@@ -35,7 +35,7 @@ impl Stop {
         if is_late && outstanding > 0 {
             tracing::warn!(
                 requests = outstanding,
-                "stopping: the other members did not finish these requests in time"
+                "stopping: the other members did not finish these requests in time; if every stop says so, check that they run"
             );
         }
         if outstanding == 0 || is_late {

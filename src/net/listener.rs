@@ -124,7 +124,7 @@ impl Listener {
                 ports.server.metrics.connection_rejected.increment();
                 tracing::warn!(
                     target: crate::model::STRANGERS, %peer,
-                    "connection refused: limit reached, {limit}"
+                    "connection refused: limit reached, {limit}; find the client with too many by cons, or raise the limit"
                 );
             }) else {
                 continue;
@@ -134,10 +134,10 @@ impl Listener {
                 .then(|| socket2::SockRef::from(&stream).set_keepalive(true))
                 .transpose()
             {
-                tracing::debug!(%peer, %error, "set keep-alive");
+                tracing::debug!(%peer, %error, "can't set SO_KEEPALIVE");
             }
             if let Err(error) = stream.set_nodelay(true) {
-                tracing::debug!(%peer, %error, "set no-delay");
+                tracing::debug!(%peer, %error, "can't set TCP_NODELAY");
             }
             if self.counts_plain {
                 let figures = &ports.server.metrics.tls;

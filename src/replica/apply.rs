@@ -332,7 +332,7 @@ impl WatchNotifier<'_> {
             if !conn.push_event(&frame, self.shared.limits.frame_max, self.wakers) {
                 tracing::warn!(
                     target: crate::model::STRANGERS, peer = %conn.peer,
-                    "client connection closed: the client does not read its events"
+                    "client connection closed: the client does not read its events; check its load, or let it set fewer watches"
                 );
             }
         }

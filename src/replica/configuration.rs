@@ -65,7 +65,7 @@ fn version_of(text: &[u8]) -> Option<i64> {
 /// The configuration that an entry proposes.
 fn view_in(entry: &[u8]) -> Option<View> {
     View::from_bytes(txn::config_in(entry)?)
-        .inspect_err(|error| tracing::error!("reconfiguration ignored, it can't be read: {error}"))
+        .inspect_err(|error| tracing::error!(%error, "reconfiguration ignored, it can't be read: run the same version on all servers"))
         .ok()
 }
 

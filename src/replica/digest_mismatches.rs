@@ -40,7 +40,10 @@ impl DigestMismatches {
         self.unreported += 1;
         if self.reported_ms.is_none_or(|reported_ms| reported_ms + REPORT_PAUSE_MS <= now_ms) {
             let more = self.unreported - 1;
-            tracing::error!(more_since_last_report = more, "{text}");
+            tracing::error!(
+                more_since_last_report = more,
+                "{text}; give this server its leader's tree (docs/operations.md, Replace a disk), and check disk and memory"
+            );
             (self.unreported, self.reported_ms) = (0, Some(now_ms));
         }
         true

@@ -225,7 +225,7 @@ impl Forwarding {
             Some((_, None)) if lives && self.revalidations.contains(&(session, None)) => {}
             Some((_, None)) => self.on_own_revalidated(core, session, lives),
             None => {
-                tracing::warn!(target: crate::model::STRANGERS, %session, lives, "REVALIDATE ignored: no client or observer waits for it")
+                tracing::warn!(target: crate::model::STRANGERS, %session, lives, "REVALIDATE ignored: no client or observer waits for it; report it if it repeats")
             }
         }
     }

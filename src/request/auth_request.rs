@@ -43,7 +43,9 @@ impl Connection {
         let answer = reply::header(header.xid, 0, Code::SESSION_CLOSED_REQUIRE_AUTH);
         reply::put_uncounted(&mut self.unsent, answer, |_| {});
         let required = self.shared.limits.schemes.required.join(", ");
-        Need::Close(format!("the client has not authenticated with a required scheme: {required}"))
+        Need::Close(format!(
+            "the client has not authenticated with a required scheme: {required}; give it a name of one"
+        ))
     }
 
     fn auth(&mut self, answer: ReplyHeader, body: &[u8]) -> Result<(), Need> {
@@ -73,7 +75,10 @@ impl Connection {
             Proof::Fails => false,
             Proof::OtherEnsemble => {
                 self.counts.ensemble.failed += 1;
-                return Err(Need::Close("the client names another ensemble".into()));
+                return Err(Need::Close(
+                    "the client names another ensemble; correct its address, or ensembleAuthName"
+                        .into(),
+                ));
             }
         };
         if !added {
@@ -82,7 +87,9 @@ impl Connection {
                 ReplyHeader { err: Code::AUTH_FAILED.0, ..answer },
                 |_| {},
             );
-            return Err(Need::Close(format!("authentication failed under scheme {scheme:?}")));
+            return Err(Need::Close(format!(
+                "authentication failed under scheme {scheme:?}; check the client's name and password"
+            )));
         }
         reply::put_uncounted(&mut self.unsent, answer, |_| {});
         Ok(())

@@ -53,7 +53,8 @@ impl Connection {
 
     fn connect(&mut self, frame: &[u8], now_us: u64) -> Result<(), Need> {
         let mut from = Reader::new(frame);
-        let fail = |error| Need::Close(format!("undecodable connect request: {error}"));
+        let fail =
+            |error| Need::Close(format!("undecodable connect request: {error}; check that client"));
         let _protocol_version = i32::decode(&mut from).map_err(fail)?;
         let last_zxid = i64::decode(&mut from).map_err(fail)?;
         let timeout_ms = i32::decode(&mut from).map_err(fail)?;
@@ -71,7 +72,10 @@ impl Connection {
         let now_ms = self.shared.ms_at(now_us);
         if !self.shared.throttle.lets_in(&self.shared.limits, session.0 != 0, now_ms) {
             self.counts.refused += 1;
-            return Err(Need::Close("clients connect too fast".into()));
+            return Err(Need::Close(
+                "clients connect too fast; find one in a loop, or raise connection_throttle_tokens"
+                    .into(),
+            ));
         }
         self.counts.connects += 1;
         self.counts.token_deficit = self.shared.throttle.connects(&self.shared.limits).0;
@@ -104,7 +108,9 @@ impl Connection {
             // Checked before anything happens to the connection that owns the session now (P-18).
             let flag = self.conn.wants_read_only();
             reply::welcome(&mut self.unsent, SessionId(0), 0, flag, false);
-            return Err(Need::Close(format!("wrong password for session {session}")));
+            return Err(Need::Close(format!(
+                "wrong password for session {session}; restart that client"
+            )));
         }
         Ok(())
     }

@@ -258,13 +258,19 @@ impl Connection {
             return Err(Need::Close(match std::str::from_utf8(head) {
                 // A mistyped four-letter word, or another protocol.
                 Ok(text) if !text.contains(char::is_control) => {
-                    format!("text {text:?} where the length of a frame is expected")
+                    format!(
+                        "text {text:?} where the length of a frame is expected; is it a misspelt four-letter word?"
+                    )
                 }
-                _ => format!("frame of {len_raw} bytes; jute.maxbuffer is {frame_max}"),
+                _ => format!(
+                    "frame of {len_raw} bytes; jute.maxbuffer is {frame_max}: raise it if the client is right"
+                ),
             }));
         };
         if !self.shared.throttle.has_room_for(len, &self.shared.limits) {
-            return Err(Need::Close(format!("{len} bytes, too much beside other large requests")));
+            return Err(Need::Close(format!(
+                "{len} bytes, too much beside other large requests; raise largeRequestMaxBytes"
+            )));
         }
         bytes.get(4..4 + len).ok_or_else(|| self.rest(len, bytes.len()))
     }
@@ -276,7 +282,7 @@ impl Connection {
         if OPENING_FRAME_MAX < len && (!is_open || self.barred) {
             let what = if is_open { "authentication" } else { "session" };
             return Need::Close(format!(
-                "frame of {len} bytes before {what}; at most {OPENING_FRAME_MAX}"
+                "frame of {len} bytes before {what}; at most {OPENING_FRAME_MAX}: check that client"
             ));
         }
         Need::Bytes(4 + len - had)
@@ -290,7 +296,7 @@ impl Connection {
             Ok(header) => Ok(Request { header, frame }),
             Err(_) => {
                 self.counts.received(frame.len());
-                Err(Need::Close("undecodable request header".into()))
+                Err(Need::Close("undecodable request header; check that client".into()))
             }
         }
     }
@@ -356,7 +362,12 @@ impl Connection {
                     self.counts.received(request.frame.len());
                     let header = reply::header(header.xid, -1, Code::UNIMPLEMENTED);
                     reply::put_uncounted(&mut self.unsent, header, |_| {});
-                    return (taken, Some(Need::Close(format!("operation {kind} is not served"))));
+                    return (
+                        taken,
+                        Some(Need::Close(format!(
+                            "operation {kind} is not served; check that client's version"
+                        ))),
+                    );
                 }
             }
         }
@@ -388,7 +399,7 @@ impl Connection {
             let waited_us = now_us.saturating_sub(since_us);
             if limits.drops_late && waited_us > u64::from(self.timeout_ms.unsigned_abs()) * 1000 {
                 self.counts.outlived += 1;
-                return Admission::Later(Need::Close("a request outlived its session".into()));
+                return Admission::Later(Need::Close("a request outlived its session; if it repeats, raise the client's session timeout".into()));
             }
             let can_be_late = request.header.kind != op::CLOSE_SESSION;
             self.late = can_be_late && limits.op_wait_max_us.is_some_and(|max| waited_us > max);

@@ -41,15 +41,21 @@ impl Foreign {
     /// For the log.
     pub const fn reason(self) -> &'static str {
         match self {
-            Self::Http => "an HTTP request; this port speaks the ZooKeeper protocol",
-            Self::Tls => "a TLS handshake; this port speaks the ZooKeeper protocol without TLS",
+            Self::Http => {
+                "an HTTP request; this port speaks the ZooKeeper protocol, so dial admin.serverPort"
+            }
+            Self::Tls => {
+                "a TLS handshake; this port speaks the ZooKeeper protocol without TLS, so dial secureClientPort"
+            }
         }
     }
 
     /// For the log, of a port for servers.
     pub const fn reason_between_servers(self) -> &'static str {
         match self {
-            Self::Http => "an HTTP request; this port is for the other servers",
+            Self::Http => {
+                "an HTTP request; this port is for the other servers, so dial admin.serverPort"
+            }
             Self::Tls => {
                 "the dialing server speaks TLS, and this one does not: set sslQuorum=true here, or, while the servers are changed \
                  one by one, portUnification=true on all"

@@ -31,7 +31,7 @@ impl Preparation<'_> {
         {
             tracing::warn!(
                 target: crate::model::STRANGERS, server_id = member.id.0,
-                "reconfiguration refused: multiAddress.enabled is not set"
+                "reconfiguration refused: it gives a member several addresses; set multiAddress.enabled=true on all members, or give it one"
             );
             return Err(Code::BAD_ARGUMENTS);
         }

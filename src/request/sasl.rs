@@ -28,7 +28,7 @@ impl Connection {
     ) -> Result<(), Need> {
         let request: GetSaslRequest<'_> = decode(body)?;
         let Some(token) = request.token else {
-            return Err(Need::Close("sasl request without a token".into()));
+            return Err(Need::Close("sasl request without a token; check that client".into()));
         };
         let mut mechanism =
             match (self.exchange.take().map(|exchange| *exchange), &self.shared.limits.sasl) {
@@ -150,6 +150,7 @@ fn put_token(unsent: &mut super::Outgoing, answer: ReplyHeader, token: Option<&[
 
 /// The record of an authentication request.
 pub(super) fn decode<'b, T: Decode<'b>>(body: &'b [u8]) -> Result<T, Need> {
-    let fail = |error| Need::Close(format!("undecodable authentication: {error}"));
+    let fail =
+        |error| Need::Close(format!("undecodable authentication: {error}; check that client"));
     Reader::new(body).read().map_err(fail)
 }

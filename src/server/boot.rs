@@ -280,7 +280,7 @@ pub fn restore(
     let recovered = found.recovered;
     for skipped in &recovered.skipped {
         let path = skipped.path.display();
-        tracing::warn!(%path, reason = %skipped.why, "file, or the end of it, not used");
+        tracing::warn!(%path, reason = %skipped.why, "file, or the end of it, not used; check the disk unless a crash or a power failure came before");
     }
     let Restored { tree, digest_mismatches, .. } = restorer.finish();
     metrics.digest_mismatches_count.add(digest_mismatches);

@@ -128,7 +128,7 @@ impl Writer {
                     if left_out == 0 && std::mem::take(&mut waiting.is_told) {
                         drop(waiting);
                         let lost = std::mem::take(&mut self.lost);
-                        tracing::warn!(target: TROUBLE, %path, lost, "log file: it is written again, {lost} lines are missing");
+                        tracing::warn!(target: TROUBLE, %path, lost, "log file: it is written again, {lost} lines are missing; nothing to do");
                     }
                 }
                 Err(error) if error.lost == 0 => {

@@ -72,7 +72,7 @@ impl MetricsPorts {
         for (port, tls) in plain.into_iter().chain(https) {
             let place = ListenAddress { host: prometheus.host.clone(), port };
             let (listener, address) = bind(&place, BACKLOG).map_err(ServerError::ListenMetrics)?;
-            tracing::info!(%address, tls = tls.is_some(), "metrics for Prometheus are told");
+            tracing::info!(%address, tls = tls.is_some(), "serving metrics for Prometheus");
             ports.push((listener, tls));
         }
         Ok(Some(Self(ports)))
@@ -104,7 +104,7 @@ impl MetricsPorts {
                     }
                     Err(error) => tracing::error!(
                         %error,
-                        "metrics cannot be told: raise ulimit -n, and start again"
+                        "metrics for Prometheus can't be served: raise ulimit -n, and start again"
                     ),
                 }
             }

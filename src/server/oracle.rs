@@ -26,7 +26,7 @@ pub async fn poll_file(path: PathBuf, inbox: Arc<Inbox>) {
                 tell(&mut agreed, false, &path, &inbox);
                 tracing::warn!(
                     path = %path.display(),
-                    "oracle unreadable, treated as no: its file system has not answered for 1 s"
+                    "oracle unreadable, treated as no: its file system has not answered for 1 s; check it, or keep the file on a local disk"
                 );
                 reading.await
             }

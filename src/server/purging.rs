@@ -33,7 +33,7 @@ async fn purge_often(folders: Folders, hours: u32, keep: usize) {
         let folders = folders.clone();
         let purging = tokio::task::spawn_blocking(move || purge_once(&folders, hours, keep));
         if let Err(error) = purging.await {
-            tracing::warn!(%error, "autopurge failed, next try in {hours} h");
+            tracing::warn!(%error, "autopurge ended before it was done, next try in {hours} h: report it unless the server is stopping");
         }
     }
 }

@@ -57,7 +57,10 @@ pub async fn close_connections(shared: &Shared, tasks: &TaskTracker) {
     wakers.into_iter().for_each(std::task::Waker::wake);
     if tokio::time::timeout(LAST_REPLIES_MAX, tasks.wait()).await.is_err() {
         let connections = tasks.len();
-        tracing::warn!(connections, "clients did not read their final replies before shutdown");
+        tracing::warn!(
+            connections,
+            "clients did not read their final replies before shutdown; nothing to do, they reconnect"
+        );
     }
     tracing::info!(connections = conns.len(), "stopped: everything acknowledged is on disk");
 }

@@ -135,7 +135,7 @@ impl<D: Disk> Log<D> {
             tracing::warn!(
                 %zxid,
                 last = %self.last.unwrap_or(zxid),
-                "log a zxid that does not increase, as a Java leader may send it"
+                "logged a zxid that does not increase, as a Java leader may send it; nothing to do"
             );
         }
         self.last = self.last.max(Some(zxid));

@@ -74,7 +74,7 @@ pub fn read<D: Disk>(
             tracing::warn!(
                 target: crate::model::STRANGERS,
                 %error,
-                "can't read the log for a learner; it gets the tree instead"
+                "can't read the log for a learner, which gets the tree instead: check the disk of the log"
             );
             Tail::default()
         }

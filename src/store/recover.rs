@@ -413,7 +413,7 @@ fn remove_leftovers<D: Disk, E: Error>(
         disk.list(dir).map_err(|source| RecoverError::List { path: dir.to_owned(), source })?;
     for name in names.into_iter().filter(|name| names::is_snapshot_temporary(name)) {
         let path = dir.join(name);
-        tracing::info!(path = %path.display(), "remove unfinished snapshot");
+        tracing::info!(path = %path.display(), "unfinished snapshot found, and removed");
         disk.remove(&path).map_err(|source| RecoverError::Remove { path, source })?;
     }
     Ok(())
@@ -484,7 +484,7 @@ fn load_newest<D: Disk, R: Restore>(
         match snapshot::looks_whole(disk, &path, packing) {
             Ok(true) => {}
             Ok(false) => {
-                tracing::warn!(path = %path.display(), "snapshot has no end, trying an older one");
+                tracing::warn!(path = %path.display(), "snapshot has no end, trying an older one: check the disk unless a crash came before");
                 skipped.push(Skipped { path, why: SkipReason::NotWhole });
                 bad.push(NotLoaded { file: file.clone(), may_count: was_led });
                 continue;
@@ -509,7 +509,7 @@ fn load_newest<D: Disk, R: Restore>(
             }
             // The quick check can't see the end of a compressed file; if it is missing that is the same case as above.
             Err(ReadError::Short { .. }) if packing != Packing::Plain => {
-                tracing::warn!(path = %path.display(), "snapshot has no end, trying an older one");
+                tracing::warn!(path = %path.display(), "snapshot has no end, trying an older one: check the disk unless a crash came before");
                 skipped.push(Skipped { path, why: SkipReason::NotWhole });
                 bad.push(NotLoaded { file: file.clone(), may_count: was_led });
                 state.reset();

@@ -197,7 +197,7 @@ fn written<'f, D: Disk, E>(
         if files[last].name != names::log_name(files[last].zxid) {
             tracing::warn!(
                 path = %path.display(),
-                "skip a file that is no log: it has no header, and its name is not `log.` and a zxid"
+                "skipped a file that is no log: it has no header, and its name is not `log.` and a zxid; move it away"
             );
             continue;
         }
@@ -265,14 +265,14 @@ fn judge<S: Source, E>(
             %at,
             reason = %kind,
             %records_after,
-            "log file ends in a partial record, as a crash or a full disk leaves it: it was not acknowledged, so nothing is lost"
+            "log file ends in a partial record, as a crash or a full disk leaves it: it was not acknowledged, so nothing is lost; without either check the disk"
         ),
         FileEnd::Torn => {
             tracing::warn!(
                 %at,
                 reason = %kind,
                 %records_after,
-                "log file ends in a torn flush, which is cut off: none of it was acknowledged"
+                "log file ends in a torn flush, which is cut off: none of it was acknowledged; check the disk unless the power failed"
             );
             scanned.torn = Some(at);
         }

@@ -110,7 +110,7 @@ fn remove_unfinished<D: Disk>(disk: &D, temporary: &Path) {
         tracing::warn!(
             path = %temporary.display(),
             %error,
-            "can't remove an unfinished snapshot: the next start will"
+            "can't remove an unfinished snapshot; the next start tries again: check the folder's rights if it stays"
         );
     }
 }

@@ -211,7 +211,7 @@ impl<R: Read> SnapshotReader<R> {
                     tracing::warn!(
                         at,
                         %error,
-                        "can't read the trailers of a snapshot: it is loaded without them"
+                        "can't read the trailers of a snapshot, so it is loaded without them: check the disk"
                     );
                     self.ended = true;
                 }

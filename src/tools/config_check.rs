@@ -136,7 +136,8 @@ fn as_text(check: &Check, stores: &[Stores], all: bool) -> String {
             } else {
                 ""
             };
-            format!("{count}, the server refuses to start with it{later}: {first}")
+            let more = if check.problems.len() > 1 { "; the first" } else { "" };
+            format!("{count}, the server refuses to start with it{later}{more}: {first}")
         }
     };
     _ = writeln!(text, "{}: {verdict}", check.source);
@@ -290,17 +291,17 @@ tickTme                7                                      line 10           
 SERVER_JVMFLAGS        -Xmx1g -Dzookeeper.x.pass=(not shown)  environment                  works       its -D flags are read
 
 4 warnings:
-  zoo.cfg:4: clientPort is set again in line 5, which counts
-  zoo.cfg:6: initLimit=10: no effect; only an ensemble uses this
+  zoo.cfg:4: clientPort is set again in line 5, which counts; remove one of them
+  zoo.cfg:6: initLimit=10: no effect; only an ensemble uses this; remove it
   zoo.cfg:10: tickTme=7: unknown setting, ignored; is it tickTime?
-  -D flag in SERVER_JVMFLAGS: -Dzookeeper.x.pass=(not shown): unknown setting, ignored
+  -D flag in SERVER_JVMFLAGS: -Dzookeeper.x.pass=(not shown): unknown setting, ignored; correct or remove it
 
 3 problems:
   zoo.cfg:2: tickTime=0 is not within 1 and 2147483647; correct it
   zoo.cfg:8: TLS needs a key and a certificate; set ssl.keyStore.location to their store
   zoo.cfg:8: clients are asked for certificates (ssl.clientAuth); set ssl.trustStore.location to those that are trusted, or ssl.clientAuth=none
 
-zoo.cfg: 3 problems, the server refuses to start with it: zoo.cfg:2: tickTime=0 is not within 1 and 2147483647; correct it
+zoo.cfg: 3 problems, the server refuses to start with it; the first: zoo.cfg:2: tickTime=0 is not within 1 and 2147483647; correct it
 ";
         let table = render(&mut check.clone(), &TABLE);
         assert_eq!(table, expected);
@@ -331,8 +332,8 @@ observer 2 of an ensemble:
   autopurge.purgeInterval is 0, so old snapshots and logs are never removed; set it to hours, such as 24, or run oxkeeper purge
 
 2 warnings:
-  zoo.cfg:12: observerMaster.sizeLimit=9: no effect; observers of a follower are synchronised like any learner: from the commitLogCount last transactions, from the log, or by SNAP
-  -D flag in SERVER_JVMFLAGS: -Dzookeeper.x.pass=(not shown): unknown setting, ignored
+  zoo.cfg:12: observerMaster.sizeLimit=9: no effect; observers of a follower are synchronised like any learner: from the commitLogCount last transactions, from the log, or by SNAP; remove it
+  -D flag in SERVER_JVMFLAGS: -Dzookeeper.x.pass=(not shown): unknown setting, ignored; correct or remove it
 
 zoo.cfg: no problems, the server would start with it
 ";
@@ -373,7 +374,7 @@ zoo.cfg: no problems, the server would start with it
         let shown = render(&mut checked(text, &[]), &TABLE);
         for part in [
             "\n  zoo.cfg, lines 5 to 6: ssl.keyStore.location=/nowhere/k.jks, ssl.trustStore.location=/nowhere/t.jks: No such file",
-            "(what is in key stores and trust stores is checked once these are mended): zoo.cfg:4: ",
+            "(what is in key stores and trust stores is checked once these are mended); the first: zoo.cfg:4: ",
         ] {
             assert!(shown.contains(part), "{part} in {shown}");
         }

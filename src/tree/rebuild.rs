@@ -131,7 +131,9 @@ impl Rebuild {
                 kind: op::CLOSE_SESSION,
                 ..TxnHeader::default()
             };
-            tracing::warn!("session {client_id:#x} is gone; its ephemeral znodes are removed");
+            tracing::warn!(
+                "session {client_id:#x} is gone, so its ephemeral znodes are removed; nothing to do"
+            );
             self.tree.apply(&header, &Txn::CloseSession { paths: None }, &mut Vec::new());
         }
         orphans.len()

@@ -420,7 +420,9 @@ impl Learner {
             return Err(format!("proposal {zxid} from the leader of epoch {}", epoch.0));
         }
         if zxid.epoch() == last.epoch() && Some(zxid) != last.next() {
-            let text = format!("proposal {zxid} after {last}: the proposals between are missing");
+            let text = format!(
+                "proposal {zxid} after {last}: the proposals between are missing; compare the znodes of the members"
+            );
             if !self.is_serving() {
                 return Err(text);
             }

@@ -138,7 +138,7 @@ fn config_of_a_member_names_its_static_and_dynamic_file() {
         let config = loaded().unwrap();
         assert_eq!(config.ensemble.unwrap().last_seen, []);
         let warned = config.warnings.iter().map(ToString::to_string).collect::<Vec<_>>();
-        let wanted = "zoo.cfg.dynamic.next: has no server.N line, so it is ignored";
+        let wanted = "zoo.cfg.dynamic.next: has no server.N line, so it is ignored; remove it";
         assert!(warned.iter().any(|line| line.ends_with(wanted)), "{warned:?}");
     }
     fs::write(path("zoo.cfg.dynamic.next"), "server.3=a").unwrap();

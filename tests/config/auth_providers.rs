@@ -1,4 +1,4 @@
-//! Authentication providers, and the schemes of which a client must have authenticated by one.
+//! Authentication providers, and the schemes by one of which a client must have authenticated.
 
 use crate::with;
 use oxkeeper::model::DigestAlgorithm;
@@ -39,8 +39,7 @@ fn required_scheme_that_no_client_can_use_is_refused() {
     }
     let idle = with("enforce.auth.enabled=yes\nenforce.auth.schemes=sasl").unwrap();
     assert_eq!(idle.providers.required, [""; 0]);
-    let warned =
-        "zoo.cfg:4: enforce.auth.schemes=sasl has no effect; enforce.auth.enabled is not true";
+    let warned = "zoo.cfg:4: enforce.auth.schemes=sasl has no effect without enforce.auth.enabled=true; set it, or remove this";
     assert_eq!(idle.warnings[1].to_string(), warned);
 }
 

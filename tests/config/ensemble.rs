@@ -27,12 +27,12 @@ fn missing_setting_is_reported_with_its_line() {
     );
     assert_eq!(
         with(limits, Some("4")).unwrap_err(),
-        "zoo.cfg:3: myid 4 is not one of the servers 1, 2, 3; add server.4 or correct myid"
+        "zoo.cfg:3: the file /d/myid has 4, which is not one of the servers 1, 2, 3; add server.4 or correct the file"
     );
     let text = format!("dataDir=/d\n{limits}\nserver.1=a:1:2;2181\nserver.2=b:1:2;2181\n");
     assert_eq!(
         file(&text, Some("4")).unwrap_err().to_string(),
-        "zoo.cfg:4: myid 4 is not one of the servers 1, 2; add server.4 or correct myid",
+        "zoo.cfg:4: the file /d/myid has 4, which is not one of the servers 1, 2; add server.4 or correct the file",
         "its line would give the client port"
     );
     assert_eq!(
@@ -71,8 +71,8 @@ fn groups_and_versions_without_servers_are_still_checked() {
     assert_eq!(
         of("group.1=1\nweight.1=1").unwrap(),
         [
-            "zoo.cfg:3: group.1=1: no effect; there are no server.N lines",
-            "zoo.cfg:4: weight.1=1: no effect; there are no server.N lines",
+            "zoo.cfg:3: group.1=1: no effect; there are no server.N lines; remove it",
+            "zoo.cfg:4: weight.1=1: no effect; there are no server.N lines; remove it",
         ]
     );
     assert!(of("version=1f").unwrap()[0].starts_with("zoo.cfg:3: version=1f: no effect"));
@@ -137,13 +137,13 @@ fn risky_ensembles_are_warned_of() {
         warned("server.3=c:1:2:observer\npeerType=observer"),
         [
             "zoo.cfg:3: Two voters: any failure stops the ensemble. Use at least three.",
-            "zoo.cfg:5: server.3 is set again in line 8, which counts",
-            "zoo.cfg:9: peerType=observer: server.1 is a participant, which counts",
+            "zoo.cfg:5: server.3 is set again in line 8, which counts; remove one of them",
+            "zoo.cfg:9: peerType=observer has no effect: server.1 is a participant by its server.N line; correct one of them",
         ]
     );
     assert_eq!(
         warned("oraclePath=/o"),
-        ["zoo.cfg:8: oraclePath=/o: no effect with 3 voters; it is for two"]
+        ["zoo.cfg:8: oraclePath=/o: no effect with 3 voters; it is for two: remove it"]
     );
     let pair = warned("server.3=c:1:2:observer\noraclePath=/o");
     assert_eq!(pair.len(), 2, "{pair:?}");

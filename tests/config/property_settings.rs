@@ -46,7 +46,9 @@ fn network_settings_are_read_and_unknown_words_are_warned_of() {
     };
     assert_eq!(
         told("stat, STAT,mntrr,*"),
-        ["zoo.cfg:3: 4lw.commands.whitelist: STAT, mntrr ignored, no such four-letter word"]
+        [
+            "zoo.cfg:3: 4lw.commands.whitelist: STAT, mntrr ignored, no such four-letter word; correct it, with commas between words"
+        ]
     );
     assert_eq!(told("*"), [""; 0]);
 }
@@ -137,7 +139,11 @@ fn words_that_java_reads_as_something_else_are_warned_of() {
         forceSync=yes\nenforceQuota=TRUE");
     assert!(!config.digest_enabled && config.enforce_quota && !config.skip_acl);
     let warnings: Vec<String> = config.warnings.iter().map(ToString::to_string).collect();
-    let ends = ["neither true nor false", "write gz or snappy", "only yes has one"];
+    let ends = [
+        "neither true nor false; write one of them",
+        "write gz or snappy",
+        "write yes, or remove it",
+    ];
     assert_eq!(warnings.len(), ends.len(), "{warnings:?}");
     for end in ends {
         assert!(warnings.iter().any(|warning| warning.ends_with(end)), "{end}: {warnings:?}");

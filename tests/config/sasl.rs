@@ -190,7 +190,7 @@ fn clients_that_must_authenticate_need_the_provider_and_a_section() {
     let jaas = format!("Server {{ {DIGEST} user_bob=\"s3\"; }};");
     let config = loaded(&zoo, Some(&jaas), &[FLAG]).unwrap();
     assert_eq!(config.providers.required, ["sasl"]);
-    let idle = "enforce.auth.schemes=digest has no effect beside sessionRequireClientSASLAuth=true";
+    let idle = "enforce.auth.schemes=digest has no effect beside sessionRequireClientSASLAuth=true; remove one of them";
     assert!(warnings(&config)[0].ends_with(idle), "{:?}", config.warnings);
     refused("sessionRequireClientSASLAuth=true", Some(&jaas), &[FLAG], "needs scheme sasl; add");
     let zoo = format!("{PROVIDER}enforce.auth.enabled=true\nenforce.auth.schemes=sasl");
@@ -201,7 +201,7 @@ fn clients_that_must_authenticate_need_the_provider_and_a_section() {
         warnings(&old),
         [
             "/zoo.cfg:3: requireClientAuthScheme=sasl, jaasLoginRenew=3600000 (line 4): no effect; no release of ZooKeeper \
-          reads it; sessionRequireClientSASLAuth=true makes clients authenticate by SASL"
+          reads it; sessionRequireClientSASLAuth=true makes clients authenticate by SASL; remove them"
         ]
     );
 }
@@ -277,7 +277,7 @@ fn switches_and_sections_between_servers_that_contradict_are_refused() {
     assert!(warnings(&config).iter().any(|told| told.contains("fips-mode=true forbids")));
     refused("quorum.auth.learnerRequireSasl=true", None, &[], "add it");
     let alone = loaded(on, None, &[]).unwrap();
-    assert!(warnings(&alone)[0].ends_with("only an ensemble uses this"), "{alone:?}");
+    assert!(warnings(&alone)[0].ends_with("only an ensemble uses this; remove it"), "{alone:?}");
 }
 
 #[test]

@@ -11,7 +11,7 @@ fn refused(text: &str) -> String {
 
 #[test]
 fn comment_after_a_value_is_named_as_such() {
-    let comment = "a comment begins only at the begin of a line, so write it there";
+    let comment = "a comment needs a line of its own, so move it";
     for (lines, problem) in [
         ("dataDir=/data # fast disk\nclientPort=1", "dataDir=/data # fast disk is no directory"),
         ("dataDir=/d\nclientPort=2181 # clients", "clientPort=2181 # clients is not a number"),
@@ -116,7 +116,7 @@ fn keys_are_named_as_they_were_written() {
         let config = with_flags(lines, flags).unwrap();
         config.warnings.iter().map(ToString::to_string).collect::<Vec<_>>()
     };
-    let told = "preAllocSize=64M is not a valid number; the default is used";
+    let told = "preAllocSize=64M is not a valid number, so the default is used; correct it";
     assert_eq!(warned("preAllocSize=64M", ""), [format!("zoo.cfg:3: {told}")]);
     assert_eq!(
         warned("", "-Dzookeeper.preAllocSize=64M"),

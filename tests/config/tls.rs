@@ -156,7 +156,7 @@ fn stores_have_a_file_a_password_and_a_kind() {
     assert!(password.matches(b"s3"));
     assert_eq!(trust.password, StorePassword::File("/p".into()));
     assert_eq!(trust.kind, Some(StoreKind::Jks));
-    let told = "ssl.trustStore.password has no effect beside ssl.trustStore.passwordPath";
+    let told = "ssl.trustStore.password has no effect beside ssl.trustStore.passwordPath; remove one of them";
     assert_eq!(warnings, [told]);
     let (tls, _) = clients("ssl.keyStore.location=/k.store");
     assert_eq!(tls.settings.key_store.unwrap().kind, None);
@@ -222,7 +222,7 @@ fn switches_of_tls_between_servers_are_independent() {
     };
     let config = odd("0").unwrap();
     assert_eq!(config.quorum_tls.unwrap().settings.detection_timeout_ms, 5000);
-    assert!(config.warnings[0].text.ends_with("=0: is below 1; 5000 is used"));
+    assert!(config.warnings[0].text.ends_with("=0: is below 1, so 5000 is used; write 1 or more"));
     assert!(odd("soon").is_err());
     assert!(member("portUnification=true").is_err(), "there are no stores");
     assert_eq!(member("sslQuorum=false").unwrap().quorum_tls, None);
@@ -244,17 +244,19 @@ fn settings_of_tls_that_is_off_are_named_in_one_line_each() {
         [
             "zoo.cfg:3: ssl.keyStore.location=/k, ssl.keyStore.password=(not shown) (line 4), \
              X509AuthenticationProvider.superUser=CN=a (line 9), -Dzookeeper.ssl.ocsp=true (-D flag in JVMFLAGS): no effect; \
-             no port for clients has TLS: secureClientPort is not set, and client.portUnification is not true",
-            "zoo.cfg:5: ssl.quorum.crl=true, sslQuorum=true (line 6): no effect; only an ensemble uses this",
+             no port for clients has TLS: set secureClientPort, or client.portUnification=true",
+            "zoo.cfg:5: ssl.quorum.crl=true, sslQuorum=true (line 6): no effect; only an ensemble uses this; remove them",
             "-D flag in JVMFLAGS: -Djdk.tls.rejectClientInitiatedRenegotiation=false: no effect; \
-             TLS connections are never renegotiated",
+             TLS connections are never renegotiated; remove it",
         ]
     );
     let config = member("ssl.quorum.clientAuth=want").unwrap();
-    let why = "no effect; connections between servers are plain: neither sslQuorum nor portUnification is true";
+    let why = "no effect; connections between servers are plain: set sslQuorum=true, or portUnification=true";
     assert!(config.warnings[0].text.ends_with(why), "{:?}", config.warnings);
     let (_, warnings) = clients("ssl.handshakeDetectionTimeoutMillis=9");
-    assert!(warnings[0].ends_with("only ssl.quorum.handshakeDetectionTimeoutMillis has one"));
+    assert!(
+        warnings[0].ends_with("only ssl.quorum.handshakeDetectionTimeoutMillis has one: remove it")
+    );
     let unknown = of("ssl.keystore.location=/k");
     let text = "ssl.keystore.location=/k: unknown setting, ignored; is it ssl.keyStore.location?";
     assert_eq!(unknown.warnings[0].text, text);

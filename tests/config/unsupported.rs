@@ -78,10 +78,10 @@ fn one_line_for_each_reason_names_all_it_is_about() {
         [
             "zoo.cfg:3: initLimit=10, syncLimit=5 (line 4), peerType=observer (line 7), \
              -Dzookeeper.multiAddress.reachabilityCheckEnabled=false (-D flag in JVMFLAGS): no effect; only an ensemble uses \
-             this",
-            "zoo.cfg:5: admin.httpVersion=10: no effect; HTTP/1.1 is spoken, and 1.0 where a client asks for it",
+             this; remove them",
+            "zoo.cfg:5: admin.httpVersion=10: no effect; HTTP/1.1 is spoken, and 1.0 where a client asks for it; remove it",
             "zoo.cfg:6: flushDelay=5: no effect; writes that came while the disk was busy are \
-             always flushed together",
+             always flushed together; remove it",
         ]
     );
     let secret = warned("SASLAuthenticationProvider.superPassword=s3\nmypassword=s3", "");
@@ -91,7 +91,7 @@ fn one_line_for_each_reason_names_all_it_is_about() {
 #[test]
 fn setting_in_the_wrong_place_or_misspelt_is_reported() {
     let lines = "tickTme=2\nzookeeper.snapCount=7\njute.maxbuffer=9\nfrobnicate=1\n\
-        \u{ef}\u{bb}\u{bf}x=1";
+        \u{ef}\u{bb}\u{bf}x=1\njute.maxbufer=4194304";
     // The test writes UTF-8, which a properties text is not: the mark is spelt with its escapes.
     let lines = lines.replace("\u{ef}\u{bb}\u{bf}", "\\u00ef\\u00bb\\u00bf");
     let flags = "-Dzookeeper.tickTime=5 -DsnapCount=3 -Dzookeeper.snapcount=4 -Dmy.own=1 -Xmx1g";
@@ -101,9 +101,10 @@ fn setting_in_the_wrong_place_or_misspelt_is_reported() {
             "zoo.cfg:3: tickTme=2: unknown setting, ignored; is it tickTime?",
             "zoo.cfg:4: zookeeper.snapCount=7 has no effect; in a file it is written snapCount",
             "zoo.cfg:5: jute.maxbuffer=9 has no effect; only the flag -Djute.maxbuffer sets it",
-            "zoo.cfg:6: frobnicate=1: unknown setting, ignored",
+            "zoo.cfg:6: frobnicate=1: unknown setting, ignored; correct or remove it",
             "zoo.cfg:7: \u{ef}\u{bb}\u{bf}x=1 has no effect: a byte order mark is before it; \
              save the file without one",
+            "zoo.cfg:8: jute.maxbufer=4194304: unknown setting, ignored; is it the flag -Djute.maxbuffer?",
             "-D flag in JVMFLAGS: -DsnapCount=3 has no effect; the flag is -Dzookeeper.snapCount",
             "-D flag in JVMFLAGS: -Dzookeeper.snapcount=4: unknown setting, ignored; \
              is it zookeeper.snapCount?",

@@ -57,7 +57,9 @@ fn a_frame_over_the_limit_closes_the_connection() {
             let a = if greeted { world.client() } else { world.connect() };
             // The length alone is enough: no bytes are waited for, and no memory is taken for them.
             world.say(a, [len.to_be_bytes().to_vec()]);
-            let reason = format!("closed: frame of {text} bytes; jute.maxbuffer is {FRAME_MAX}");
+            let reason = format!(
+                "closed: frame of {text} bytes; jute.maxbuffer is {FRAME_MAX}: raise it if the client is right"
+            );
             assert_eq!(world.heard(a), [reason]);
         }
     }
@@ -69,7 +71,7 @@ fn a_long_frame_before_a_session_closes_the_connection_with_its_first_bytes() {
     let start = |len: u32| [len.to_be_bytes().to_vec(), vec![0; 100]].concat();
     let (fresh, brief, open) = (world.connect(), world.connect(), world.client());
     world.say(fresh, [start(66_561)]);
-    let reason = "closed: frame of 66561 bytes before session; at most 66560";
+    let reason = "closed: frame of 66561 bytes before session; at most 66560: check that client";
     assert_eq!(world.heard(fresh), [reason]);
     for (client, len) in [(brief, 66_560), (open, 1 << 20)] {
         world.say(client, [start(len)]);
@@ -81,7 +83,10 @@ fn a_long_frame_before_a_session_closes_the_connection_with_its_first_bytes() {
     let barred = world.client();
     world.say(barred, [start(66_561)]);
     let heard = world.heard(barred);
-    assert_eq!(heard, ["closed: frame of 66561 bytes before authentication; at most 66560"]);
+    assert_eq!(
+        heard,
+        ["closed: frame of 66561 bytes before authentication; at most 66560: check that client"]
+    );
 }
 
 // rows: P-02 W-06 G-15
@@ -100,7 +105,9 @@ fn four_letter_word_counts_only_before_the_connect_request() {
     world.say(unknown, [b"what".to_vec()]);
     assert_eq!(
         world.heard(unknown),
-        ["closed: text \"what\" where the length of a frame is expected"]
+        [
+            "closed: text \"what\" where the length of a frame is expected; is it a misspelt four-letter word?"
+        ]
     );
 
     let late = world.client();
@@ -160,7 +167,7 @@ fn undecodable_header_or_connect_request_closes_the_connection() {
     let mut world = World::new();
     let a = world.client();
     world.say(a, [vec![0, 0, 0, 7, 0, 0, 0, 1, 0, 0, 0], create(2, "/a", "")]);
-    assert_eq!(world.heard(a), ["closed: undecodable request header"]);
+    assert_eq!(world.heard(a), ["closed: undecodable request header; check that client"]);
     let b = world.connect();
     world.say(b, [vec![0, 0, 0, 5, 1, 2, 3, 4, 5]]);
     let heard = world.heard(b);
@@ -174,7 +181,7 @@ fn unknown_operation_is_refused_and_closes_the_connection() {
         let mut world = World::new();
         let a = world.client();
         world.say(a, [raw(1, kind, &[0; 16]), create(2, "/behind", "")]);
-        let reason = format!("closed: operation {kind} is not served");
+        let reason = format!("closed: operation {kind} is not served; check that client's version");
         assert_eq!(world.heard(a), ["1 @-1 error -6", &reason]);
         let b = world.client();
         world.say(b, [get(1, "/behind")]);

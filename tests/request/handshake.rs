@@ -99,7 +99,7 @@ fn wrong_password_is_refused_and_the_session_keeps_its_connection() {
     for wrong in [vec![], right[..15].to_vec(), [&right[..], &[0]].concat(), nearly] {
         let thief = world.connect();
         world.greet(thief, &Hello { password: wrong, ..hello_again(FIRST_SESSION) });
-        let reason = "closed: wrong password for session 0x10";
+        let reason = "closed: wrong password for session 0x10; restart that client";
         assert_eq!(world.heard(thief), ["refused flag", reason]);
     }
     world.say(writer, [set(1, "/a", "x")]);

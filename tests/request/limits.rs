@@ -190,7 +190,14 @@ fn a_write_that_outlived_its_session_is_dropped_with_its_connection() {
         world.pass(11_000); // After the session's 10 s, but it is checked in steps of 2 s.
         world.hold_log(false);
         let heard = world.heard(b);
-        assert_eq!(heard == ["closed: a request outlived its session"], is_dropped, "{lines}");
+        assert_eq!(
+            heard
+                == [
+                    "closed: a request outlived its session; if it repeats, raise the client's session timeout"
+                ],
+            is_dropped,
+            "{lines}"
+        );
         let is_there = world.server.shared.state.tree.read().find("/b").is_some();
         assert_eq!((is_there, heard.len()), (!is_dropped, 1), "{heard:?}");
         assert_eq!(world[b].machine().counts.outlived, u64::from(is_dropped));
@@ -225,7 +232,12 @@ fn clients_that_connect_too_fast_are_refused() {
     world.client();
     let third = world.connect();
     world.greet(third, &hello());
-    assert_eq!(world.heard(third), ["closed: clients connect too fast"]);
+    assert_eq!(
+        world.heard(third),
+        [
+            "closed: clients connect too fast; find one in a loop, or raise connection_throttle_tokens"
+        ]
+    );
     let counts = world[third].machine().counts;
     assert_eq!((counts.connects, counts.refused), (0, 1));
     assert_eq!(
@@ -243,7 +255,11 @@ fn sessions_let_in(world: &mut World) -> usize {
     loop {
         let client = world.connect();
         world.greet(client, &hello());
-        if world.heard(client) == ["closed: clients connect too fast"] {
+        if world.heard(client)
+            == [
+                "closed: clients connect too fast; find one in a loop, or raise connection_throttle_tokens",
+            ]
+        {
             return count;
         }
         count += 1;
@@ -269,7 +285,12 @@ fn connection_throttle_gives_out_tokens_and_drops_connects_as_configured() {
     );
     for _ in 0..5 {
         let again = world.client_again(0x999);
-        assert_ne!(world.heard(again), ["closed: clients connect too fast"]);
+        assert_ne!(
+            world.heard(again),
+            [
+                "closed: clients connect too fast; find one in a loop, or raise connection_throttle_tokens"
+            ]
+        );
     }
     assert_eq!(sessions_let_in(&mut world), 2, "of 20 tokens five reconnects took ten");
     // Drop probability: an empty bucket makes it 1, so that the next client is refused, and only then it begins to decrease.

@@ -152,13 +152,13 @@ pub fn task(
     };
     let name = call.command.name();
     if !is_on {
-        tracing::warn!(target: crate::model::STRANGERS, "AdminServer refused {name}: it is off by {key}=false");
+        tracing::warn!(target: crate::model::STRANGERS, "AdminServer refused {name}: it is off by {key}=false; set it to true to allow it");
         return Err(failed(call, 503));
     }
     if !config.serialize_last_processed_zxid {
         tracing::warn!(
             target: crate::model::STRANGERS,
-            "AdminServer refused {name}: it needs serializeLastProcessedZxid.enabled=true"
+            "AdminServer refused {name}: it needs serializeLastProcessedZxid.enabled=true; remove that setting"
         );
         return Err(failed(call, 500));
     }
@@ -170,7 +170,7 @@ pub fn task(
         refusals.increment();
         tracing::warn!(
             target: crate::model::STRANGERS,
-            "AdminServer refused {name}: another one was less than admin.rateLimiterIntervalInMS ago"
+            "AdminServer refused {name}: another one was less than admin.rateLimiterIntervalInMS ago; wait, or lower it"
         );
         return Err(failed(call, 429));
     }

@@ -168,7 +168,7 @@ async fn write(
                 if let Err(error) = limited {
                     tracing::warn!(
                         %error, server_id = to.0,
-                        "no timeout set on the election connection: a dead network is found late"
+                        "can't set TCP_USER_TIMEOUT on an election connection, so a dead network is found late: see the error if a member has several addresses"
                     );
                 }
             }

@@ -7,7 +7,9 @@ use oxkeeper::config::{self, Config, Environment, Launch, LogSettings, Settings}
 use oxkeeper::net;
 use oxkeeper::server::{self, Ready, ServerError, ServiceManager, logging};
 use oxkeeper::tools::java_command::{self, Call};
-use oxkeeper::tools::{bench, config_check, four_letter_word, generate, status, toolkits};
+use oxkeeper::tools::{
+    bench, config_check, four_letter_word, generate, status, toolkit_help, toolkits,
+};
 use std::ffi::OsString;
 use std::io::Write;
 use std::os::unix::fs::MetadataExt as _;
@@ -38,19 +40,25 @@ enum Tool {
     /// Put load on ZooKeeper servers, oxkeeper or any other, and measure throughput and latencies.
     Bench(Box<bench::Options>),
     /// Print, repair or chop a transaction log, as zkTxnLogToolkit.sh does.
+    #[command(help_template = toolkit_help::TEMPLATE, override_usage = toolkit_help::TXN_LOG.usage, after_help = toolkit_help::TXN_LOG.arguments)]
     TxnLog(ToolkitArguments),
-    /// Copy a transaction log up to a zxid: ZXID FROM TO.
+    /// Copy a transaction log up to a zxid.
+    #[command(help_template = toolkit_help::TEMPLATE, override_usage = toolkit_help::LOG_CHOPPER.usage, after_help = toolkit_help::LOG_CHOPPER.arguments)]
     LogChopper(ToolkitArguments),
     /// Print a snapshot, as zkSnapShotToolkit.sh does.
+    #[command(help_template = toolkit_help::TEMPLATE, override_usage = toolkit_help::SNAPSHOT_FORMAT.usage, after_help = toolkit_help::SNAPSHOT_FORMAT.arguments)]
     SnapshotFormat(ToolkitArguments),
     /// Compare two snapshots, as zkSnapshotComparer.sh does.
+    #[command(help_template = toolkit_help::TEMPLATE, override_usage = toolkit_help::SNAPSHOT_COMPARE.usage, after_help = toolkit_help::SNAPSHOT_COMPARE.arguments)]
     SnapshotCompare(ToolkitArguments),
     /// Sum up a snapshot by subtree, as zkSnapshotRecursiveSummaryToolkit.sh does.
+    #[command(help_template = toolkit_help::TEMPLATE, override_usage = toolkit_help::SNAPSHOT_SUMMARY.usage, after_help = toolkit_help::SNAPSHOT_SUMMARY.arguments)]
     SnapshotSummary(ToolkitArguments),
-    /// Remove old snapshots and logs, as zkCleanup.sh does: DATALOGDIR [SNAPDIR] -n COUNT.
+    /// Remove old snapshots and logs, as zkCleanup.sh does.
+    #[command(help_template = toolkit_help::TEMPLATE, override_usage = toolkit_help::PURGE.usage, after_help = toolkit_help::PURGE.arguments)]
     Purge(ToolkitArguments),
-    /// Ask a server a four-letter word: HOST PORT WORD [--tls-ca FILE [--tls-cert FILE --tls-key FILE]]; exit code 1 without an answer.
-    #[command(name = "4lw")]
+    /// Ask a server a four-letter word, such as srvr; exit code 1 without an answer.
+    #[command(name = "4lw", help_template = toolkit_help::TEMPLATE, override_usage = toolkit_help::FOUR_LETTER_WORD.usage, after_help = toolkit_help::FOUR_LETTER_WORD.arguments)]
     FourLetterWord(ToolkitArguments),
     /// Show the servers of an ensemble in a table; exit code 1 unless all answer, and one leads or is standalone.
     Status(status::Options),
@@ -68,21 +76,29 @@ enum Tool {
 #[derive(clap::Args)]
 #[command(disable_help_flag = true)]
 struct ToolkitArguments {
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
     arguments: Vec<String>,
 }
 
 impl Tool {
-    /// The toolkit that was asked for, and its arguments.
-    fn toolkit(&self) -> Option<(toolkits::Tool, &[String])> {
+    /// The toolkit that was asked for: its command, how it runs, and its arguments.
+    fn toolkit(&self) -> Option<(&'static str, toolkits::Tool, &[String])> {
         Some(match self {
-            Self::TxnLog(given) => (toolkits::txn_log, &given.arguments),
-            Self::LogChopper(given) => (toolkits::log_chopper, &given.arguments),
-            Self::SnapshotFormat(given) => (toolkits::snapshot_format, &given.arguments),
-            Self::SnapshotCompare(given) => (toolkits::snapshot_compare, &given.arguments),
-            Self::SnapshotSummary(given) => (toolkits::snapshot_summary, &given.arguments),
-            Self::FourLetterWord(given) => (four_letter_word::run_strictly, &given.arguments),
-            Self::Purge(given) => (toolkits::purge, &given.arguments),
+            Self::TxnLog(given) => ("txn-log", toolkits::txn_log, &given.arguments),
+            Self::LogChopper(given) => ("log-chopper", toolkits::log_chopper, &given.arguments),
+            Self::SnapshotFormat(given) => {
+                ("snapshot-format", toolkits::snapshot_format, &given.arguments)
+            }
+            Self::SnapshotCompare(given) => {
+                ("snapshot-compare", toolkits::snapshot_compare, &given.arguments)
+            }
+            Self::SnapshotSummary(given) => {
+                ("snapshot-summary", toolkits::snapshot_summary, &given.arguments)
+            }
+            Self::FourLetterWord(given) => {
+                ("4lw", four_letter_word::run_strictly, &given.arguments)
+            }
+            Self::Purge(given) => ("purge", toolkits::purge, &given.arguments),
             Self::Bench(_)
             | Self::Config(_)
             | Self::Generate(_)
@@ -119,8 +135,8 @@ fn main() -> ExitCode {
     };
     let Arguments { arguments, mut logging, tool } = Arguments::parse_from(given);
     logging.as_java = as_java;
-    if let Some((run, arguments)) = tool.as_ref().and_then(Tool::toolkit) {
-        return ran(run, arguments);
+    if let Some((name, run, arguments)) = tool.as_ref().and_then(Tool::toolkit) {
+        return if asks_for_help(name, arguments) { helped(name) } else { ran(run, arguments) };
     }
     if let Some(code) = tool.as_ref().and_then(quick) {
         return code;
@@ -241,6 +257,22 @@ fn called_as_java() -> Option<Call> {
         long: oxkeeper::admin::long_version(),
     };
     Some(java_command::parse(&all.collect::<Vec<_>>(), &versions))
+}
+
+/// True if an argument of a toolkit asks for help. ZooKeeper's `TxnLogToolkit` has that option itself.
+fn asks_for_help(name: &str, arguments: &[String]) -> bool {
+    name != "txn-log" && arguments.iter().any(|argument| argument == "-h" || argument == "--help")
+}
+
+/// Prints the help of a toolkit.
+fn helped(name: &str) -> ExitCode {
+    let mut all = Arguments::command();
+    all.build();
+    if let Some(tool) = all.find_subcommand_mut(name) {
+        // The reader of standard output may have closed the pipe.
+        let _unread = write!(std::io::stdout(), "{}", tool.render_help());
+    }
+    ExitCode::SUCCESS
 }
 
 /// Runs a toolkit with the process's own streams. A reader that closes the pipe, as `head` does, ends it quietly.

@@ -17,6 +17,7 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(5);
 const CHUNK: usize = 64 << 10;
 const USAGE: &str = "Usage: FourLetterWordMain <host> <port> <cmd> <secure(optional)>";
+const GIVE_ALL: &str = "give HOST PORT WORD; oxkeeper 4lw --help tells more";
 /// In the answer to a word that is not in the whitelist.
 const REFUSAL: &str = "is not executed because it is not in the whitelist";
 const NO_ANSWER: &str = "no answer: is it a four-letter word, and the port a client port, with TLS or without as was asked?";
@@ -41,6 +42,9 @@ pub fn run(arguments: &[String], streams: &mut Streams<'_>) -> Outcome {
 /// # Errors
 /// As [`run`]; and if there is no answer.
 pub fn run_strictly(arguments: &[String], streams: &mut Streams<'_>) -> Outcome {
+    if Asked::read(arguments)?.is_none() {
+        return Err(Failed::Argument(GIVE_ALL.to_owned()));
+    }
     match print_answer(arguments, streams)? {
         Answer::Some => Ok(0),
         Answer::Refused => Ok(1),
@@ -129,7 +133,9 @@ impl Asked {
             }
             _ => return Ok(None),
         };
-        let port: u16 = port.parse().map_err(|_| Failed::Argument(format!("port {port:?}")))?;
+        let port: u16 = port
+            .parse()
+            .map_err(|_| Failed::Argument(format!("{port:?} is no port; give HOST PORT WORD")))?;
         let [trusted, certificate, key] = files;
         is_secure |= trusted.is_some();
         let host = without_brackets(host);

@@ -11,4 +11,5 @@ mod grouped;
 pub mod java_command;
 pub mod status;
 pub mod tls_options;
+pub mod toolkit_help;
 pub mod toolkits;

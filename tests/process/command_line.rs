@@ -46,6 +46,31 @@ fn words_that_are_no_commands_and_unknown_options_are_refused() {
 }
 
 #[test]
+fn each_command_prints_its_usage_on_help() {
+    let printed = |arguments: &[&str]| {
+        let output = Command::new(OXKEEPER).args(arguments).output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    for (command, argument) in [
+        ("4lw", "HOST PORT WORD"),
+        ("log-chopper", "ZXID FROM TO"),
+        ("snapshot-format", "FILE"),
+        ("snapshot-compare", "--left FILE"),
+        ("snapshot-summary", "FILE ZNODE DEPTH"),
+        ("purge", "DATALOGDIR [SNAPDIR] -n COUNT"),
+    ] {
+        for asked in [&[command, "--help"][..], &[command, "-x", "-h"], &["help", command]] {
+            let shown = printed(asked);
+            let usage = format!("Usage: oxkeeper {command}");
+            assert!(shown.contains(&usage) && shown.contains(argument), "{asked:?}: {shown}");
+        }
+    }
+    assert!(printed(&["help", "txn-log"]).contains("--recover"));
+    assert!(printed(&["txn-log", "--help"]).contains("--recover"), "the help that Java has");
+}
+
+#[test]
 fn reason_of_a_refused_start_is_printed_although_levels_hide_errors() {
     let bad = Bad::new();
     for levels in ["off", "somebody=debug"] {

@@ -34,6 +34,7 @@ pub struct Options {
     /// Operations and their shares: get, exists, list, set, create, delete (of created znodes).
     #[arg(long, short, default_value = "get=80,set=20")]
     pub mix: Mix,
+    /// Connections, spread over the servers.
     #[arg(long, short, default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub connections: u32,
     /// Requests that each connection has in flight.
@@ -51,7 +52,7 @@ pub struct Options {
     /// Length of the warm-up before the measured time.
     #[arg(long, short, default_value = "2s", value_parser = parse_duration)]
     pub warm_up: Duration,
-    /// Operations per second in all, each measured from the time when it was due. Default: as fast as answers come.
+    /// Operations per second, of all connections together; latency counts from the time when an operation was due. Default: as fast as answers come.
     #[arg(long, short, value_parser = parse_rate)]
     pub rate: Option<f64>,
     /// Threads that make the load. Default: half of the cores.

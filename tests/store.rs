@@ -1,12 +1,12 @@
 //! The store on a disk in memory: log files, snapshots and epoch files that are whole, torn or damaged.
 
 mod store {
-    mod cut;
     mod epoch;
     mod log_read;
     mod quarantine;
     mod recover;
     mod scan;
+    mod truncation_check;
     mod worker;
 }
 

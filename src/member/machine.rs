@@ -556,7 +556,7 @@ fn failure(error: &WorkerError) -> Option<Ended> {
     let (what, exit) = match error {
         // As Java: a server that can't write snapshots must not go on (D-34).
         WorkerError::Snapshot(_) => ("write snapshot", 10),
-        WorkerError::Aside(_)
+        WorkerError::RenameReplaced(_)
         | WorkerError::Log(_)
         | WorkerError::Epoch(_)
         | WorkerError::Purge(_)

@@ -288,24 +288,24 @@ impl QuorumConnections {
         let LeaderConnection { leader, addresses, has_spoken, .. } = ended;
         if *has_spoken {
             tracing::info!(
-                target: crate::model::STRANGERS, leader = leader.0, addresses, reason = why,
+                target: crate::model::STRANGERS, server_id = leader.0, addresses, reason = why,
                 "the connection to the leader has ended"
             );
         } else if !self.unanswered.admit((*leader, why.to_owned()), now.us / 1000) {
             tracing::debug!(
-                leader = leader.0,
+                server_id = leader.0,
                 addresses,
                 reason = why,
                 "the leader has not answered"
             );
         } else if why == CLOSED_BY_PEER {
             tracing::warn!(
-                target: crate::model::STRANGERS, leader = leader.0, addresses, reason = why,
+                target: crate::model::STRANGERS, server_id = leader.0, addresses, reason = why,
                 "the leader closed the connection before it answered: its log says why"
             );
         } else {
             tracing::warn!(
-                target: crate::model::STRANGERS, leader = leader.0, addresses, reason = why,
+                target: crate::model::STRANGERS, server_id = leader.0, addresses, reason = why,
                 "the leader gave no answer at its quorum port: check that the network lets connections through"
             );
         }

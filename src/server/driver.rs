@@ -1,9 +1,9 @@
 //! Feeds inputs to the [`Member`] and performs its actions.
 
-use super::asks::Asks;
 use super::audit_log::AuditQueue;
 use super::clock::Clock;
 use super::inbox::{Event, Inbox, Waiting};
+use super::operator_requests::PendingRequests;
 use super::peers::Peers;
 use super::pipeline::{self, Handed, HandedOver, Pipeline};
 use super::publish::Published;
@@ -60,7 +60,7 @@ pub struct Parts<D> {
 pub struct Driver<D> {
     parts: Parts<D>,
     pipeline: Pipeline,
-    asks: Asks,
+    operator_requests: PendingRequests,
     published: Published,
     waiting: Waiting,
     actions: Vec<Action>,
@@ -81,7 +81,7 @@ impl<D: Disk + Clone + 'static> Driver<D> {
         Self {
             pipeline: Pipeline::new(parts.metrics.clone()),
             now: now(parts.clock),
-            asks: Asks::default(),
+            operator_requests: PendingRequests::default(),
             published: Published::new(parts.audit.clone()),
             parts,
             waiting: Waiting::default(),
@@ -154,7 +154,7 @@ impl<D: Disk + Clone + 'static> Driver<D> {
                     log.push(command);
                 }
                 Action::Wake(waker) => wakers.push(waker),
-                Action::Answer { ask, answer } => self.asks.answer(ask, answer),
+                Action::Answer { ask, answer } => self.operator_requests.answer(ask, answer),
                 Action::ChangeConfigFiles(change) => {
                     return self.parts.peers.as_ref()?.change_config_files(&change);
                 }
@@ -249,8 +249,8 @@ impl<D: Disk + Clone + 'static> turn::TurnDriver for Driver<D> {
                 // The connection that asked may be closed.
                 let _gone = to.send(report);
             }
-            Event::Ask(question) => {
-                let input = self.asks.put(question);
+            Event::OperatorRequest(request) => {
+                let input = self.operator_requests.put(request);
                 self.step(input);
             }
             Event::ResetLearners => parts.peers.as_mut().into_iter().for_each(Peers::reset_figures),

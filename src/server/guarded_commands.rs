@@ -1,7 +1,7 @@
 //! Performs AdminServer's `snapshot` and `restore`.
 
-use super::asks::Question;
 use super::inbox::Event;
+use super::operator_requests::OperatorRequest;
 use super::report::FourLetterWords;
 use super::restore_body::{Checked, Rules, Upload, check, draft};
 use crate::admin::http::{self, Answer, Call, Credentials, Task};
@@ -63,7 +63,7 @@ impl FourLetterWords {
 
     async fn take_snapshot(&self, call: &Call, streams: bool) -> HttpAnswer {
         let (to, from) = oneshot::channel();
-        self.inbox.put(Event::Ask(Question::Snapshot(to)));
+        self.inbox.put(Event::OperatorRequest(OperatorRequest::Snapshot(to)));
         let taken = from.await.ok().flatten();
         let opened = taken.map(|(zxid, bytes)| Ok((zxid, bytes, self.open_snapshot(zxid)?)));
         let why = match opened {
@@ -168,7 +168,7 @@ impl FourLetterWords {
         let checked = spawn_blocking(move || check(&upload, rules)).await;
         let checked = checked.map_err(|_| Failure::ended())?;
         let Checked { mut tree, zxid } = checked.map_err(|error| Failure::of(500, &error))?;
-        let plan = self.asked(|to| Question::Plan { zxid, to }).await?;
+        let plan = self.asked(|to| OperatorRequest::Plan { zxid, to }).await?;
         let plan = match plan {
             Err(RestoreRefusal::NotLeading) if self.serves(&tree) => return Ok(zxid),
             plan => plan.map_err(Failure::refused)?,
@@ -181,7 +181,7 @@ impl FourLetterWords {
         });
         let written = written.await.map_err(|_| Failure::ended())?;
         let (tree, draft) = written.map_err(|error| Failure::of(500, &error))?;
-        let ended = self.asked(|to| Question::Restore { plan, tree, draft, to });
+        let ended = self.asked(|to| OperatorRequest::Restore { plan, tree, draft, to });
         match timeout(OUTCOME, ended).await {
             Ok(ended) => ended?.map_err(Failure::refused)?,
             Err(_) => {
@@ -207,10 +207,10 @@ impl FourLetterWords {
     /// Asks the driver.
     async fn asked<T>(
         &self,
-        question: impl FnOnce(oneshot::Sender<T>) -> Question,
+        request: impl FnOnce(oneshot::Sender<T>) -> OperatorRequest,
     ) -> Result<T, Failure> {
         let (to, from) = oneshot::channel();
-        self.inbox.put(Event::Ask(question(to)));
+        self.inbox.put(Event::OperatorRequest(request(to)));
         from.await.map_err(|_| Failure::ended())
     }
 

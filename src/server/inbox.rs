@@ -1,6 +1,6 @@
 //! Inputs that wait for the driver.
 
-use super::asks::Question;
+use super::operator_requests::OperatorRequest;
 use super::replica_report::Report;
 use crate::member::Input;
 use crate::model::SessionId;
@@ -22,8 +22,7 @@ pub enum Event {
     Election(election::Report),
     /// Asks for the figures that only the driver knows.
     Report(oneshot::Sender<Report>),
-    /// An operator's question.
-    Ask(Question),
+    OperatorRequest(OperatorRequest),
     /// Begins the figures of connections to learners anew.
     ResetLearners,
     /// Asks when each session expires, in monotonic milliseconds.

@@ -3,7 +3,7 @@
 //!
 //! Connections, sessions and watches that come or go meanwhile may be listed or not. Java's lists are not of one moment either.
 
-use crate::admin::http::JsonPen;
+use crate::admin::http::JsonList;
 use crate::admin::{self, Expiries, Line};
 use crate::model::sync::Arc;
 use crate::request::{Conn, Shared};
@@ -68,25 +68,25 @@ pub enum Part {
 #[derive(Default)]
 struct Sheet {
     text: String,
-    /// Writes the list under way in JSON; `None`: in the form of four-letter words.
-    pen: Option<JsonPen>,
+    /// The list under way, if it is written in JSON; `None`: in the form of four-letter words.
+    list: Option<JsonList>,
 }
 
 impl Sheet {
     fn put(&mut self, line: Line<'_>) {
-        match &mut self.pen {
-            Some(pen) => pen.put(line, &mut self.text),
+        match &mut self.list {
+            Some(list) => list.put(line, &mut self.text),
             None => line.put(&mut self.text),
         }
     }
 }
 
 impl Part {
-    fn pen(&self) -> Option<JsonPen> {
+    fn json_list(&self) -> Option<JsonList> {
         match self {
             Self::Text(_) => None,
-            Self::Connections { .. } => Some(JsonPen::list()),
-            _ => Some(JsonPen::map()),
+            Self::Connections { .. } => Some(JsonList::list()),
+            _ => Some(JsonList::map()),
         }
     }
 }
@@ -188,11 +188,11 @@ impl Iterator for Listing {
                 break;
             }
             if self.is_json && !std::mem::replace(&mut self.is_begun, true) {
-                self.sheet.pen = self.parts.front().and_then(Part::pen);
+                self.sheet.list = self.parts.front().and_then(Part::json_list);
             }
             if !self.put() {
-                if let Some(pen) = self.sheet.pen.take() {
-                    pen.end(&mut self.sheet.text);
+                if let Some(list) = self.sheet.list.take() {
+                    list.end(&mut self.sheet.text);
                 }
                 self.is_begun = false;
                 self.parts.pop_front();

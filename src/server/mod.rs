@@ -3,7 +3,6 @@
 #![allow(clippy::disallowed_methods, reason = "threads and clocks are what the shell is for")]
 
 mod admin_server;
-mod asks;
 mod audit_log;
 mod boot;
 #[cfg(test)]
@@ -35,6 +34,7 @@ mod log_pace;
 pub mod logging;
 mod member;
 mod metrics_port;
+mod operator_requests;
 mod oracle;
 mod own_figures;
 #[cfg(test)]

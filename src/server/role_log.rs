@@ -114,7 +114,7 @@ impl Roles {
             }
             Note::Elected { leader, state } => self.on_elected(leader, state, now_us),
             Note::Synchronising { leader, epoch } => {
-                tracing::debug!(leader = leader.0, epoch = epoch.0, "synchronising");
+                tracing::debug!(server_id = leader.0, epoch = epoch.0, "synchronising");
                 self.promised_us = now_us;
             }
             Note::SyncBegun { sync, under_way } => self.on_sync(sync, under_way, true),
@@ -154,7 +154,7 @@ impl Roles {
                 };
                 tracing::info!(
                     target: STRANGERS,
-                    leader = leader.0,
+                    server_id = leader.0,
                     epoch = epoch.0,
                     sync = how.name(),
                     txns,
@@ -176,8 +176,8 @@ impl Roles {
         if state == PeerState::Leading {
             tracing::info!(target: STRANGERS, election_ms, "elected: this server is to lead");
         } else {
-            let leader = leader.0;
-            tracing::info!(target: STRANGERS, leader, election_ms, "elected: another server is to lead");
+            let server_id = leader.0;
+            tracing::info!(target: STRANGERS, server_id, election_ms, "elected: another server is to lead");
         }
     }
 

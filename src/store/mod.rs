@@ -21,8 +21,6 @@
 
 #![allow(clippy::disallowed_methods, reason = "the log thread measures its syncs")]
 
-pub mod aside;
-pub mod cut;
 pub mod decide;
 pub mod disk;
 pub mod epoch;
@@ -36,11 +34,13 @@ pub mod quarantine;
 pub mod raw_records;
 pub mod record;
 pub mod recover;
+pub mod replaced_files;
 pub mod scan;
 pub mod sim_disk;
 pub mod snapshot;
 pub mod snapshot_read;
 pub mod start;
+pub mod truncation_check;
 pub mod worker;
 
 pub use disk::{Disk, FailStop, RealDisk};

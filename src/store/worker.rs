@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::aside;
-use super::cut;
 use super::disk::Disk;
 use super::epoch::{self, EpochError, EpochFile};
 use super::log::{Log, LogError};
 use super::purge::{self, PurgeError};
 use super::quarantine;
+use super::replaced_files;
 use super::snapshot::{Draft, SnapshotError};
+use super::truncation_check;
 use crate::model::{Epoch, Zxid};
 
 /// A command to the log thread.
@@ -108,8 +108,8 @@ pub enum WorkerError {
     Snapshot(#[from] SnapshotError),
     #[error("remove snapshots that are no longer valid")]
     Purge(#[from] PurgeError),
-    #[error("set files aside that a restored snapshot replaces")]
-    Aside(#[source] std::io::Error),
+    #[error("rename files that a restored snapshot replaces")]
+    RenameReplaced(#[source] std::io::Error),
     #[error("remove the mark of quarantined data")]
     Mark(#[source] std::io::Error),
 }
@@ -219,8 +219,9 @@ impl<D: Disk + Clone, C: FnMut() -> Duration> Worker<D, C> {
                 self.log.roll()?;
                 let zxid = draft.zxid;
                 let placed = draft.place(&self.disk)?;
-                let aside = aside::set_aside(&self.disk, &placed.path, self.log.dir());
-                let files = aside.map_err(WorkerError::Aside)?.len();
+                let renamed =
+                    replaced_files::rename_all_but(&self.disk, &placed.path, self.log.dir());
+                let files = renamed.map_err(WorkerError::RenameReplaced)?.len();
                 self.log.passed(zxid);
                 tracing::info!(%zxid, files, "snapshot restored; older files are named restored-over.*");
                 report(Event::Restored { zxid });
@@ -239,7 +240,7 @@ impl<D: Disk + Clone, C: FnMut() -> Duration> Worker<D, C> {
     /// Snapshots stay while a leader's tree is awaited: this server may have acknowledged what they hold, so nothing of it may
     /// be lost before that tree is durable.
     fn truncate(&mut self, to: Zxid, replaced: bool) -> Result<Event, WorkerError> {
-        if !replaced && !cut::reaches(&self.disk, &self.data_dir, self.log.dir(), to) {
+        if !replaced && !truncation_check::reaches(&self.disk, &self.data_dir, self.log.dir(), to) {
             return Ok(Event::CannotTruncate { last: self.log.last().unwrap_or(Zxid::ZERO) });
         }
         self.log.truncate(to)?;

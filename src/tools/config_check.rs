@@ -1,7 +1,7 @@
 //! `oxkeeper config check`: the effective value of each setting, and every problem of a configuration.
 
 use super::config_check_stores::{self as stores, Stores};
-use super::grouped;
+use super::problem_groups;
 use crate::config::{self, Check, FileRights, Problem, SettingPlace, Understood, Warning};
 use crate::model::Role;
 use std::fmt::Write;
@@ -107,7 +107,7 @@ fn as_text(check: &Check, stores: &[Stores], all: bool) -> String {
     }
     stores::put_text(&mut text, stores);
     let lines = |all: &[Warning]| all.iter().map(ToString::to_string).collect::<Vec<_>>();
-    let problems = grouped::lines(&check.problems);
+    let problems = problem_groups::lines(&check.problems);
     for (noun, count, lines) in [
         ("risk", check.risks.len(), &check.risks),
         ("warning", check.warnings.len(), &lines(&check.warnings)),

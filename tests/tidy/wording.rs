@@ -33,6 +33,7 @@ const KEYS: &[(&str, &str)] = &[
     ("sid", "server_id"),
     ("server", "server_id"),
     ("learner", "server_id"),
+    ("leader", "server_id"),
     ("addr", "peer, or address where this server listens"),
     ("err", "error"),
     ("why", "reason"),

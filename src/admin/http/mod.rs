@@ -12,8 +12,8 @@ mod commands;
 mod figures;
 mod guard;
 mod json;
+mod json_list;
 mod own_metrics;
-mod pen;
 mod probes;
 mod prometheus;
 mod requests;
@@ -26,7 +26,7 @@ pub use guard::{
     Credentials, Limiters, Task, authorize, failed, failed_because, restored, snapshot_taken, task,
 };
 pub use json::Json;
-pub use pen::JsonPen;
+pub use json_list::JsonList;
 pub use probes::{live, ready};
 pub use prometheus::Metrics;
 pub use requests::{not_serving, read, run};

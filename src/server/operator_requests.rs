@@ -1,4 +1,4 @@
-//! Questions of operators, and the places where the member's answers go.
+//! Requests of operators at AdminServer (`snapshot`, `restore`), and where the member's answers go.
 
 use crate::member::{Answer, AskId, Input};
 use crate::model::Zxid;
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use tokio::sync::oneshot::Sender;
 
 /// What an operator wants, and where the answer goes.
-pub enum Question {
+pub enum OperatorRequest {
     /// A snapshot; the answer has its zxid and its length.
     Snapshot(Sender<Option<(Zxid, u64)>>),
     /// How a snapshot of this zxid can be restored.
@@ -23,41 +23,43 @@ pub enum Question {
     },
 }
 
-enum Asker {
+enum ReplyTo {
     Snapshot(Sender<Option<(Zxid, u64)>>),
     Plan(Sender<Result<RestorePlan, RestoreRefusal>>),
     Restore(Sender<Result<(), RestoreRefusal>>),
 }
 
-/// Questions that are not answered yet.
+/// Requests that are not answered yet.
 #[derive(Default)]
-pub struct Asks {
+pub struct PendingRequests {
     last: AskId,
-    waiting: BTreeMap<AskId, Asker>,
+    waiting: BTreeMap<AskId, ReplyTo>,
 }
 
-impl Asks {
-    /// The member's input for a question.
-    pub fn put(&mut self, question: Question) -> Input {
+impl PendingRequests {
+    /// The member's input for a request.
+    pub fn put(&mut self, request: OperatorRequest) -> Input {
         self.last += 1;
         let ask = self.last;
-        let (asker, input) = match question {
-            Question::Snapshot(to) => (Asker::Snapshot(to), Input::TakeSnapshot { ask }),
-            Question::Plan { zxid, to } => (Asker::Plan(to), Input::PlanRestore { ask, zxid }),
-            Question::Restore { plan, tree, draft, to } => {
-                (Asker::Restore(to), Input::Restore { ask, plan, tree, draft })
+        let (reply_to, input) = match request {
+            OperatorRequest::Snapshot(to) => (ReplyTo::Snapshot(to), Input::TakeSnapshot { ask }),
+            OperatorRequest::Plan { zxid, to } => {
+                (ReplyTo::Plan(to), Input::PlanRestore { ask, zxid })
+            }
+            OperatorRequest::Restore { plan, tree, draft, to } => {
+                (ReplyTo::Restore(to), Input::Restore { ask, plan, tree, draft })
             }
         };
-        self.waiting.insert(ask, asker);
+        self.waiting.insert(ask, reply_to);
         input
     }
 
     /// Hands an answer over, unless the connection that asked is closed.
     pub fn answer(&mut self, ask: AskId, answer: Answer) {
         match (self.waiting.remove(&ask), answer) {
-            (Some(Asker::Snapshot(to)), Answer::Snapshot(taken)) => drop(to.send(taken)),
-            (Some(Asker::Plan(to)), Answer::Plan(plan)) => drop(to.send(plan)),
-            (Some(Asker::Restore(to)), Answer::Restore(result)) => drop(to.send(result)),
+            (Some(ReplyTo::Snapshot(to)), Answer::Snapshot(taken)) => drop(to.send(taken)),
+            (Some(ReplyTo::Plan(to)), Answer::Plan(plan)) => drop(to.send(plan)),
+            (Some(ReplyTo::Restore(to)), Answer::Restore(result)) => drop(to.send(result)),
             _ => {}
         }
     }

@@ -17,7 +17,7 @@ const PREFIX: &str = "restored-over";
 ///
 /// # Errors
 /// Those of the disk.
-pub fn set_aside<D: Disk>(disk: &D, placed: &Path, logs: &Path) -> io::Result<Vec<PathBuf>> {
+pub fn rename_all_but<D: Disk>(disk: &D, placed: &Path, logs: &Path) -> io::Result<Vec<PathBuf>> {
     let snapshots = placed.parent().unwrap_or(Path::new(""));
     let mut renamed = Vec::new();
     for (dir, files) in
@@ -51,7 +51,7 @@ mod tests {
                     make(name);
                 }
             }
-            let renamed = set_aside(&disk, &dir.join("snapshot.9"), dir).unwrap();
+            let renamed = rename_all_but(&disk, &dir.join("snapshot.9"), dir).unwrap();
             let names = ["log.1", "snapshot.5", "snapshot.7.gz"];
             assert_eq!(renamed, names.map(|name| dir.join(format!("{round}.{name}"))));
         }

@@ -2,8 +2,8 @@
 
 use crate::log_file;
 use oxkeeper::model::{Epoch, Zxid};
-use oxkeeper::store::cut::reaches;
 use oxkeeper::store::sim_disk::SimDisk;
+use oxkeeper::store::truncation_check::reaches;
 use oxkeeper::store::{Disk as _, Packing, names, record};
 use std::path::Path;
 

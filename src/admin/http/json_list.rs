@@ -12,14 +12,14 @@ const DEPTH: usize = 2;
 
 /// Writes one list: a map of lists if its lines have heads, else a list of maps.
 #[derive(Clone, Debug)]
-pub struct JsonPen {
+pub struct JsonList {
     /// Its lines have heads.
     is_map: bool,
     heads: usize,
     items: usize,
 }
 
-impl JsonPen {
+impl JsonList {
     pub fn map() -> Self {
         Self { is_map: true, heads: 0, items: 0 }
     }
@@ -111,17 +111,17 @@ fn connection(of: &ConnectionInfo, brief: bool) -> Json {
 mod tests {
     use super::*;
 
-    fn written(mut pen: JsonPen, lines: &[Line<'_>]) -> String {
+    fn written(mut list: JsonList, lines: &[Line<'_>]) -> String {
         let mut text = String::new();
-        lines.iter().for_each(|line| pen.put(*line, &mut text));
-        pen.end(&mut text);
+        lines.iter().for_each(|line| list.put(*line, &mut text));
+        list.end(&mut text);
         text
     }
 
     // rows: A-15 A-34 A-35
     #[test]
     fn maps_of_lists_are_as_jackson_prints_them() {
-        assert_eq!(written(JsonPen::map(), &[]), "{ }");
+        assert_eq!(written(JsonList::map(), &[]), "{ }");
         let lines = [
             Line::WatchedPath("/a\"b"),
             Line::Session(5),
@@ -130,16 +130,16 @@ mod tests {
             Line::Session(5),
         ];
         let expected = "{\n    \"/a\\\"b\" : [ 5, -7 ],\n    \"/c\" : [ 5 ]\n  }";
-        assert_eq!(written(JsonPen::map(), &lines), expected);
+        assert_eq!(written(JsonList::map(), &lines), expected);
         let lines = [Line::Watcher(72_057_594_037_927_937), Line::Path("/x"), Line::Path("/y")];
         let expected = "{\n    \"72057594037927937\" : [ \"/x\", \"/y\" ]\n  }";
-        assert_eq!(written(JsonPen::map(), &lines), expected);
+        assert_eq!(written(JsonList::map(), &lines), expected);
     }
 
     // rows: A-12
     #[test]
     fn connections_are_lists_of_maps() {
-        assert_eq!(written(JsonPen::list(), &[]), "[ ]");
+        assert_eq!(written(JsonList::list(), &[]), "[ ]");
         let remote = "127.0.0.1:5".parse().unwrap();
         let of = ConnectionInfo {
             remote,
@@ -153,6 +153,6 @@ mod tests {
         let line = Line::Connection { of: &of, brief: false };
         let one = "{\n    \"remote_socket_address\" : \"127.0.0.1:5\",\n    \"interest_ops\" : 1,\n    \
             \"outstanding_requests\" : 1,\n    \"packets_received\" : 2,\n    \"packets_sent\" : 3\n  }";
-        assert_eq!(written(JsonPen::list(), &[line, line]), format!("[ {one}, {one} ]"));
+        assert_eq!(written(JsonList::list(), &[line, line]), format!("[ {one}, {one} ]"));
     }
 }

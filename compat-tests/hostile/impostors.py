@@ -178,7 +178,7 @@ def unending_requests(trial):
 
 @at(LEADER)
 def forged_super(trial):
-    """A learner forwards a write with the id `super`: a stranger that reaches the learner port can write every znode, as in Java."""
+    """Identities that a learner forwards with a write are trusted, as in Java: only members may reach the learner port."""
     with trial.target() as target:
         target.is_calm = False
         ensemble = target.ensemble

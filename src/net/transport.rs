@@ -18,7 +18,7 @@ pub(super) trait Transport: Send + Sized + 'static {
     /// Reads what has come; nothing and `Ready`: the client has closed.
     fn poll_read(&mut self, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>>;
 
-    /// Whether [`Self::poll_read`] may find something; if not, the task is woken once it may.
+    /// Whether there may be bytes to read. If not, the task is woken when there may be.
     #[inline]
     fn is_readable(&self, cx: &mut Context<'_>) -> bool {
         self.socket().poll_read_ready(cx).is_ready()
@@ -28,7 +28,7 @@ pub(super) trait Transport: Send + Sized + 'static {
     /// kind `WouldBlock` it must be called with the same bytes again, with more at their end or not.
     fn write_some(&mut self, unsent: &Outgoing, sent: usize) -> io::Result<usize>;
 
-    /// Says that nothing more will be sent, once everything is sent.
+    /// Ends the output once everything is sent.
     fn shut_down(&mut self) -> io::Result<()>;
 }
 

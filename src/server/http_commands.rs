@@ -14,7 +14,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-/// Within this time a driver that turns has answered.
+/// A driver that does not answer within this time has stopped processing.
 const LIVE: Duration = Duration::from_secs(5);
 
 /// Tells browsers to use https from now on, for a day.

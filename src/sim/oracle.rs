@@ -1,7 +1,7 @@
 //! The oracle that says whether one of two voters may go on without the other (`oraclePath`).
 //!
-//! No server notices an oracle that says yes to both voters, or to a voter that lacks what the other one has committed alone: to be right
-//! is up to the oracle. The oracle of a world is right. Where members change, it says yes only to one of the two voters of the newest
+//! An oracle must not say yes to both voters, nor to a voter that lacks what the other one has committed alone; no server can notice
+//! that. The oracle of a world keeps to this. Where members change, it says yes only to one of the two voters of the newest
 //! configuration that any server knows of: a server that does not know of a later configuration would go on beside its voters.
 
 use super::network::ProcessId;

@@ -15,7 +15,7 @@ pub struct Stores {
     /// `ssl.`, `ssl.quorum.` or `metricsProvider.ssl.`.
     prefix: &'static str,
     stores: Vec<Store>,
-    /// What a peer needs in its trust store to believe this server.
+    /// The certificate that a peer needs in its trust store to trust this server.
     peers_trust: Option<String>,
     /// Each `server.N`, and whether the certificate of this server would pass as it.
     servers: Vec<(String, String)>,
@@ -47,7 +47,7 @@ struct Line {
     ends: String,
 }
 
-/// Reads the stores. One that is of no use is a problem, as at the start of the server.
+/// Reads the stores. A store that can't be used is a problem, as at the start of the server.
 pub fn look_at(check: &mut Check) -> Vec<Stores> {
     let is_known =
         check.client_tls.is_some() || check.quorum_tls.is_some() || !check.http_tls.is_empty();

@@ -122,7 +122,7 @@ impl Watches {
         }
     }
 
-    /// Memory of all watches, or about that.
+    /// Approximate memory of all watches.
     pub fn bytes(&self) -> usize {
         self.shards.iter().map(|shard| shard.lock().bytes()).sum()
     }

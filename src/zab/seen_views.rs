@@ -1,4 +1,4 @@
-//! Where a server has its proposed configurations from.
+//! From where a server knows its proposed configurations.
 
 use std::collections::BTreeSet;
 

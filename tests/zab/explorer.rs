@@ -72,7 +72,7 @@ pub enum Step {
         at: usize,
         view: usize,
     },
-    /// So many of the pending writes still reach the disk.
+    /// The number of pending writes that reach the disk before the crash.
     Crash {
         at: usize,
         logged: usize,
@@ -91,7 +91,7 @@ pub enum Step {
     Wait(usize),
 }
 
-/// A fifth of a second, the time for which an election waits for better votes, and one more.
+/// One tick more than the 200 ms for which an election waits for better votes.
 const WAIT_TICKS: usize = 41;
 
 /// The result of a search.

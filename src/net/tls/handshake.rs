@@ -9,8 +9,8 @@ use tokio::net::TcpStream;
 use tokio::runtime::{Builder, Runtime};
 use tokio_util::task::AbortOnDropHandle;
 
-/// Limit on handshakes at one time. Further connections wait in their order, and nothing is read from them; each of them has the
-/// oldest handshake end, once that one has had its turn.
+/// Limit on handshakes at one time. Further connections wait in their order, and nothing is read from them. For each of them the
+/// oldest handshake is ended, once it has had its turn.
 const UNDER_WAY_MAX: usize = 1024;
 /// Bytes that a peer may send before the handshake is done.
 const BYTES_MAX: usize = 64 * 1024;
@@ -33,10 +33,10 @@ pub enum HandshakeError {
 }
 
 impl HandshakeError {
-    /// The connection broke, and nothing was wrong with what it had brought: a probe of the port, or a peer that has ended. No
-    /// certificate and no setting is to blame.
+    /// The connection broke after valid bytes: a probe of the port, or a peer that has ended. No certificate and no setting is to
+    /// blame.
     pub fn is_of_socket(&self) -> bool {
-        // What rustls' reader finds is an error within this one.
+        // An error that rustls' reader finds is wrapped in this one.
         matches!(self, Self::Io(error) if error.get_ref().is_none())
     }
 }

@@ -22,7 +22,7 @@ impl Refusal {
             HandshakeError::Closed | HandshakeError::TooLong | HandshakeError::GaveWay => {
                 Self::new(error.to_string(), None)
             }
-            // What rustls' reader finds comes in this form too.
+            // Errors that rustls' reader finds are IO errors, too.
             HandshakeError::Io(error) => {
                 let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
                 inner.map_or_else(|| Self::new(error.to_string(), None), Self::of_tls)
@@ -34,7 +34,7 @@ impl Refusal {
         Self { reason, setting, subject: None }
     }
 
-    /// What the verifier says of a peer's certificate.
+    /// The verifier's reason for refusing a peer's certificate.
     pub fn of_certificate(refused: &Refused) -> Self {
         let subject = Some(refused.subject.clone()).filter(|subject| !subject.is_empty());
         Self { subject, ..Self::new(refused.to_string(), refused.reason.setting()) }
@@ -47,7 +47,7 @@ impl Refusal {
         let (reason, setting) = match error {
             Error::PeerIncompatible(why) => incompatible(why),
             Error::NoCertificatesPresented => {
-                // A peer may have one, and keep it to itself because it is of no use here.
+                // A peer may have a certificate that it does not send, because this server would not accept it.
                 let reason = "the peer showed no certificate: it has none, or none that this server takes (with an RSA, ECDSA or Ed25519 key, \
                               and from a CA of the trust store)";
                 (reason.to_owned(), Some("clientAuth"))
@@ -83,7 +83,7 @@ impl Refusal {
     /// * `port`: of this server. `prefix`: what the keys of the settings begin with.
     pub fn log(&self, peer: SocketAddr, port: u16, prefix: &str) {
         let setting = self.setting.map(|name| format!("{prefix}{name}"));
-        // What a server without TLS does.
+        // A server without TLS closes the connection like this.
         let is_plain = prefix == "ssl.quorum." && self.reason == HandshakeError::Closed.to_string();
         let hint = if is_plain { ", as a server without sslQuorum=true does" } else { "" };
         tracing::warn!(

@@ -1,4 +1,4 @@
-//! What is odd about stores that can be used, for the log of the start and for `oxkeeper config check`.
+//! Warnings about stores that can be used, for the log of the start and for `oxkeeper config check`.
 
 use super::engine::Side;
 use super::stores::{self, Keys};
@@ -8,7 +8,7 @@ use crate::config::tls::TlsSettings;
 use rustls::crypto::aws_lc_rs;
 use rustls_pki_types::{CertificateDer, UnixTime};
 
-/// Days before its end from which a certificate is told to end.
+/// Time before the end of a certificate from which its end is reported, in seconds.
 const SOON_S: i64 = 30 * 24 * 3600;
 
 /// The stores that settings name, and who uses them.
@@ -22,7 +22,7 @@ pub struct Used<'a> {
 }
 
 impl Used<'_> {
-    /// All that the start tells. The end of the server's certificate is not among it: `Watch` tells that.
+    /// All warnings at the start, except for the end of the server's own certificate, which `Watch` reports.
     pub fn warnings(&self, now: UnixTime) -> Vec<String> {
         let mut all = Vec::new();
         if let Some(store) = &self.settings.key_store {
@@ -77,14 +77,14 @@ impl Used<'_> {
         format!("{}keyStore.location={}", self.settings.prefix, path.unwrap_or_default())
     }
 
-    /// What is wrong whatever a client trusts.
+    /// Why clients refuse the certificate whatever they trust.
     fn clients_refuse(&self, now: i64) -> Option<Refusal> {
         let chain: Vec<_> =
             self.keys.chain.iter().filter_map(|der| Certificate::parse(der)).collect();
         let leaf = chain.first()?;
         let dates = chain.iter().find_map(|one| path::check_dates(one, now).err());
         let purpose = || path::check_leaf(leaf, Purpose::Server).err();
-        // The signature of a certificate that has signed itself is not looked at.
+        // The signature of a self-signed certificate is not checked.
         let signed = || chain.iter().filter(|one| one.subject != one.issuer);
         dates.or_else(purpose).or_else(|| signed().find_map(|one| path::check_algorithm(one).err()))
     }
@@ -108,7 +108,7 @@ impl Used<'_> {
         ))
     }
 
-    /// Certificates in the trust store that have ended, and whose holders are trusted all the same, as in Java.
+    /// Certificates in the trust store that have ended. Their holders are trusted nevertheless, as in Java.
     pub fn ended_and_trusted(&self, now: UnixTime) -> Vec<String> {
         let path = self.settings.trust_store.as_ref().map(|store| store.path.display().to_string());
         let told = |der: &CertificateDer<'_>| {

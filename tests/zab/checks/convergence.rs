@@ -1,5 +1,5 @@
-//! Once faults stop, all servers have the same transactions, in memory and on disk (that they come to rest at all, the world itself
-//! asserts).
+//! Once faults stop, all servers have the same transactions, in memory and on disk. The world itself asserts that they come to
+//! rest.
 
 use super::{Check, Event};
 use support::disk::Entry;

@@ -112,7 +112,7 @@ impl Checks {
         ]
     }
 
-    /// Everything that any server ever took for committed.
+    /// All transactions that any server ever applied as committed.
     pub fn committed(&self) -> &[Entry] {
         self.agreement.committed()
     }

@@ -48,7 +48,7 @@ fn create(tree: &mut Tree, number: usize, path: &str) {
     tree.apply(&header, &txn, &mut Vec::new());
 }
 
-/// `/bench` with so many children.
+/// `/bench` with this many children.
 fn fill(tree: &mut Tree, znodes: usize) {
     create(tree, 0, "/bench");
     (0..znodes).for_each(|number| create(tree, number + 1, &path(number)));

@@ -50,7 +50,7 @@ pub struct Script {
     packing: Packing,
     /// Znodes made before the first image.
     fill: usize,
-    /// One of so many images is looked at; one of so many crashes is compared znode by znode.
+    /// One image in this many is checked; one crash in this many is compared znode by znode.
     every: u64,
     full_every: u64,
 }

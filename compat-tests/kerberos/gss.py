@@ -9,7 +9,7 @@ MUTUAL, INTEGRITY = 2, 32
 KERBEROS, PRINCIPAL = bytes.fromhex("2a864886f712010202"), bytes.fromhex("2a864886f71201020201")
 
 
-TICKETS = threading.Lock()  # Which tickets are used is said by the environment, of which there is one.
+TICKETS = threading.Lock()  # The environment, which all threads share, names the tickets to use.
 
 
 class Buffer(ctypes.Structure):

@@ -9,7 +9,7 @@ import math
 
 from history import BAD_VERSION, EXISTS_ALREADY, NO_NODE, READS
 
-ANY = "any"  # A znode of which nothing is known.
+ANY = "any"  # A znode whose state is not known.
 STEPS_MAX = 300_000  # Above this the result is undecided, which counts as a failure.
 
 

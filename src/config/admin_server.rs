@@ -26,7 +26,7 @@ pub struct AdminServer {
     /// `admin.snapshot.enabled`, `admin.restore.enabled`.
     pub snapshots: bool,
     pub restores: bool,
-    /// `admin.rateLimiterIntervalInMS`: one `snapshot` and one `restore` are carried out in so many milliseconds.
+    /// `admin.rateLimiterIntervalInMS`: one `snapshot` and one `restore` are carried out in this many milliseconds.
     pub limiter_interval_ms: i64,
     /// `IPAuthenticationProvider.usexforwardedfor`: a proxy's header names the address of scheme `ip`.
     pub trusts_forwarded_for: bool,

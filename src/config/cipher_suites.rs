@@ -28,7 +28,7 @@ pub(super) const DEFAULT: [&str; 7] = [
     "TLS_CHACHA20_POLY1305_SHA256",
 ];
 
-/// The parts of which the other names consist that Java 17 takes.
+/// The parts of the other names that Java 17 takes.
 const KEY_EXCHANGES: [&str; 13] = [
     "RSA",
     "DHE_RSA",

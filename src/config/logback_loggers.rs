@@ -49,7 +49,7 @@ const LOGGERS: &[(&str, &[&str])] = &[
 
 /// The modules of a logger, as log levels name them; none: nothing here does its work.
 ///
-/// A class that is not known stands for nothing, as its package would change more than was asked for.
+/// A class that is not known has no effect: the level of its package would apply to more than the class.
 pub(super) fn modules(logger: &str) -> Vec<String> {
     let rest = logger.strip_prefix("org.apache.zookeeper");
     let known = rest.and_then(|rest| LOGGERS.iter().find(|(name, _)| *name == rest));

@@ -60,12 +60,12 @@ impl<'a> Reader<'a> {
         u32::try_from(self.number(key, INT, -1)).ok().filter(|&number| number > 0)
     }
 
-    /// A number of which only positive ones make sense; 0 for others.
+    /// A number that should be positive; 0 if it is not.
     pub fn long(&mut self, key: &str, default: i64) -> u64 {
         u64::try_from(self.number(key, LONG, default)).unwrap_or(0)
     }
 
-    /// A number of which only positive ones make sense.
+    /// A number that should be positive.
     pub fn int(&mut self, key: &str, default: u32) -> u32 {
         self.number(key, POSITIVE_INT, i64::from(default)) as u32
     }

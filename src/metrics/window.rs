@@ -14,7 +14,7 @@ pub const PART_LASTS: Duration = Duration::from_secs(120);
 
 /// Values below this have a bucket each...
 const EXACT: u64 = 64;
-/// ...and each power of two above has so many buckets: a value is off by 1.6 % at most.
+/// ...and each power of two above has this many buckets: a value is off by 1.6 % at most.
 const STEPS: u64 = 32;
 /// Values from 2^40 on count as the largest below.
 const BITS_MAX: u64 = 40;

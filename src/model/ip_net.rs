@@ -2,7 +2,7 @@
 
 use core::net::IpAddr;
 
-/// An address range: an address of which only the first bits count.
+/// An address range: an address and how many of its first bits count.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct IpNet {
     address: IpAddr,

@@ -27,7 +27,7 @@ use tokio::time::timeout;
 const CONNECTIONS_MAX: usize = 64;
 /// Bytes of a head; a longer one is answered with status 431.
 const HEAD_MAX: usize = 8 * 1024;
-/// An answer of at most so many bytes is sent with its length, as Jetty does.
+/// An answer of at most this many bytes is sent with its length, as Jetty does.
 const WHOLE_MAX: usize = 32 * 1024;
 /// Pause after an error of `accept`, as for other ports.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);

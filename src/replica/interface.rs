@@ -84,7 +84,7 @@ pub struct Settings {
     pub sessionless_timeout_ms: u64,
     /// `znode.container.checkIntervalMs`: containers and TTL znodes are checked this often.
     pub container_check_interval_ms: u64,
-    /// `znode.container.maxPerMinute`: at most so many of them are deleted, evenly over the minute.
+    /// `znode.container.maxPerMinute`: at most this many of them are deleted, evenly over the minute.
     pub container_max_per_minute: u64,
     /// `znode.container.maxNeverUsedIntervalMs`; 0: a container that never had children stays.
     pub container_max_never_used_ms: u64,

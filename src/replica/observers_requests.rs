@@ -16,7 +16,7 @@ const OVERHEAD_BYTES: u64 = 256;
 const OF_MEMBERS_MAX: u64 = 80 << 20;
 /// Limit on those of all servers in no configuration.
 const OF_STRANGERS_MAX: u64 = 32 << 20;
-/// After so many bytes the leader is sent a sync.
+/// After this many bytes the leader is sent a sync.
 const FENCE_BYTES: u64 = 4 << 20;
 
 /// Bytes of requests.

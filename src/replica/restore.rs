@@ -24,7 +24,7 @@ use crate::zab;
 
 /// A leader gives out fewer zxids than this while the snapshot is written.
 const SLACK: u32 = 1 << 20;
-/// The epochs of a snapshot may be later than this ensemble's by so many: it is of an older ensemble with the same data. As
+/// The epochs of a snapshot may be later than this ensemble's by this many: it is of an older ensemble with the same data. As
 /// everywhere, a farther one is believed to be damaged.
 const LEAP_MAX: u32 = 1 << 20;
 

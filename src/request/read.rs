@@ -17,7 +17,7 @@ const STAT_BYTES: usize = 6 * 8 + 5 * 4;
 
 /// Access lists up to this length are checked at each read, which costs very little...
 const LONG_LIST: usize = 16;
-/// ...unless they are compared with so many identities.
+/// ...unless they are compared with this many identities.
 const MANY_IDENTITIES: usize = 8;
 /// One hold of the lock does about a millisecond's work, in comparisons of an entry of an access list. Replies are bounded
 /// apart from that, in number and bytes.

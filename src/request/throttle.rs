@@ -98,12 +98,12 @@ impl Throttle {
         }
     }
 
-    /// Notes that the audit log's thread has events of so many more bytes to write.
+    /// Notes that the audit log's thread has events of this many more bytes to write.
     pub fn audit_queued(&self, bytes: u64) {
         self.audit_waiting.fetch_add(bytes, Ordering::SeqCst);
     }
 
-    /// Notes that it has written so many, and wakes the connections whose next write waits if it need not any more.
+    /// Notes that it has written this many, and wakes the connections whose next write waits if it need not any more.
     pub fn audit_written(&self, bytes: u64, wakers: &mut Vec<Waker>) {
         let before = self.audit_waiting.fetch_sub(bytes, Ordering::SeqCst);
         if before - bytes <= AUDIT_WAITING_MAX && AUDIT_WAITING_MAX < before {

@@ -37,7 +37,7 @@ pub(super) enum Write<'a> {
     Check(CheckVersionRequest<'a>),
     /// Each part with the operation it counts as.
     Multi(Vec<(i32, Self)>),
-    /// A multi that can't be carried out as it stands. It takes a zxid all the same, as in Java.
+    /// A multi that can't be carried out as it stands. It takes a zxid nevertheless, as in Java.
     BadMulti,
     CreateSession {
         timeout_ms: i32,

@@ -167,7 +167,7 @@ impl Queue {
         (left_out > 0 || !into.is_empty()).then_some(left_out)
     }
 
-    /// Events of so many bytes are written.
+    /// Events of this many bytes are written.
     fn written(&self, bytes: u64) {
         self.lock().bytes -= bytes;
         let mut wakers = Vec::new();

@@ -20,7 +20,7 @@ use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
-/// A file is sent in pieces of so many bytes.
+/// A file is sent in pieces of this many bytes.
 const PIECE: usize = 64 << 10;
 /// How long an answer waits for the election after a restore.
 const OUTCOME: Duration = Duration::from_secs(120);

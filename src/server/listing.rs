@@ -16,12 +16,12 @@ use tokio::sync::OwnedSemaphorePermit;
 /// A piece is complete at this size; the last hold of a lock may add some more. It is made within a millisecond, because the
 /// thread has other connections too.
 const PIECE_BYTES: usize = 64 * 1024;
-/// A piece is also complete after so many holds of locks, however little they have found: other connections get their turn on
+/// A piece is also complete after this many holds of locks, however little they have found: other connections get their turn on
 /// this thread.
 const PIECE_HOLDS: usize = 64;
 /// Items that are examined under one hold of a lock...
 const LOOKS_MAX: usize = 1024;
-/// ...unless so many bytes of text were made before.
+/// ...unless this many bytes of text were made before.
 const LOOK_BYTES_MAX: usize = 32 * 1024;
 /// A list of watches is sorted if it is not longer than this.
 const SORTED_BYTES_MAX: usize = 64 * 1024;

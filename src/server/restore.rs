@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 /// Progress of a long restore is logged this often.
 const TELL_EVERY: Duration = Duration::from_secs(1);
-/// The clock is read once in so many transactions.
+/// The clock is read after each this many transactions.
 const TXNS_UNTOLD: u64 = 4096;
 /// Znodes that are named in one log line.
 const LOST_SHOWN: usize = 10;
@@ -98,7 +98,7 @@ impl Restorer {
         Self::with_alone_max(options, ALONE_MAX)
     }
 
-    /// * `alone_max`: from so many bytes of snapshot and log on there is a second thread.
+    /// * `alone_max`: from this many bytes of snapshot and log on there is a second thread.
     pub fn with_alone_max(options: Options, alone_max: u64) -> Self {
         Self {
             options,

@@ -22,10 +22,10 @@ use std::path::{Path, PathBuf};
 const NAME: &str = ".snapshot.restore.tmp";
 /// Free bytes that a body leaves for the log and for snapshots.
 const FREE_MIN: u64 = 128 << 20;
-/// A znode of a body may be so long, or twice as long as `jute.maxbuffer` if that is more: so many bytes of a body are in memory at most,
+/// A znode of a body may have this many bytes, or twice `jute.maxbuffer` if that is more. No more bytes of a body are in memory,
 /// and twice as many while they are read.
 const ITEM_MAX: usize = 16 << 20;
-/// The free space is looked at once in so many bytes.
+/// The free space is looked at after each this many bytes.
 const LOOK_EVERY: u64 = 4 << 20;
 
 /// A body that is being received; its file is removed at the end.

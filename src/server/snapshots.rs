@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 /// half of them cost writers on two cores a fifth of their throughput.
 const REST_FACTOR: u32 = 4;
 const REST_MAX: Duration = Duration::from_millis(100);
-/// Above so many bytes saved for the snapshot the thread does not rest: writes change the tree faster than it is written.
+/// Above this many bytes saved for the snapshot the thread does not rest: writes change the tree faster than it is written.
 const SAVED_AT_REST_MAX: u64 = 16 << 20;
 
 /// Streams the frozen tree into a snapshot file, holding the tree's lock for a piece at a time.

@@ -131,7 +131,7 @@ fn part_settings(
 
 /// The restored history, as `member` gets it.
 ///
-/// * `believed`: a planted fault: the last zxid of quarantined data, which counts all the same.
+/// * `believed`: a planted fault: the last zxid of quarantined data, which counts nevertheless.
 fn history(server: &Server, found: &Found, believed: Option<Zxid>) -> RestoredHistory {
     // Quarantined data is not replayed.
     let is_replayed = found.recovered.last.or(believed).is_some();

@@ -79,7 +79,7 @@ pub enum Fault {
     Destroy { spared: Vec<usize>, restores: bool, keeps: u64, down_us: Micros },
     /// An operator copies the tree of a server.
     CopyTree { server: usize },
-    /// An operator restores a tree at a server, or, with `None`, at the leader. * `crash`: ends the process after so many changes to its
+    /// An operator restores a tree at a server, or, with `None`, at the leader. * `crash`: ends the process after this many changes to its
     /// disk.
     Restore { server: Option<usize>, source: TreeSource, crash: Option<(u64, Crash)> },
     /// A server's process ends, and files are gone or old when the next one starts.

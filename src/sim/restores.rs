@@ -44,7 +44,7 @@ impl World {
     /// An operator asks a server to restore a tree.
     ///
     /// * `server`: `None` for the leader.
-    /// * `crash`: the process ends after so many changes to its disk.
+    /// * `crash`: the process ends after this many changes to its disk.
     pub fn ask_to_restore(
         &mut self,
         server: Option<usize>,

@@ -10,7 +10,7 @@ use super::disk::Disk;
 use super::log::Log;
 use super::worker::{Command, Event, Worker};
 
-/// A batch of at least so many commands shows that many clients write at once.
+/// A batch of at least this many commands shows that many clients write at once.
 const LARGE_BATCH: usize = 64;
 
 /// The queue of commands for the log thread.

@@ -22,7 +22,7 @@ use bytes::Bytes;
 use foldhash::fast::FixedState;
 use std::collections::BTreeMap;
 
-/// At most so many ephemeral znodes, with paths of at most so many bytes, are sorted under the tree's lock.
+/// At most this many ephemeral znodes, with paths of at most this many bytes, are sorted under the tree's lock.
 const SORTED_MAX: usize = 1024;
 const SORTED_BYTES_MAX: usize = 64 * 1024;
 

@@ -20,7 +20,7 @@ use jute::{Encode, put_buffer, put_i32, put_i64};
 
 /// Places scanned at once, so that the lock is held for well below a millisecond.
 const SCAN_MAX: u32 = 4096;
-/// A piece ends with the znode that reaches so many bytes.
+/// A piece ends with the znode that reaches this many bytes.
 const PIECE_BYTES: usize = 1 << 20;
 /// The capacity that a buffer for pieces keeps: most pieces fit.
 pub const PIECE_CAPACITY: usize = 2 << 20;

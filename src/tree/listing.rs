@@ -153,7 +153,7 @@ impl Tree {
     }
 }
 
-/// Whether anybody but the tree has this list.
+/// Whether this list has a user other than the tree.
 fn is_under_way(noted: &Arc<Mutex<Noted>>) -> bool {
     1 < Arc::strong_count(noted)
 }

@@ -98,7 +98,7 @@ pub struct Core {
     pub flushed: Zxid,
     /// A data directory without the `initialize` marker, or data in quarantine: what this server has does not count (D-02).
     pub is_unsure: bool,
-    /// The tree does not fit the digests in the log: ticks without a leader until it counts all the same, because digests may be
+    /// The tree does not fit the digests in the log: ticks without a leader until it counts nevertheless, because digests may be
     /// wrong in the same way everywhere.
     pub(super) doubt_ticks: u64,
     /// The last answer of the oracle: whether this server may go on without the other of two voters. `None`: there is no

@@ -4,7 +4,7 @@ use super::{Action, LearnerConnectionId, Packet};
 use crate::model::ServerId;
 use std::collections::BTreeMap;
 
-/// At most so many learners wait. Learners in no configuration make room for members.
+/// At most this many learners wait. Learners in no configuration make room for members.
 const EARLY_MAX: usize = 256;
 
 #[derive(Clone, Debug)]

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use std::collections::VecDeque;
 use std::fmt;
 
-/// The window for learners that missed a little: at least so many transactions (`commitLogCount`), ...
+/// The window for learners that missed a little: at least this many transactions (`commitLogCount`), ...
 pub const WINDOW_TXNS: usize = 500;
 /// ...and more while they are no more bytes than this; ...
 const WINDOW_BYTES: usize = 8 << 20;
@@ -61,7 +61,7 @@ impl History {
         Self::with_window(last, WINDOW_TXNS)
     }
 
-    /// * `txns`: so many committed transactions are kept, unless they are large.
+    /// * `txns`: this many committed transactions are kept, unless they are large.
     pub fn with_window(last: Zxid, txns: usize) -> Self {
         Self {
             window: VecDeque::new(),

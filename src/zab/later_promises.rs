@@ -19,7 +19,7 @@ const HOUR_TICKS: u64 = 60 * 60 * 1000 / TICK_MS;
 const DAY_TICKS: u64 = 24 * HOUR_TICKS;
 /// Elections within an hour, for all voters together.
 const HOURLY_MAX: usize = 8;
-/// So many epochs another server may be ahead, and so many more with each initLimit without a leader.
+/// The number of epochs that another server may be ahead. With each initLimit without a leader it grows by the same number.
 const LEAP: i64 = 1024;
 
 /// The elections that this server has begun because a voter said that it is promised to a later epoch.

@@ -226,7 +226,7 @@ impl Learner {
                 out.push(Action::FromLeader { packet });
                 Ok(())
             }
-            // No answer: a leader of Java's waits for the ACK of NEWLEADER, and for nothing else.
+            // No answer: a Java leader waits only for the ACK of NEWLEADER.
             (_, Packet::Ping { .. }) => Ok(()),
             (
                 Phase::Serving { .. },

@@ -22,7 +22,7 @@ use std::collections::BTreeSet;
 /// A follower that lags is not waited for after this part of syncLimit without an ACK. A flush of what it lacks may take long: a
 /// follower of Java's acknowledges only after all that it has read.
 const STALLED_PART: u64 = 4;
-/// Learners that are not waited for may lack so many times `lag_bytes_max`.
+/// Learners that are not waited for may lack this many times `lag_bytes_max`.
 const UNAWAITED_FACTOR: u64 = 4;
 
 impl LearnerHandler {

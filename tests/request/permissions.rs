@@ -36,7 +36,7 @@ fn guarded(bits: i32) -> (World, Client) {
     (world, client)
 }
 
-/// Operations, and the bits of which /a's access list has to have one.
+/// Operations, each with the bits one of which /a's access list must have.
 fn operations() -> [(&'static str, Vec<u8>, i32); 9] {
     [
         ("create", create(4, "/a/c", ""), perms::CREATE),

@@ -71,7 +71,7 @@ impl History {
         }
     }
 
-    /// Notes that all through `zxid` was answered after so many changes to the disk.
+    /// Notes that all through `zxid` was answered after this many changes to the disk.
     pub fn answered(&mut self, changes: u64, zxid: i64) {
         assert!(self.acked() <= zxid && zxid <= self.now.zxid);
         self.acks.push((changes, zxid));
@@ -82,7 +82,7 @@ impl History {
         self.acks.last().map_or(0, |ack| ack.1)
     }
 
-    /// What must have survived in an image of the disk after so many changes.
+    /// What must have survived in an image of the disk after this many changes.
     pub fn acked_at(&self, changes: u64) -> i64 {
         let answered = self.acks.partition_point(|ack| ack.0 <= changes);
         self.acks[answered.saturating_sub(1)].1

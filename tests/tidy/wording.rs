@@ -111,6 +111,14 @@ fn is_plain(line: &str) -> Result<(), String> {
         if ["nobody", "whoever"].iter().any(|name| word.eq_ignore_ascii_case(name)) {
             return Err(format!("name the server, client, thread or user, not `{word}`"));
         }
+        if *word == "many" && before.eq_ignore_ascii_case("so") && !words[at..].contains(&"that") {
+            return Err(
+                "`this many` of what the next line defines, or `so many ... that`".to_owned()
+            );
+        }
+        if before == "the" && *word == "same" && at >= 2 && words[at - 2] == "all" {
+            return Err("`nevertheless`, not `all the same`".to_owned());
+        }
         let goes_on = at + 1 == words.len() && line.trim_end().ends_with(word); // On the next line.
         let is_tell = word.eq_ignore_ascii_case("tell") || word.eq_ignore_ascii_case("tells");
         if word.eq_ignore_ascii_case("told") && !AFTER_TOLD.contains(&next) && !goes_on
@@ -271,6 +279,8 @@ fn words_that_need_translation_are_found() {
         "// A socket that nobody reads.",
         "/// What a scrape is told.",
         "// The peer tells of it.",
+        "/// At most so many bytes.",
+        "// It counts all the same.",
     ] {
         one(check_prose(&file(bad)), "src/zab/x.rs:1:");
     }

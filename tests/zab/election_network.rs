@@ -230,7 +230,7 @@ impl World {
         }
     }
 
-    /// Whether a condition holds within so many ticks.
+    /// Whether a condition holds within this many ticks.
     fn comes_to(&mut self, ticks_max: u64, condition: impl Fn(&Self) -> bool) -> bool {
         (0..=ticks_max).any(|ticks| {
             if 0 < ticks {

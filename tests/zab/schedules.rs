@@ -130,7 +130,7 @@ pub fn is_told_to_lead(world: &mut World, leader: usize, others: &[usize]) {
     others.iter().for_each(|&at| is_elected(world, at, leader));
 }
 
-/// Seven voters before epoch 4, of which all but 6 are up: a configuration that only NEWLEADER of epoch 3 named is in force, and of
+/// Seven voters before epoch 4, all of them up except 6: a configuration that only NEWLEADER of epoch 3 named is in force, and of
 /// them only 5 has what was committed in it.
 pub fn epoch_opened_without_a_named_configuration(world: &mut World) {
     established(world, 6);

@@ -1,5 +1,5 @@
 //! Which texts are distinguished names for the JDK. An access list may only name such ids under scheme x509 (U-08); they are
-//! compared as text all the same.
+//! compared as text nevertheless.
 
 use super::der;
 

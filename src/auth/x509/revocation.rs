@@ -90,7 +90,7 @@ pub fn crl_status(
         {
             certificate::time(&mut tbs).ok_or(Malformed)?
         }
-        _ => return Err(AnswerError::OutOfDate), // Such a list has no end, and counts for nothing in Java too.
+        _ => return Err(AnswerError::OutOfDate), // A list without an end of its validity does not count in Java either.
     };
     if now < since - SKEW || now > until.saturating_add(SKEW) {
         return Err(AnswerError::OutOfDate);

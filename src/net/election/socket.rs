@@ -19,7 +19,7 @@ const READ_BYTES: usize = 4096;
 /// The machine closes a dial at its own deadline.
 const NO_LIMIT: Duration = Duration::from_secs(24 * 3600);
 
-/// Reports of received bytes and of accepted connections that wait for the driver; while there are so many, nothing more is read.
+/// Reports of received bytes and of accepted connections that wait for the driver; while there are this many, nothing more is read.
 const REPORTS_MAX: usize = 8;
 
 /// A report of a task to [`super::ElectionSockets::take`].

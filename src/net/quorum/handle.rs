@@ -12,7 +12,7 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// Events of one connection's received bytes that may wait for the driver; while there are so many, the connection is not read.
+/// Events of one connection's received bytes that may wait for the driver; while there are this many, the connection is not read.
 pub const REPORTS_MAX: usize = 8;
 
 /// An event of a learner connection.

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 pub const TICK_US: u64 = 100_000;
 /// Longest latency that is measured; longer ones count as this.
 const TOOK_US_MAX: u64 = 600_000_000;
-/// The picture has at most so many points.
+/// The picture has at most this many points.
 const POINTS_MAX: u64 = 120;
 
 fn latencies() -> Latencies {

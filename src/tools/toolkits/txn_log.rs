@@ -33,7 +33,7 @@ usage: TxnLogToolkit [-dhrvc] <txn_log_file_name> (-z <zxid>)
  -z,--zxid <arg>   Used with chop. Zxid to which to chop.
 ";
 
-/// The repaired file is extended by so many bytes of zeros at once, as Java does by default.
+/// The repaired file is extended by this many bytes of zeros at once, as Java does by default.
 const PADDING: u64 = 64 << 20;
 
 /// Runs the tool.

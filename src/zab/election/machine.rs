@@ -115,7 +115,7 @@ pub struct Election {
 struct Found {
     /// The last notification that named the leader.
     heard: Notification,
-    /// The tick at which it is followed all the same.
+    /// The tick at which it is followed nevertheless.
     until: u64,
 }
 

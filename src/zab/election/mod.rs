@@ -8,7 +8,7 @@
 //! * Java waits 200 ms for a better vote after a quorum agrees. When all voters that are not known to be dead agree, no
 //!   voter can have a better vote, so the wait ends at once.
 //! * While it waits, Java drops notifications without a better vote. Here they are still counted, for the rule above; a
-//!   worse vote of a later round is dropped all the same.
+//!   worse vote of a later round is dropped nevertheless.
 //! * A server that does not vote is answered with the vote of this election; Java sends the vote of the last election,
 //!   whose leader may be dead. Such a server is answered at most every 200 ms, and only while it looks: Java's rules let
 //!   two servers answer each other without end when a voter restarts beside an observer of a later round.

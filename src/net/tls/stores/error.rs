@@ -47,7 +47,7 @@ impl std::fmt::Display for StoreError {
 
 impl std::error::Error for StoreError {}
 
-/// A fault of some entry, and of which.
+/// A fault of an entry, with the entry.
 pub(super) struct EntryFault {
     pub alias: Option<String>,
     pub fault: Fault,

@@ -9,7 +9,7 @@ const STEPS_MAX: usize = 16;
 /// How long a connection waits for a place and for its step.
 const STEP_TIME_MAX: Duration = Duration::from_secs(10);
 
-/// Places for steps: at most [`STEPS_MAX`] are taken at a time.
+/// Places for steps: a limited number is taken at a time.
 pub struct StepPlaces {
     taken: Mutex<usize>,
     freed: Condvar,

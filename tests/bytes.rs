@@ -58,7 +58,7 @@ fn kept_after(most: usize) -> usize {
     BYTES.allocated()
 }
 
-/// Applies loads together; gives the most bytes that the server kept beside what it had before.
+/// Applies loads together; returns by how many bytes at most the memory that the server keeps has grown.
 fn apply(server: &Server, loads: &[&Load]) -> usize {
     server.fill_window();
     let before = BYTES.allocated();

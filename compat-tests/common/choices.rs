@@ -71,7 +71,7 @@ impl Chooser {
     }
 
     pub(super) fn fresh_path(&mut self) -> String {
-        // A client that runs beside others doesn't use its base itself: deleting it would show in the shared parent.
+        // A client that runs at the same time as others doesn't use its base itself: deleting it would show in the shared parent.
         let depth =
             *self.rng.weighted(&[(if self.alone { 0 } else { 2 }, 0), (50, 1), (33, 2), (15, 3)]);
         let mut path = self.base.clone();

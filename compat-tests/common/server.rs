@@ -141,7 +141,7 @@ fn command(kind: &Kind, config: &Path) -> io::Result<Command> {
         Kind::Ox(binary) => words.push(binary.display().to_string()),
         Kind::Java => {
             let jars = java::jars()?;
-            // A small heap with the serial collector: two of these run beside a compiler on small machines.
+            // A small heap with the serial collector: two of these may run while a compiler runs, on small machines.
             words.extend(["java", "-Xmx512m", "-XX:+UseSerialGC", NO_SWEEP].map(String::from));
             words.push("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn".into());
             words.extend(["-cp".into(), format!("{}/*", jars.display())]);

@@ -1,4 +1,4 @@
-"""Clients that pipeline writes of 1 MB each, beside a client with occasional small writes."""
+"""Clients that pipeline writes of 1 MB each, while another client makes occasional small writes."""
 
 import statistics
 import threading

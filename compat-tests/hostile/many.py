@@ -1,4 +1,4 @@
-"""Large numbers: children of one znode, watches, sessions, clients that reconnect at once; beside an honest client."""
+"""Large numbers: children of one znode, watches, sessions, clients that reconnect at once; with an honest client at the same time."""
 
 import asyncio
 import collections
@@ -146,7 +146,7 @@ def sessions_known(server):
 
 @at(FOLLOWER, long=(ALONE, LEADER, OBSERVER))
 def sessions_that_expire(trial):
-    """20,000 sessions (--long: 200,000) whose clients are gone expire within seconds, beside an honest client."""
+    """20,000 sessions (--long: 200,000) whose clients are gone expire within seconds, while an honest client is served."""
     count, timeout_ms = trial.of(20_000, 200_000), trial.of(SESSION_MS, TIMEOUT_MS)
     settings = ["maxClientCnxns=0", "clientPortListenBacklog=1000", f"maxSessionTimeout={TIMEOUT_MS}"]
     with trial.target(settings) as target:

@@ -1,4 +1,4 @@
-"""Snapshots under load and beside SNAP to learners: they are always written, and what they cost clients and memory."""
+"""Snapshots under load and during SNAP to learners: they are always written, and what they cost clients and memory."""
 
 import random
 import socket

@@ -1,6 +1,6 @@
 //! What an answer changes.
 
-/// The effect of a four-letter word or a command beside its answer.
+/// The effect of a four-letter word or a command, in addition to its answer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Effect {
     None,

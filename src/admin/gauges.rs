@@ -21,7 +21,7 @@ pub(super) fn gauges(metrics: &Registry, status: &Status, line: &mut dyn FnMut(&
         ("outstanding_requests", Some(count(status.outstanding_requests))),
         ("znode_count", Some(count(status.node_count))),
         ("global_sessions", Some(count(status.global_sessions))),
-        // Connections to a client port that accepts plain connections, alone or beside TLS.
+        // Connections to a client port that accepts plain connections, alone or as well as TLS.
         ("non_mtls_remote_conn_count", Some(count(metrics.tls.non_mtls_remote.get()))),
         ("last_client_response_size", Some(Value::Integer(sizes.last))),
         ("packets_sent", Some(count(metrics.packets_sent.get()))),

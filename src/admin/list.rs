@@ -114,7 +114,7 @@ impl<T: Ord> Expiries<T> {
         SetCounts { sets: self.all.len() - joined, all: self.all.len() }
     }
 
-    /// Gives at most `max` lines beside heads to `to`. `false`: the list has ended.
+    /// Gives at most `max` lines in addition to heads to `to`. `false`: the list has ended.
     ///
     /// * `date`: prints wall-clock milliseconds.
     pub fn put(

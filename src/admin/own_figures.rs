@@ -1,4 +1,4 @@
-//! What only this server's metrics tell, beside those of ZooKeeper.
+//! The metrics that only this server has, in addition to those of ZooKeeper.
 
 use crate::model::ServerId;
 

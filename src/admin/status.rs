@@ -54,7 +54,7 @@ impl Mode {
     }
 }
 
-/// What a member of an ensemble has beside the values of every server.
+/// What a member of an ensemble has in addition to the values of every server.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct MemberInfo {
     pub id: ServerId,
@@ -64,7 +64,7 @@ pub struct MemberInfo {
     pub leader: Option<ServerId>,
 }
 
-/// What a leader has beside the values of every member.
+/// What a leader has in addition to the values of every member.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct LeaderInfo {
     /// Learners that are connected.

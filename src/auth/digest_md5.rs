@@ -47,7 +47,7 @@ fn nonce_text(nonce: [u8; NONCE_BYTES]) -> String {
 /// The directive `nc`: the nonce is used for the first time, as every nonce here.
 const NONCE_COUNT: &str = "00000001";
 
-/// What a response is computed from, beside the password.
+/// What a response is computed from, in addition to the password.
 struct Exchange<'e> {
     user: &'e str,
     realm: &'e str,

@@ -8,7 +8,7 @@ use crate::model::{Role, ServerId, View};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
-/// The settings of a member of an ensemble, beside those of every server.
+/// The settings of a member of an ensemble, in addition to those of every server.
 ///
 /// Field by field the keys of ZooKeeper 3.9.5, corrections and defaults applied as in [`super::Config`].
 #[derive(Clone, Debug, PartialEq)]

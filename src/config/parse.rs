@@ -43,7 +43,7 @@ pub(super) struct Dynamic<'a> {
     pub next: Option<(&'a str, &'a [u8])>,
 }
 
-/// What decides beside the file.
+/// What counts in addition to the file.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Outside<'a> {
     pub env: &'a Environment,

@@ -80,7 +80,7 @@ pub struct ClientTls {
     /// `secureClientPort`, and `secureClientPortAddress` without brackets; `None` is every address.
     pub secure_port: Option<u16>,
     pub secure_host: Option<String>,
-    /// `client.portUnification`: `clientPort` accepts TLS beside plain connections.
+    /// `client.portUnification`: `clientPort` accepts TLS as well as plain connections.
     pub unified: bool,
     /// `netty.server.outstandingHandshake.limit`; `None`: no limit.
     pub handshakes_max: Option<u32>,
@@ -96,7 +96,7 @@ pub struct QuorumTls {
     pub settings: TlsSettings,
     /// `sslQuorum`: this server dials with TLS, and accepts nothing else unless `unified`.
     pub dials: bool,
-    /// `portUnification`: plain connections are accepted beside TLS.
+    /// `portUnification`: plain connections are accepted as well as TLS.
     pub unified: bool,
     /// `sslQuorumReloadCertFiles`.
     pub reloads: bool,
@@ -109,6 +109,6 @@ pub struct QuorumTls {
 pub struct AdminTls {
     /// With the stores of `ssl.quorum.*`.
     pub settings: TlsSettings,
-    /// `admin.forceHttps`: plain connections are refused; else they are served beside TLS (`admin.portUnification`).
+    /// `admin.forceHttps`: plain connections are refused; else they are served as well as TLS (`admin.portUnification`).
     pub is_forced: bool,
 }

@@ -21,7 +21,7 @@ use std::task::Waker;
 pub enum Action {
     /// For the log thread, in order; it reports with [`super::Input::Log`].
     Log(store::Command),
-    /// Write the frozen tree beside the server's work; report [`super::Input::SnapshotWritten`].
+    /// Write the frozen tree while the server goes on working; report [`super::Input::SnapshotWritten`].
     WriteSnapshot(SnapshotJob),
     /// Remove what was written of a snapshot that is not to be used.
     DiscardSnapshot(Draft),

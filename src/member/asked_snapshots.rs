@@ -7,8 +7,8 @@ use crate::tree::freeze::Frozen;
 
 /// The questions that wait for a snapshot, and the snapshot that is under way for some of them.
 ///
-/// A snapshot answers the questions that came before it began. There is one at a time beside what the tree is frozen for
-/// otherwise, so a question may wait for the end of a snapshot that was due anyway.
+/// A snapshot answers the questions that came before it began. Only one snapshot is written at a time
+/// (trees for learners are not counted), so a question may wait for the end of a snapshot that was due anyway.
 #[derive(Debug, Default)]
 pub struct AskedSnapshots {
     waiting: Vec<AskId>,

@@ -26,7 +26,7 @@ pub const QUEUED_BYTES_MAX: usize = 512 << 20;
 /// it is closed when it was silent for syncLimit.
 const ANSWERS_MAX: usize = 16 << 20;
 
-/// What a piece takes beside its bytes: its [`Bytes`], what the allocator adds, and its places in the lists that it is in.
+/// What a piece takes in addition to its bytes: its [`Bytes`], what the allocator adds, and its places in the lists that it is in.
 const PIECE_BYTES: usize = 96;
 
 /// Memory that a piece takes until it is sent.

@@ -1,4 +1,4 @@
-//! A snapshot to be written beside the server's work.
+//! A snapshot to be written while the server goes on working.
 
 use crate::model::Zxid;
 use crate::store::{DigestTrailer, Trailers};

@@ -13,7 +13,7 @@ const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
 /// Number of first bytes that tell TLS from other protocols.
 pub const DETECTION_BYTES: usize = 3;
 
-/// A port with TLS and its settings. `is_unified`: plain connections are served beside TLS.
+/// A port with TLS and its settings. `is_unified`: plain connections are served as well as TLS.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Detection {
     /// A quorum or election port. `silent_max`: `ssl.quorum.handshakeDetectionTimeoutMillis`.
@@ -187,7 +187,7 @@ impl Handshake {
         speaks_tls.then_some(whole)
     }
 
-    /// Whether it may begin beside `others` that are under way on ports of this kind.
+    /// Whether it may begin in addition to `others` that are under way on ports of this kind.
     ///
     /// # Errors
     /// If there are as many as the limit allows.

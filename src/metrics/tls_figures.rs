@@ -10,7 +10,7 @@ pub struct TlsFigures {
     pub handshakes: AtomicU64,
     /// Handshakes that failed, and client certificates that were refused.
     pub auth_failed: Counter,
-    /// Connections from other machines to a client port that accepts plain connections, alone or beside TLS.
+    /// Connections from other machines to a client port that accepts plain connections, alone or as well as TLS.
     pub non_mtls_remote: Counter,
     /// The same from this machine.
     pub non_mtls_local: Counter,

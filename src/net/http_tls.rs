@@ -113,7 +113,7 @@ impl HttpTls {
         Ok(Opened::Tls { stream, subject })
     }
 
-    /// AdminServer has the stores of connections between servers, and other settings beside them.
+    /// Logs a refusal with the setting to look at: AdminServer has the stores of connections between servers, and other settings.
     fn tell(&self, mut refusal: Refusal, peer: SocketAddr, port: u16) {
         let mut prefix = self.engine.settings().prefix;
         if prefix == "ssl.quorum." {

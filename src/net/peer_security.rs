@@ -26,7 +26,7 @@ pub struct PeerTls {
     pub handshakes: Handshakes,
     /// `sslQuorum`: this server dials with TLS.
     pub dials: bool,
-    /// `portUnification`: plain connections are accepted beside TLS.
+    /// `portUnification`: plain connections are accepted as well as TLS.
     pub is_unified: bool,
     /// The hosts of the members of all configurations that count: one that dials may have its own in its certificate.
     pub hosts: Mutex<Arc<[String]>>,

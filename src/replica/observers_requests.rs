@@ -10,7 +10,7 @@
 
 use std::collections::VecDeque;
 
-/// What a request takes at the leader beside its bytes, or about that.
+/// What a request takes at the leader in addition to its bytes, approximately.
 const OVERHEAD_BYTES: u64 = 256;
 /// Limit on the requests of all observers in the configuration: one oxkeeper server lets its clients have about 64 MiB.
 const OF_MEMBERS_MAX: u64 = 80 << 20;

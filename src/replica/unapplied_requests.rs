@@ -7,7 +7,7 @@
 use crate::model::{ServerId, Zxid};
 use std::collections::{BTreeMap, VecDeque};
 
-/// What a request takes in memory beside its transaction, or about that.
+/// What a request takes in memory in addition to its transaction, approximately.
 const OVERHEAD_BYTES: u64 = 256;
 /// Limit on the requests of a member.
 const OF_MEMBER_MAX: u64 = 192 << 20;
@@ -76,7 +76,7 @@ mod tests {
             }
             assert!(requests.admit(of, Zxid::ZERO).is_err());
         }
-        // What small requests take beside their bytes counts, too; the first of a member's is committed.
+        // What small requests take in addition to their bytes counts, too; the first of a member's is committed.
         requests.admit(one, at(1).unwrap()).unwrap();
         assert!(requests.admit(two, at(1).unwrap()).is_err());
         requests.admit(two, at(zxid).unwrap()).unwrap();

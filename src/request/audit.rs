@@ -1,4 +1,4 @@
-//! What the audit log shows of a client's write (U-31..U-37): kept beside the request, logged when it is answered.
+//! What the audit log shows of a client's write (U-31..U-37): kept with the request, logged when it is answered.
 //!
 //! Source: `AuditHelper`, ZooKeeper 3.9.5.
 

@@ -1,4 +1,4 @@
-//! What the authentication of clients needs beside the configuration: the Kerberos library and its keys.
+//! What the authentication of clients needs in addition to the configuration: the Kerberos library and its keys.
 
 use super::error::ServerError;
 use crate::auth::Schemes;

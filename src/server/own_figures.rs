@@ -1,4 +1,4 @@
-//! Collects what only this server's metrics tell. Nothing here looks at every znode or watch.
+//! Collects the metrics that only this server has. Nothing here looks at every znode or watch.
 
 use super::clock::Clock;
 use super::report::FourLetterWords;

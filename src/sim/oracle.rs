@@ -2,7 +2,7 @@
 //!
 //! An oracle must not say yes to both voters, nor to a voter that lacks what the other one has committed alone; no server can notice
 //! that. The oracle of a world keeps to this. Where members change, it says yes only to one of the two voters of the newest
-//! configuration that any server knows of: a server that does not know of a later configuration would go on beside its voters.
+//! configuration that any server knows of: a server that does not know of a later configuration would go on at the same time as its voters.
 
 use super::network::ProcessId;
 use super::plan::{MS, Micros, PlantedFault};

@@ -1,4 +1,4 @@
-//! The operator's commands beside the server itself.
+//! The operator's commands other than the server itself.
 
 #![allow(clippy::disallowed_methods, reason = "a tool waits by the clock")]
 

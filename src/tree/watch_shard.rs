@@ -6,7 +6,7 @@ use foldhash::fast::FixedState;
 use hashbrown::{HashMap, HashTable};
 
 const NONE: u32 = u32::MAX;
-/// An entry of a hash table, with what is free beside it.
+/// An entry of a hash table, with its share of the free places.
 const INDEX_BYTES: usize = 8;
 
 pub(super) struct Shard {

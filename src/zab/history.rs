@@ -11,7 +11,7 @@ pub const WINDOW_TXNS: usize = 500;
 const WINDOW_BYTES: usize = 8 << 20;
 /// ...but fewer if they are large: what a learner lacks beyond this many bytes is read from the log.
 const WINDOW_BYTES_MAX: usize = 64 << 20;
-/// What a transaction in memory takes beside its bytes, or about that.
+/// What a transaction in memory takes in addition to its bytes, approximately.
 const LOGGED_BYTES: usize = 96;
 
 /// One logged transaction.

@@ -3,7 +3,7 @@
 use crate::model::Zxid;
 use std::collections::VecDeque;
 
-/// What a transaction in memory takes beside its bytes, or about that.
+/// What a transaction in memory takes in addition to its bytes, approximately.
 const OVERHEAD_BYTES: u64 = 96;
 
 /// Sizes of the transactions that some learner has not acknowledged.

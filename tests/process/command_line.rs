@@ -1,4 +1,4 @@
-//! What stands on the command line beside a configuration: commands, options of the log, and words that are neither.
+//! What stands on the command line besides a configuration: commands, options of the log, and words that are neither.
 
 use crate::{Bad, OXKEEPER, refused};
 use std::fs;

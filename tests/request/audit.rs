@@ -1,4 +1,4 @@
-//! What the replica leaves for the audit log: values, beside its answers.
+//! What the replica leaves for the audit log: values, in addition to its answers.
 
 use super::harness::World;
 use oxkeeper::admin::put_audit_text;

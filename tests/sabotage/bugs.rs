@@ -125,7 +125,7 @@ pub fn switch(root: &Path, bugs: &[Bug]) -> String {
     text.replace(empty, &full)
 }
 
-/// The edits that the copy needs beside the bugs.
+/// The edits that the copy needs in addition to the bugs.
 pub fn harness(root: &Path) -> Vec<Edit> {
     let text = std::fs::read_to_string(root.join("tests/sabotage/harness.edits")).expect("a text");
     let edits = &text[text.find("@@ ").expect("it has edits")..];

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 pub type Entry = (Zxid, Bytes);
 
-/// The log thread does one write after the other; trees are written beside it.
+/// The log thread does one write after the other; trees are written at the same time.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Write {
     Append(Entry),

@@ -191,7 +191,7 @@ pub fn epoch_opened_without_a_named_configuration(world: &mut World) {
     tick(world, &[0, 1, 2, 3, 4, 5], 1);
 }
 
-/// Nine voters, with trees: 7 leads 6 in V2, which 3 and 4 have acknowledged beside V3; 2 and 8 are down.
+/// Nine voters, with trees: 7 leads 6 in V2, which 3 and 4 have acknowledged in addition to V3; 2 and 8 are down.
 ///
 /// * `restarts`: 3 and 4 restart.
 pub fn two_configurations(world: &mut World, restarts: bool) {

@@ -9,8 +9,7 @@ use super::window::{KeyWindow, median};
 
 /// The key of all samples whose own key is not counted.
 const OTHER: &str = "other";
-/// Number of keys that are counted. Java keeps every key for ever, so that one client with sequential names at the top of the
-/// tree makes its answers, and its memory, grow without end.
+/// Limit on the keys that are counted. Keys are names of znodes, which clients choose, so that their number has to be bounded.
 const KEYS_MAX: usize = 1000;
 
 /// The sum of some samples.
@@ -33,7 +32,7 @@ impl Samples {
     }
 }
 
-/// Summaries by key. A thread's slot has a lock of its own, which only a reader of the whole ever contends for.
+/// Summaries by key. A thread's slot has a lock of its own, for which only readers of the whole set contend.
 #[derive(Debug, Default)]
 pub struct SummarySet {
     slots: Sharded<Mutex<Slot>>,

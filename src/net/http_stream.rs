@@ -1,4 +1,4 @@
-//! A socket whose reader may not stop reading for ever.
+//! A socket that fails if its peer stops reading.
 
 use std::future::Future;
 use std::io;

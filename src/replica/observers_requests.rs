@@ -4,7 +4,7 @@
 //! [its limit](super::unapplied_requests): 192 MiB. The follower's clients have about 64 MiB of it. So the connection of an
 //! observer that goes on above these limits is closed.
 //!
-//! Which requests are committed the leader's SYNC tells: it is sent when all that came before the sync is. So the follower
+//! The leader's SYNC shows which requests are committed: it is sent when all requests before the sync are. So the follower
 //! sends a sync of its own after some bytes of requests. Answers by transaction would not do: a leader need not answer each
 //! request by one, and a stranger can send the same session and xid by other ways.
 

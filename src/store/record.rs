@@ -230,7 +230,7 @@ impl<S: Source> Records<S> {
     pub fn has_zero_sector(&self, len: i32) -> bool {
         const SECTOR: u64 = 512;
         let end = self.at + record_len(usize::try_from(len).unwrap_or(0));
-        // The checksum's upper half is always zero and says nothing.
+        // The checksum's upper half is always zero, so it is left out.
         let mut from = self.at + 4;
         while from < end {
             let to = ((from / SECTOR + 1) * SECTOR).min(end);

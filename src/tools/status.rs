@@ -39,7 +39,7 @@ struct Figures {
     /// Smallest, average and largest latency in ms, as the server writes them.
     latency: String,
     version: String,
-    /// Followers in sync with a leader; `None`: it is none, or `mntr` is not in its whitelist.
+    /// Followers in sync with a leader; `None`: the server does not lead, or `mntr` is not in its whitelist.
     followers: Option<u64>,
 }
 
@@ -68,7 +68,7 @@ fn is_whole(asked: &[Asked]) -> bool {
     asked.iter().all(|(_, answer)| answer.is_ok()) && problem(asked).is_none()
 }
 
-/// Why the servers that answer are no whole ensemble.
+/// Why the servers that answer do not make up a whole ensemble.
 fn problem(asked: &[Asked]) -> Option<String> {
     let leads = |figures: &&Figures| ["leader", "standalone"].contains(&figures.mode.as_str());
     let answered = asked.iter().filter_map(|(_, answer)| answer.as_ref().ok());

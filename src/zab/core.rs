@@ -261,12 +261,12 @@ impl Core {
         }
     }
 
-    /// Ends the role once the input under way is dealt with.
+    /// Ends the role once the current input is processed.
     pub(super) fn end_role(&mut self, why: String) {
         self.over.get_or_insert((why, None));
     }
 
-    /// Notes the epoch in a voter's vote for itself: the epoch that its history stands for.
+    /// Notes the epoch in a voter's vote for itself: the epoch of its history.
     pub(super) fn note_vote(&mut self, from: ServerId, vote: &Vote) {
         if vote.leader == from && self.is_voter(from) {
             self.vote_epochs.insert(from, vote.epoch);

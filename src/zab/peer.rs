@@ -33,14 +33,14 @@ pub struct Peer {
     early: EarlyLearners,
     /// Notifications from before this server's election began: of members, and of [`UNKNOWN_HEARD_MAX`] servers in no configuration.
     heard: BTreeMap<ServerId, Notification>,
-    /// The vote that other servers are sent once the election is over.
+    /// The vote that is sent to other servers once the election is over.
     current_vote: Option<CurrentVote>,
     /// The votes that made this server leader; kept until the servers that sent them follow this one.
     backing: Option<Electors>,
     round: i64,
-    /// Version of the configuration that other servers are sent.
+    /// Version of the configuration that is sent to other servers.
     told_version: i64,
-    /// How often in a row this server was a learner and did not come to serve.
+    /// Roles as a learner, one after the other, that ended before this server served.
     fruitless: u32,
     /// Servers whose election connection broke and is not back: an election does not wait for them.
     down: BTreeSet<ServerId>,
@@ -195,7 +195,7 @@ impl Peer {
                 | Input::ElectionDisconnected { .. }
                 | Input::Oracle { .. },
             ) => {}
-            // `Core::note` has dealt with the disk's answers; the rest is of a role that has ended.
+            // `Core::note` has processed the disk's reports; the other inputs belong to a role that has ended.
             (
                 Role::Looking(_),
                 Input::Tick
@@ -287,7 +287,7 @@ impl Peer {
         }
     }
 
-    /// Makes the configuration in force the one that other servers are sent.
+    /// Makes the configuration in force the one that is sent to other servers.
     fn tell_of_view(&mut self) {
         let Some(current_vote) = &mut self.current_vote else { return };
         if self.told_version != self.core.view.version {

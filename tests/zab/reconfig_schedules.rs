@@ -11,7 +11,7 @@ use oxkeeper::zab::{Input, Packet, Peer, Settings};
 use support::peer::PeerOnDisk;
 use support::views::{VIEW, view_in, view_of};
 
-// The test names the leader of each election, as the explorer does: which elections end so is not the question here.
+// The test chooses the leader of each election, as the explorer does.
 #[test]
 fn epoch_is_opened_without_a_configuration_that_only_newleader_named() {
     let mut world = World::of(Conditions { changes: true, ..Conditions::mild(7, 1) });

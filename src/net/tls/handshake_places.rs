@@ -1,5 +1,5 @@
 //! The places for handshakes under way. While all are taken, the handshake that has taken longest gives its place to one that
-//! waits: a peer that stops half-way costs others a second, and not the ten that it has.
+//! waits: a peer that stops half-way costs others a second, not the ten that it may take.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 /// How long a handshake keeps its place in any case.
 pub const TURN: Duration = Duration::from_secs(1);
 
-/// How long one that waits leaves the next oldest alone.
+/// Pause until the next oldest handshake is ended, too, if a connection still waits.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// A bounded number of places, which are given in the order in which they are asked for.

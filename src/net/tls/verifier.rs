@@ -52,7 +52,7 @@ pub fn refused(error: &Error) -> Option<&Refused> {
     }
 }
 
-/// What an error of a TLS connection says, in the verifier's own words if it has refused the peer.
+/// The text of a TLS connection's error. If the verifier has refused the peer, it is the verifier's reason.
 pub fn text_of(error: &io::Error) -> String {
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
     inner.and_then(refused).map_or_else(|| error.to_string(), ToString::to_string)
@@ -135,7 +135,7 @@ impl Verifier {
         };
         path::find(&self.question(&chain, purpose, now, false)).map_err(
             |refusal| match refusal {
-                // webpki has looked at the names, and found one that does not fit.
+                // webpki has compared the names, and one does not match.
                 Refusal::NameConstraints { issuer }
                     if error == webpki::Error::NameConstraintViolation =>
                 {

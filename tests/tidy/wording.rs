@@ -89,7 +89,11 @@ fn prose(file: &File) -> Vec<(usize, String)> {
 /// A line without what it quotes: names, commands and messages.
 pub fn unquoted(line: &str) -> String {
     let parts: Vec<&str> = line.split('`').collect();
-    if parts.len() % 2 == 0 { line.to_owned() } else { parts.into_iter().step_by(2).collect() }
+    if parts.len().is_multiple_of(2) {
+        line.to_owned()
+    } else {
+        parts.into_iter().step_by(2).collect()
+    }
 }
 
 fn is_plain(line: &str) -> Result<(), String> {

@@ -45,14 +45,16 @@ fn runs(plan: &Plan) -> Outcome {
     outcome
 }
 
-// Each world that fails can become a script, unless learners may be left behind in it: that depends on sizes, which scripts don't have.
+// Each world of an ensemble that fails can become a script, unless learners may be left behind in it: that depends on sizes, which
+// scripts don't have.
 #[test]
 fn inputs_of_every_world_become_a_script_unless_lag_is_limited() {
     for seed in 1..=60 {
         let Outcome { failure, tapes, .. } = run(&Plan::of(seed), Tracing::Inputs);
         assert!(failure.is_none(), "seed {seed}: {failure:?}");
         let text = oxkeeper::sim::script::script("whole", &tapes, None);
-        let has_script = Climate::of(seed).lag_bytes.is_none();
+        let Climate { lag_bytes, alone, .. } = Climate::of(seed);
+        let has_script = lag_bytes.is_none() && !alone;
         assert_eq!(text.is_some(), has_script, "seed {seed}");
         assert!(text.is_none_or(|text| text.contains("heard")), "seed {seed}");
     }
@@ -141,6 +143,8 @@ fn worlds_from_fixed_seeds_reach_every_fault_and_hold_every_property() {
         ("reads without a leader", 10),
         ("starts without the disk of logs", 30),
         ("worlds with restores", 30),
+        ("worlds of a standalone server", 5),
+        ("restores cut short", 5),
         ("trees copied", 50),
         ("restores begun", 15),
         ("trees restored", 8),
@@ -157,6 +161,31 @@ fn worlds_from_fixed_seeds_reach_every_fault_and_hold_every_property() {
         ("proposals before NEWLEADER", 3),
         ("conditional reconfigurations", 5),
         ("conditional reconfigurations of another version", 5),
+    ] {
+        let count = counts.get(what).copied().unwrap_or(0);
+        assert!(enough <= count, "{what}: {count} in all worlds, fewer than {enough}");
+    }
+}
+
+// A standalone server decides alone which data counts, and gives the zxids of what it lost out again.
+#[test]
+fn standalone_server_that_restores_trees_holds_every_property_through_kills_and_power_cuts() {
+    let mut counts = BTreeMap::<&str, u64>::new();
+    for seed in 1..=24 {
+        let plan = Plan::in_climate(Climate::of(seed).alone());
+        let outcome = runs(&plan);
+        let all = outcome.counts.into_iter();
+        all.for_each(|(what, count)| *counts.entry(what).or_default() += count);
+    }
+    println!("{counts:?}");
+    for (what, enough) in [
+        ("trees restored", 15),
+        ("restores cut short", 5),
+        ("kills", 30),
+        ("power cuts", 60),
+        ("unsynced writes cut", 5),
+        ("writes", 500),
+        ("sessions lost", 10),
     ] {
         let count = counts.get(what).copied().unwrap_or(0);
         assert!(enough <= count, "{what}: {count} in all worlds, fewer than {enough}");
@@ -183,6 +212,9 @@ fn first_failure(worlds: u64, spoil: impl Fn(&mut Climate)) -> Option<(Plan, Fai
 
 /// Changes a climate so that a planted fault may show in it.
 fn plant_into(climate: &mut Climate, plant: PlantedFault) {
+    if climate.alone {
+        *climate = Climate::calm(climate.seed);
+    }
     if plant == PlantedFault::WrongOracle {
         *climate = Climate { voters: 2, oracle: true, ..Climate::calm(climate.seed) };
     }

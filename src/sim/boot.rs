@@ -45,8 +45,9 @@ pub fn boot(
 ) -> Result<Booted, Box<dyn Error>> {
     let disk = FailStop::new(server.disk.clone());
     let (config, forgets_view) = membership::load(&server.disk, climate, me)?;
-    let ensemble = config.ensemble.as_ref().ok_or("a world has no standalone servers")?;
-    let (patience, entry_max) = (patience(&config, ensemble), entry_max(&config));
+    let ensemble = config.ensemble.as_ref();
+    let patience = ensemble.map(|ensemble| patience(&config, ensemble));
+    let entry_max = entry_max(&config);
     let folders = Folders::new(&config.data_dir, &config.data_log_dir);
     let began = Now { us: 0, wall_ms: server.wall_ms(now_us) };
     let parts = part_settings(server, me, climate, &config, began.wall_ms);
@@ -70,7 +71,7 @@ pub fn boot(
     let (clock, slow_after): (Clock, _) = (|| Duration::ZERO, Duration::from_secs(1));
     let worker = Worker::new(disk.clone(), log, &folders.snapshots, slow_after, clock);
     let process = Process {
-        found_view: Some(member.replica.peer().core.view.clone()),
+        found_view: ensemble.map(|_| member.replica.peer().core.view.clone()),
         member,
         shared,
         disk,
@@ -95,9 +96,9 @@ pub fn boot(
         clients: BTreeMap::new(),
         leader_epoch: Epoch(0),
         served: None,
-        leads_us: None,
+        leads_us: climate.alone.then_some(now_us),
         heard: BTreeMap::new(),
-        is_leading: false,
+        is_leading: climate.alone,
         standing: None,
         may_go_alone: false,
         restore_asked: None,

@@ -138,6 +138,8 @@ impl PlantedFault {
 #[derive(Clone, Debug, Default)]
 pub struct Climate {
     pub seed: u64,
+    /// The one server is standalone: it is in no ensemble.
+    pub alone: bool,
     pub voters: usize,
     pub observers: usize,
     /// Servers that are in no configuration when the world begins: they start as joiners, one by one.
@@ -276,6 +278,32 @@ impl Climate {
         .with_newest()
         .with_changing_pair()
         .with_other_destructions()
+        .with_standalone()
+    }
+
+    /// Few worlds have no ensemble.
+    fn with_standalone(self) -> Self {
+        let mut rng = Rng::new(self.seed, 47);
+        if rng.one_in(20) { Self { restores: !rng.one_in(4), ..self.alone() } } else { self }
+    }
+
+    /// The same with one standalone server, whose data an operator restores. What only ensembles have is off, and no disk is damaged:
+    /// what one disk loses is lost.
+    #[must_use]
+    pub fn alone(self) -> Self {
+        Self {
+            alone: true,
+            voters: 1,
+            clients: self.clients,
+            snap_count: self.snap_count,
+            slow_disk: self.slow_disk.map(|_| 0),
+            packing: self.packing,
+            slow_snapshots: self.slow_snapshots,
+            latency_us: self.latency_us,
+            lasts_us: self.lasts_us,
+            restores: true,
+            ..Self::calm(self.seed)
+        }
     }
 
     /// Quorums lose their data where members change or a disk is damaged, too.

@@ -135,6 +135,7 @@ impl World {
     /// Begins the tape with the inputs of a new process's `zab` peer, if tapes are wanted.
     pub fn begin_tape(&mut self, at: ProcessId) {
         if matches!(self.trace.tracing, Tracing::Inputs)
+            && !self.climate().alone
             && let Some(process) = &mut self.servers[at.server].process
         {
             self.tapes.push(Tape::begin(&mut process.member.replica));
@@ -207,8 +208,9 @@ impl World {
                 _ => {}
             }
         }
+        let now_us = self.now_us;
         let Some(process) = self.process(at) else { return };
-        let was_leading = std::mem::replace(&mut process.is_leading, mode == Mode::Leading);
+        let was_leading = process.note_mode(mode, now_us);
         let has_committed = was_leading && !is_serving && process.has_handed_over();
         if !is_serving && !has_committed {
             process.served = None;
@@ -232,7 +234,7 @@ impl World {
         process.served = is_serving.then_some(last);
         let digest = process.shared.state.tree.read().digest();
         self.become_whole(server);
-        let commits = has_committed || mode == Mode::Leading;
+        let commits = has_committed || matches!(mode, Mode::Leading | Mode::Standalone);
         let disks = self.acknowledged();
         let commits = commits.then_some(&disks[..]);
         self.note(server, || format!("* applied {last}, {mode:?}"));

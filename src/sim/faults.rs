@@ -188,7 +188,10 @@ impl World {
         let due = self.net.die(self.now_us, server);
         self.expect_arrivals(due);
         let found = &mut self.servers[server];
-        found.process = None;
+        let restoring = found.process.take().and_then(|process| process.restoring);
+        if restoring.is_some_and(|restoring| restoring.has_begun) {
+            self.trace.count("restores cut short");
+        }
         found.number += 1;
         (found.crash, found.stop_us) = (None, None);
         found.disk.restore_power();
@@ -259,7 +262,7 @@ impl World {
                 if forgets_view {
                     self.see(&Seen::ForgetsView { server });
                 }
-                self.servers[server].view = Some(view);
+                self.servers[server].view = Some(view).filter(|_| !self.climate().alone);
                 if self.oracle == Some(server) {
                     self.tell_of_oracle(at);
                 }

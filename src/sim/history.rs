@@ -36,6 +36,9 @@ pub struct History {
     pub model: Model,
     /// Sessions are local until they create an ephemeral znode.
     pub local_sessions: bool,
+    /// The one server is standalone. It opens no epochs: its zxids go on from its last one, and those of transactions that its disk has
+    /// lost before they were answered are given out again. Only a restored tree may begin another epoch.
+    pub is_alone: bool,
     /// A sync shows all that any reply showed before the sync was sent.
     pub confirms_syncs: bool,
     /// Each read shows all that any reply showed before the read was sent.
@@ -60,6 +63,7 @@ impl History {
             rewritten: None,
             model: Model::new(),
             local_sessions,
+            is_alone: false,
             confirms_syncs: false,
             confirms_reads: false,
             alone: None,
@@ -180,6 +184,19 @@ impl History {
     pub fn restore(&mut self, zxid: Zxid, tree: RestoredTree) {
         self.proposed.insert(zxid, Bytes::new());
         self.restores.insert(zxid, tree);
+    }
+
+    /// A standalone server starts with a history that ends with `last`: what came after it was never answered.
+    pub fn start_alone(&mut self, server: usize, last: Zxid) {
+        self.proposed.retain(|zxid, _| *zxid <= last);
+        self.restores.retain(|zxid, _| *zxid <= last);
+        self.leaders.retain(|epoch, _| *epoch <= last.epoch());
+        self.leaders.entry(Epoch(0)).or_insert((server, Zxid::ZERO));
+    }
+
+    /// A standalone server restores a tree: its zxids go on after that.
+    pub fn restore_alone(&mut self, server: usize, zxid: Zxid, before: Zxid) {
+        self.leaders.entry(zxid.epoch()).or_insert((server, before));
     }
 
     /// What was committed and is not in the history that ends with `left` is lost, and so is all of the epochs after `promised`.

@@ -48,7 +48,8 @@ impl World {
         let opening = self.climate().openings().dialed(ConnectionKind::Learner, addresses);
         let small_buffers = self.climate().small_buffers;
         let Some(process) = self.process(at) else { return };
-        let dialing = Some((to, Dial::new(vec![format!("server {to}")], process.patience, now_ms)));
+        let Some(patience) = process.patience else { return };
+        let dialing = Some((to, Dial::new(vec![format!("server {to}")], patience, now_ms)));
         let receiving = QuorumConnection::dialed(dial, opening, process.tree_options)
             .with_entries_of(process.entry_max);
         let connection = new_connection(small_buffers, None, dialing, receiving);

@@ -184,8 +184,11 @@ impl World {
         }
     }
 
-    /// The members of the newest configuration that any server has in force.
+    /// The members of the newest configuration that any server has in force; a standalone server by itself.
     fn members(&self) -> BTreeSet<usize> {
+        if self.climate().alone {
+            return BTreeSet::from([0]);
+        }
         let views = self.servers.iter().filter_map(|server| Some(server.process.as_ref()?.view()));
         let newest = views.max_by_key(|view| view.version);
         newest.into_iter().flat_map(|view| view.members.keys()).map(|id| id.0 as usize).collect()

@@ -68,7 +68,10 @@ fn zoo_cfg(climate: &Climate, members: Vec<String>) -> String {
     if climate.relays {
         lines.push(format!("observerMasterPort={OBSERVER_PORT}"));
     }
-    lines.extend(members);
+    match climate.alone {
+        true => lines.push("clientPort=2181".to_owned()),
+        false => lines.extend(members),
+    }
     lines.join("\n") + "\n"
 }
 
@@ -173,6 +176,9 @@ pub fn load(
         replace_file(disk, Path::new(CONFIG_FILE), zoo_cfg(climate, members).as_bytes())?;
     }
     let config = config::load_from(&|path| read_file(disk, path), &launch, &Environment::new())?;
+    if config.ensemble.is_some() == climate.alone {
+        return Err("a standalone server is in an ensemble, or a member is in none".into());
+    }
     let text = String::from_utf8(read_file(disk, Path::new(CONFIG_FILE))?)?;
     Ok((config, text.contains(REWRITTEN) && written_members(disk)?.is_none()))
 }

@@ -98,8 +98,8 @@ pub struct Process {
     pub actions: Vec<Action>,
     pub began_us: Micros,
     pub learner_connections: LearnerConnections,
-    /// Time limits of a dial of the leader.
-    pub patience: DialTimeouts,
+    /// Time limits of a dial of the leader; `None`: standalone.
+    pub patience: Option<DialTimeouts>,
     /// Limit on what a packet of a learner connection brings.
     pub entry_max: usize,
     pub election_connections: SimElectionConnections,
@@ -108,11 +108,11 @@ pub struct Process {
     pub leader_epoch: Epoch,
     /// The last zxid of the tree when the process last served.
     pub served: Option<Zxid>,
-    /// While the process leads: when its epoch was established.
+    /// While the process leads: when its epoch was established, or a standalone server began to serve.
     pub leads_us: Option<Micros>,
     /// By session: when the process last took something from its client, which is connected here, or when the session began.
     pub heard: BTreeMap<i64, Micros>,
-    /// Whether the process led after its last step.
+    /// Whether the process led, or served standalone, after its last step.
     pub is_leading: bool,
     pub standing: Option<Standing>,
     /// The last answer of the oracle: whether this server may go on without the other of two voters.
@@ -163,6 +163,16 @@ impl Process {
         let last = self.last();
         let is_restored = self.restoring.as_ref().is_some_and(|it| it.zxid == last);
         !is_restored && self.served.is_some_and(|at| at < last)
+    }
+
+    /// Notes whether the process leads, or serves standalone, after a step. Returns whether it did before.
+    pub fn note_mode(&mut self, mode: Mode, now_us: Micros) -> bool {
+        let is_leading = matches!(mode, Mode::Leading | Mode::Standalone);
+        let was_leading = std::mem::replace(&mut self.is_leading, is_leading);
+        if mode == Mode::Standalone && !was_leading {
+            self.leads_us = Some(now_us);
+        }
+        was_leading
     }
 
     /// Whether this input came from a leader whose connection the driver has closed since.

@@ -50,13 +50,13 @@ impl RestoredTree {
         }
     }
 
-    /// The newest epoch in the znodes' zxids.
-    pub fn newest_epoch(&self) -> Epoch {
+    /// The newest of the znodes' zxids.
+    pub fn newest_zxid(&self) -> Zxid {
         let zxids = self.znodes.values().flat_map(|node| {
             let Stat { czxid, mzxid, pzxid, .. } = node.stat;
             [czxid, mzxid, pzxid].into_iter().filter_map(Zxid::from_wire)
         });
-        zxids.map(Zxid::epoch).max().unwrap_or(Epoch(0))
+        zxids.max().unwrap_or(Zxid::ZERO)
     }
 }
 

@@ -46,7 +46,7 @@ pub struct Tape {
 /// decide, and scripts have no sizes.
 pub fn script(title: &str, tapes: &[Tape], spoil: Option<&dyn Fn(bool)>) -> Option<String> {
     let lag_max = Settings::DEFAULT.lag_bytes_max;
-    if tapes.iter().any(|tape| tape.start.settings.lag_bytes_max != lag_max) {
+    if tapes.is_empty() || tapes.iter().any(|tape| tape.start.settings.lag_bytes_max != lag_max) {
         return None;
     }
     let mut text: String = title.lines().map(|line| format!("# {line}\n")).collect();

@@ -91,8 +91,9 @@ impl World {
         }
         world.checks.left_out = climate.left_out;
         let history = &mut world.checks.history;
-        history.confirms_reads = climate.linearizable_reads;
-        history.confirms_syncs = climate.quorum_sync || climate.linearizable_reads;
+        history.is_alone = climate.alone;
+        history.confirms_reads = climate.linearizable_reads || climate.alone;
+        history.confirms_syncs = climate.quorum_sync || history.confirms_reads;
         world.count_climate();
         for number in 0..world.plan.steps.len() {
             let at_us = world.plan.steps[number].at_us;
@@ -110,6 +111,7 @@ impl World {
     fn count_climate(&mut self) {
         let climate = self.climate().clone();
         for (happens, what) in [
+            (climate.alone, "worlds of a standalone server"),
             (climate.voters == 2, "worlds of two voters"),
             (climate.linearizable_reads, "worlds with linearizable reads"),
             (climate.starts_together, "worlds that start together"),

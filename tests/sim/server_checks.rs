@@ -343,6 +343,37 @@ fn restores_without_a_leader_a_zxid_or_a_quorum_are_found() {
 }
 
 #[test]
+fn standalone_restores_with_a_zxid_in_the_tree_and_lost_zxids_given_out_twice_are_told_apart() {
+    let (mut check, mut history) = (restores, history());
+    history.is_alone = true;
+    let stat = jute::data::Stat { mzxid: zxid(8, 1).to_wire(), ..Default::default() };
+    let tree = RestoredTree {
+        before: zxid(1, 4),
+        digest: 5,
+        znodes: BTreeMap::from([("/f".to_owned(), Node { data: None, stat })]),
+        sessions: BTreeMap::new(),
+    };
+    let begins = |at| Seen::Restores { server: 0, zxid: zxid(8, at), tree: &tree };
+    fails(&mut check, &begins(2), &history, "None leads that epoch");
+    history.restore_alone(0, zxid(8, 2), tree.before);
+    fails(&mut check, &begins(1), &history, "has znodes of 0x800000001");
+    holds(&mut check, &begins(2), &history);
+    history.restore(zxid(8, 2), tree.clone());
+    history.propose(zxid(8, 3), b"".as_slice().into());
+    let all = [zxid(8, 2), zxid(8, 3)];
+    assert_eq!(history.between(zxid(1, 4), zxid(8, 3)), Ok(all.to_vec()));
+    assert!(history.holds(zxid(8, 3), zxid(1, 4)));
+    // The disk has not kept the last transaction, and then not the restored tree either.
+    history.start_alone(0, zxid(8, 2));
+    assert!(history.proposal(zxid(8, 3)).is_none() && history.proposal(zxid(8, 2)).is_some());
+    history.start_alone(0, zxid(1, 4));
+    assert!(history.between(zxid(1, 4), zxid(8, 2)).is_err() && history.restores.is_empty());
+    let disks = &[];
+    let serves = Seen::Leads { server: 0, epoch: Epoch(8), last: zxid(1, 4), disks };
+    holds(&mut check, &serves, &history);
+}
+
+#[test]
 fn servers_that_lag_or_differ_at_rest_are_found() {
     let history = history();
     let tree = |count: usize, spoil: bool| {

@@ -109,7 +109,12 @@ impl Checks {
             self.judge(seen, 0..judged)?;
             self.history.leaders.insert(epoch, (server, last));
         }
-        // Only a leader decides what is committed.
+        if let Seen::Restores { server, zxid, tree } = *seen
+            && self.history.is_alone
+        {
+            self.history.restore_alone(server, zxid, tree.before);
+        }
+        // Only a leader, or a standalone server, decides what is committed.
         if let Seen::Leads { last, .. } | Seen::Applied { last, commits: Some(_), .. } = *seen {
             self.commit_through(last)?;
         }
@@ -119,6 +124,11 @@ impl Checks {
             self.history.agree_on(server, view);
         }
         self.judge(seen, judged..self.all.len())?;
+        if let Seen::Started { server, found, .. } = *seen
+            && self.history.is_alone
+        {
+            self.history.start_alone(server, found.last);
+        }
         if let Seen::Restores { zxid, tree, .. } = *seen {
             self.history.restore(zxid, tree.clone());
         }

@@ -281,9 +281,9 @@ impl Check for InitialHistories {
 
 /// No server that serves is in an impossible state: its memory counts nothing as on disk that its disk lacks, and its epochs, its last
 /// zxid and its committed zxid are in order (I-11).
-pub fn states(seen: &Seen<'_>, _: &History) -> Result<(), String> {
+pub fn states(seen: &Seen<'_>, history: &History) -> Result<(), String> {
     let &Seen::Stands { server, standing, durable } = seen else { return Ok(()) };
-    match complaint(standing, durable) {
+    match complaint(standing, durable, history.is_alone) {
         None => Ok(()),
         Some(why) => {
             Err(format!("{server} serves with {standing:?}, and its disk has {durable:?}: {why}"))
@@ -291,7 +291,8 @@ pub fn states(seen: &Seen<'_>, _: &History) -> Result<(), String> {
     }
 }
 
-fn complaint(believed: Standing, durable: Durable) -> Option<&'static str> {
+/// * `is_alone`: a standalone server has no epochs.
+fn complaint(believed: Standing, durable: Durable, is_alone: bool) -> Option<&'static str> {
     let Standing { accepted, current, committed, last, flushed } = believed;
     if durable.accepted < accepted || durable.current < current {
         Some("it is in an epoch that is not saved")
@@ -299,7 +300,7 @@ fn complaint(believed: Standing, durable: Durable) -> Option<&'static str> {
         Some("it counts a history that is not flushed")
     } else if accepted < current {
         Some("it is in an epoch that it never promised")
-    } else if current < last.epoch() {
+    } else if current < last.epoch() && !is_alone {
         Some("its history goes on after its epoch")
     } else if last < committed {
         Some("it has committed what it does not have")

@@ -23,6 +23,21 @@ def told(figures):
     return ", ".join(f"{name} {mib(count)}" for name, count in figures.items())
 
 
+@at(LEADER, FOLLOWER, long=(ALONE, OBSERVER))
+def large_writes(trial):
+    """16 clients keep 40 writes of 1 MB each outstanding at one server: all are answered, no election, memory stays bounded."""
+    with trial.target() as target:
+        members = target.ensemble.members if target.ensemble else [target.server]
+        with Beside(target.address, pause=0.1) as beside, Writers([target.address], 16, MB, window=40, patience=110) as writers:
+            began, enough = time.monotonic(), trial.of(640, 6400)
+            while writers.answered < enough and time.monotonic() < began + trial.of(40, 400) and not writers.failed():
+                time.sleep(0.1)
+        highest = {str(getattr(member, "number", 0)): memory(member.process, "VmHWM") for member in members}
+        trial.say(f"{writers.words()} of 1 MB, {writers.answered} in all; memory {told(highest)}; {beside.words()}")
+        if not trial.is_java:
+            assert max(highest.values()) < 640 * MIB, "large writes take memory without a bound"
+
+
 @at(FOLLOWER, long=(OBSERVER,))
 def slow_learner(trial):
     """16 clients write 1 MB values while one member receives at 2 MB/s: no election, and the member stays."""

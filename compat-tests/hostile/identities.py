@@ -3,6 +3,7 @@
 import struct
 
 from client import SET, SET_ACL, Client
+from members import until
 from target import ALONE, FOLLOWER, LEADER, MIB, OBSERVER, at, lives, memory
 from wire import Lost, buffer
 
@@ -120,3 +121,24 @@ def transactions_that_expand(trial):
         assert errors == {0}
         if not trial.is_java:
             assert peak < 448 * MIB, "transactions take memory that no limit counts"
+
+
+def audited_identities(trial):
+    """A client with a large id pipelines 1,000 writes into the audit log, a line with that id for each: memory stays bounded."""
+    if trial.is_java:
+        return trial.say("skipped: Java's audit log needs a library that this suite does not have")
+    with trial.alone(["zookeeper.audit.enable=true", "zookeeper.auditlog.file=audit.log"]) as server:
+        client = Client([server.address])
+        assert client.make("/audited")[0] == 0
+        assert show(client, 60_000, "u")
+        before = memory(server.process, "VmHWM")
+        body = buffer(b"/audited") + buffer(b"x") + struct.pack(">i", -1)
+        client.socket.settimeout(60)
+        client.socket.sendall(b"".join(buffer(struct.pack(">ii", number + 1, SET) + body) for number in range(1000)))
+        errors = {struct.unpack_from(">iqi", client.read())[2] for _ in range(1000)}
+        peak = memory(server.process, "VmHWM") - before
+        told = lambda: sum(file.read_bytes().count(b"setData") for file in server.folder.glob("audit.log*"))  # noqa: E731
+        until("a line for each write", lambda: told() == 1000)
+        trial.say(f"answered {errors}; memory at most {peak // MIB} MiB more")
+        assert errors == {0}
+        assert peak < 96 * MIB, "events for the audit log take memory without a bound"

@@ -91,43 +91,46 @@ def false_acknowledgements(trial):
         ensemble.start(away)
 
 
-@at(LEADER)
+@at(LEADER, FOLLOWER)
 def unread_syncs(trial):
-    """A fake voter forwards millions of syncs and reads no answer: memory stays bounded, an honest client is served."""
-    with trial.target() as target:
+    """A fake voter, or observer of a follower, forwards millions of syncs and reads no answer: memory stays bounded, an honest client is served."""
+    master = free_port()
+    with trial.target([f"observerMasterPort={master}", "maxClientCnxns=0"]) as target:
         target.is_calm = False
         ensemble = target.ensemble
         away = absent(ensemble)
         leader = until("a leader", ensemble.leader)
-        target.server, last, count = leader, leader.zxid(), trial.of(2_000_000, 12_600_000)
-        learner = Learner(leader, away.number, FOLLOWER_INFO, accepted=last >> 32, receive_bytes=4096).synchronise(last)
+        server = leader if trial.role == LEADER else next(member for member in ensemble.running() if member is not leader)
+        target.server, last, count = server, leader.zxid(), trial.of(2_000_000, 12_600_000)
+        number, kind, port = (away.number, FOLLOWER_INFO, None) if trial.role == LEADER else (900, OBSERVER_INFO, master)
+        learner = Learner(server, number, kind, accepted=last >> 32, port=port, receive_bytes=4096).synchronise(last)
         learner.send(request(SESSION, 0, CREATE_SESSION, struct.pack(">i", 30_000)))
         one = request(SESSION, 1, SYNC, buffer(b"/"))
         piece, wanted, taken, peak, is_closed = one * 8192, count * len(one), 0, 0, False
-        before, counts, began = memory(leader.process), elections(ensemble.members), time.monotonic()
+        before, counts, began = memory(server.process), elections(ensemble.members), time.monotonic()
         learner.socket.settimeout(0.5)
         sent_at = began
-        with Beside(leader.address) as beside:
+        with Beside(server.address) as beside:
             while taken < wanted and time.monotonic() < began + trial.of(15, 120):
                 try:
                     taken, sent_at = taken + learner.socket.send(piece[taken % len(one):]), time.monotonic()
                 except TimeoutError:
                     if time.monotonic() > sent_at + 6:
-                        break  # The leader does not read this connection any more.
+                        break  # The server does not read this connection any more.
                 except OSError:
                     is_closed = True
                     break
-                peak = max(peak, memory(leader.process) - before)
+                peak = max(peak, memory(server.process) - before)
             time.sleep(1)
-            peak = max(peak, memory(leader.process) - before)
+            peak = max(peak, memory(server.process) - before)
             seconds = time.monotonic() - began
             learner.close()
             deadline = time.monotonic() + 10
-            while (left := memory(leader.process) - before) > LEFT_MAX // 2 and time.monotonic() < deadline:
+            while (left := memory(server.process) - before) > LEFT_MAX // 2 and time.monotonic() < deadline:
                 time.sleep(0.2)
         trial.say(f"{taken // len(one):,} syncs read in {seconds:.1f} s{', then closed' if is_closed else ''}; memory at most {mib(peak)} more,"
                   f" {mib(left)} after the connection's end; {beside.words()}")
-        lives(leader.process)
+        lives(server.process)
         assert elections(ensemble.members) == counts, "there was an election"
         if not trial.is_java:
             assert peak < UNREAD_MAX, "unread answers take memory without a bound"

@@ -7,8 +7,9 @@ import threading
 import time
 
 from client import SET, Client
+from server import free_port
 from strangers import ACK, ACK_EPOCH, OBSERVER_INFO, hello, packet_head
-from target import KIB, MIB, ends, lives, memory
+from target import FOLLOWER, KIB, LEADER, MIB, at, ends, lives, memory
 from wire import buffer
 
 
@@ -74,13 +75,19 @@ def large_snapshot(trial):
             assert peak - before <= 160 * MIB, "a snapshot copies the tree"
 
 
+@at(LEADER, FOLLOWER)
 def snapshots_under_fake_observers(trial):
-    """Four strangers connect to the leader as observers and don't read SNAP: the leader's own snapshots go on.
+    """Four strangers connect to a leader, or to a follower's observerMasterPort, and don't read SNAP: the server's own snapshots go on.
 
     The second sends an ACK of NEWLEADER nevertheless: its connection must be closed, otherwise it would count as alive for ever.
     """
-    with trial.members("ooo", ["snapCount=2000", "zookeeper.forceSnapshotSync=true"]) as ensemble:
-        leader = ensemble.leader()
+    master = free_port()
+    settings = ["snapCount=2000", "zookeeper.forceSnapshotSync=true", f"observerMasterPort={master}"]
+    with trial.members("ooo", settings) as ensemble:
+        leader = server = ensemble.leader()
+        port = server.quorum_port
+        if trial.role == FOLLOWER:
+            server, port = next(member for member in ensemble.members if member is not leader), master
         client = Client([leader.address], 60_000)
         for first in range(0, 20_000, 200):  # A tree larger than socket buffers, in more than one piece.
             for number in range(first, first + 200):
@@ -92,15 +99,15 @@ def snapshots_under_fake_observers(trial):
             peer = socket.socket()
             peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             peer.settimeout(10)
-            peer.connect((leader.host, leader.quorum_port))
+            peer.connect((server.host, port))
             peer.sendall(hello(OBSERVER_INFO, 1000 + number))
             assert len(peer.recv(24, socket.MSG_WAITALL)) == 24, "no LEADERINFO"
             peer.sendall(packet_head(ACK_EPOCH, 4) + struct.pack(">ii", 0, -1))
             peers.append(peer)
         time.sleep(0.5)
         peers[1].sendall(packet_head(ACK, -1, 1 << 32) + struct.pack(">i", -1))
-        known, written, number = len(snapshots(leader.folder)), 0, 0
-        began, before = time.monotonic(), memory(leader.process)
+        known, written, number = len(snapshots(server.folder)), 0, 0
+        began, before = time.monotonic(), memory(server.process)
         while number < 33_800 and time.monotonic() < began + 12:
             for _ in range(100):
                 client.send(SET, buffer(b"/held-0") + buffer(b"x") + struct.pack(">i", -1))
@@ -108,13 +115,13 @@ def snapshots_under_fake_observers(trial):
                 assert client.receive()[0] == 0
             number += 100
         time.sleep(1)
-        written = len(snapshots(leader.folder)) - known
-        grown = memory(leader.process) - before
+        written = len(snapshots(server.folder)) - known
+        grown = memory(server.process) - before
         is_closed = ends(peers[1], 2)
         trial.say(f"the early ACK is {'refused' if is_closed else 'accepted'}")
         trial.say(f"{written} snapshots in {number:,} transactions, memory grew by {grown // MIB} MiB")
-        assert written >= min(3, number // 4000), "strangers stop the leader's snapshots"
+        assert written >= min(3, number // 4000), "strangers stop the server's snapshots"
         assert is_closed or trial.is_java, "an ACK of a SNAP that was not sent is accepted"
-        lives(leader.process)
+        lives(server.process)
         for peer in peers:
             peer.close()

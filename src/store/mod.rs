@@ -6,9 +6,9 @@
 //! Reading order: [`disk`] (the only access to the file system), [`names`], [`record`] and [`log`] (append, flush,
 //! truncate), [`scan`] (reading a whole log back), [`raw_records`] (reading a damaged one),
 //! [`snapshot`] and [`snapshot_read`] (and their compression),
-//! [`epoch`], [`cut`] (the check before a truncation), [`decide`] (the decisions of recovery, as tables),
-//! [`mod@recover`] (which follows those tables), [`quarantine`] (of a member's data that can't be recovered),
-//! [`start`], [`worker`] (the work of the log thread), [`aside`] (of files that a restored snapshot replaces), [`purge`].
+//! [`epoch`], [`truncation_check`] (the check before a truncation), [`decide`] (the decisions of recovery, as tables),
+//! [`mod@recover`] (which follows those tables), [`quarantine`] (a member's data that can't be recovered),
+//! [`start`], [`worker`] (the work of the log thread), [`replaced_files`] (files that a restored snapshot replaces), [`purge`].
 //!
 //! # Invariants
 //! 1. Nothing is reported flushed before fsync has returned, and the folder entry of its file is durable by then.

@@ -343,7 +343,7 @@ fn restores_without_a_leader_a_zxid_or_a_quorum_are_found() {
 }
 
 #[test]
-fn standalone_restores_with_a_zxid_in_the_tree_and_lost_zxids_given_out_twice_are_told_apart() {
+fn standalone_restores_with_a_zxid_in_the_tree_and_lost_zxids_given_out_twice_are_distinguished() {
     let (mut check, mut history) = (restores, history());
     history.is_alone = true;
     let stat = jute::data::Stat { mzxid: zxid(8, 1).to_wire(), ..Default::default() };

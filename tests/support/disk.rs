@@ -198,8 +198,8 @@ impl Disk {
             current: (!self.lacks_current).then_some(self.current),
         };
         let last = |disk: &Self| (!disk.is_unsure).then(|| last_of(&disk.whole));
-        let StartEpochs { epochs, files, puts_aside } = files.start(last(self));
-        if puts_aside {
+        let StartEpochs { epochs, files, quarantines } = files.start(last(self));
+        if quarantines {
             self.lose();
         }
         (self.accepted, self.lacks_accepted) = (epochs.accepted, files.accepted.is_none());

@@ -19,7 +19,7 @@ pub struct StartEpochs {
     /// The epoch files after the start.
     pub files: EpochFiles,
     /// The history is quarantined, because its epoch is not known.
-    pub puts_aside: bool,
+    pub quarantines: bool,
 }
 
 impl EpochFiles {
@@ -27,7 +27,7 @@ impl EpochFiles {
     pub fn start(self, last: Option<Zxid>) -> StartEpochs {
         if let Self { accepted: Some(accepted), current: Some(current) } = self {
             let epochs = Epochs { accepted, current };
-            return StartEpochs { epochs, files: self, puts_aside: false };
+            return StartEpochs { epochs, files: self, quarantines: false };
         }
         let (disk, dir) = (SimDisk::new(), Path::new("/data/version-2"));
         let save = |which, epoch| {
@@ -35,14 +35,14 @@ impl EpochFiles {
         };
         self.accepted.into_iter().for_each(|epoch| save(EpochFile::Accepted, epoch));
         self.current.into_iter().for_each(|epoch| save(EpochFile::Current, epoch));
-        let puts_aside = last.is_some_and(|last| epoch::check_history(&disk, dir, last).is_err());
-        if let Some(accepted) = self.accepted.filter(|_| puts_aside) {
+        let quarantines = last.is_some_and(|last| epoch::check_history(&disk, dir, last).is_err());
+        if let Some(accepted) = self.accepted.filter(|_| quarantines) {
             save(EpochFile::Current, accepted);
         }
-        let last = last.filter(|_| !puts_aside);
+        let last = last.filter(|_| !quarantines);
         let epochs = epoch::promised(&disk, dir, last).expect("an operator has seen to it");
         let read = |which| epoch::read(&disk, dir, which).expect("it was just written");
         let files = Self { accepted: read(EpochFile::Accepted), current: read(EpochFile::Current) };
-        StartEpochs { epochs, files, puts_aside }
+        StartEpochs { epochs, files, quarantines }
     }
 }

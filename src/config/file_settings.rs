@@ -59,7 +59,9 @@ pub(super) fn take(
         if count < 3 {
             checker.warn(
                 &place,
-                format!("autopurge.snapRetainCount={count} is below 3; 3 is used: write 3 or more"),
+                format!(
+                    "autopurge.snapRetainCount={count} is below 3, so 3 is used; write 3 or more"
+                ),
             );
         }
     }
@@ -125,18 +127,18 @@ fn take_timeouts(checker: &mut Checker) -> Option<(u32, i32, i32)> {
                 "minSessionTimeout {min_ms} ms is above maxSessionTimeout {max_ms} ms; correct one of them"
             ),
             (_, None) => format!(
-                "minSessionTimeout={min_ms} is above maxSessionTimeout, which is {MAX_SESSION_TICKS} ticks, {max_ms} ms, \
-                 unless it is set; set it"
+                "minSessionTimeout={min_ms} is above the default of maxSessionTimeout, {MAX_SESSION_TICKS} ticks ({max_ms} ms); \
+                 set maxSessionTimeout too"
             ),
             (None, _) => format!(
-                "maxSessionTimeout={max_ms} is below minSessionTimeout, which is {MIN_SESSION_TICKS} ticks, {min_ms} ms, \
-                 unless it is set; set it"
+                "maxSessionTimeout={max_ms} is below the default of minSessionTimeout, {MIN_SESSION_TICKS} ticks ({min_ms} ms); \
+                 set minSessionTimeout too"
             ),
         };
         checker.problem(&place(max.as_ref().or(min.as_ref())), text);
     } else if i64::from(i32::MAX) < max_ms {
         let text = format!(
-            "tickTime={tick_ms} makes maxSessionTimeout, {MAX_SESSION_TICKS} ticks unless it is set, {max_ms} ms, above {}; \
+            "tickTime={tick_ms} makes the default of maxSessionTimeout, {MAX_SESSION_TICKS} ticks, {max_ms} ms, above {}; \
              lower tickTime, or set maxSessionTimeout",
             i32::MAX
         );

@@ -63,7 +63,7 @@ pub(super) fn refuse_unknown_names(checker: &mut Checker, system: &mut SystemPro
     if let Some(algorithm) = system.take(DIGEST_ALGORITHM) {
         if DigestAlgorithm::named(&algorithm.value).is_none() {
             let text = format!(
-                "DigestAuthenticationProvider.digestAlg={} is not known here; name another",
+                "DigestAuthenticationProvider.digestAlg={} is not known here; name one such as SHA1, SHA-256 or SHA3-256",
                 algorithm.value
             );
             checker.problem(&algorithm.place, text);
@@ -219,8 +219,8 @@ impl Reader<'_> {
         let unknown: Vec<&str> = list.unknown().collect();
         if !unknown.is_empty() {
             let text = format!(
-                "4lw.commands.whitelist: {} ignored, no such four-letter word; correct it, with commas between words",
-                unknown.join(", ")
+                "4lw.commands.whitelist: no four-letter word is named {}; correct the list, with commas between words",
+                unknown.join(" or ")
             );
             self.warnings.push(Warning { place, text });
         }

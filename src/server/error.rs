@@ -149,6 +149,16 @@ impl ServerError {
             Self::Audit { .. } => {
                 Some("name a directory that this user may write to by -Dzookeeper.log.dir")
             }
+            Self::Snapshot(_) => Some("check the disk, and the rights of dataDir"),
+            // A disk has failed under the running server.
+            Self::Failed { reason, exit }
+                if *exit == 10 || reason.starts_with("the log's disk failed") =>
+            {
+                Some(
+                    "check the disk and the rights of its folders, then start again: what is on disk is replayed",
+                )
+            }
+            Self::System { what, .. } if what.starts_with("start ") => Some("raise ulimit -u"),
             Self::Recover(_) if self.line().contains(DENIED) => {
                 Some("give this user all files of dataDir and dataLogDir (chown -R)")
             }
@@ -200,5 +210,8 @@ mod tests {
         let reason = format!("write snapshot: {}", io::Error::from_raw_os_error(28));
         let advice = ServerError::Failed { reason, exit: 10 }.advice();
         assert!(advice.is_some_and(|advice| advice.starts_with("make room")), "{advice:?}");
+        let reason = "the log's disk failed: flush: Input/output error".to_owned();
+        let advice = ServerError::Failed { reason, exit: 1 }.advice();
+        assert!(advice.is_some_and(|advice| advice.starts_with("check the disk")), "{advice:?}");
     }
 }

@@ -80,7 +80,7 @@ fn groups_and_versions_without_servers_are_still_checked() {
         ("version=xyz", "zoo.cfg:3: version=xyz is no hexadecimal number; correct it"),
         ("version=", "zoo.cfg:3: version= is no hexadecimal number"),
         ("group.1=1", "zoo.cfg:3: group.1 names server 1, which does not vote and has no weight"),
-        ("weight.1=x", "zoo.cfg:3: weight.1=x is no weight"),
+        ("weight.1=x", "zoo.cfg:3: weight.1=x is not a whole number from 0 on"),
         ("group.1=1\nweight.1=1\nversion=x", "zoo.cfg:5: version=x is no"),
         ("standaloneEnabled=false\nweight.1=1", "zoo.cfg:3: standaloneEnabled=false needs servers"),
     ] {

@@ -66,13 +66,13 @@ fn settings_that_cannot_be_honoured_are_refused() {
     refused(&format!("{BASE}{three}"), "minSessionTimeout 9 ms is above maxSessionTimeout 3 ms");
     refused(
         &format!("{BASE}maxSessionTimeout=5"),
-        "zoo.cfg:3: maxSessionTimeout=5 is below minSessionTimeout, which is 2 ticks, 6000 ms, unless it is set; set it",
+        "zoo.cfg:3: maxSessionTimeout=5 is below the default of minSessionTimeout, 2 ticks (6000 ms); set minSessionTimeout too",
     );
     let long = "minSessionTimeout=70000";
-    refused(&format!("{BASE}{long}"), "which is 20 ticks, 60000 ms, unless it is set; set it");
+    refused(&format!("{BASE}{long}"), "20 ticks (60000 ms); set maxSessionTimeout too");
     refused(
         &format!("{BASE}tickTime=2000000000"),
-        "zoo.cfg:3: tickTime=2000000000 makes maxSessionTimeout, 20 ticks unless it is set, 40000000000 ms",
+        "zoo.cfg:3: tickTime=2000000000 makes the default of maxSessionTimeout, 20 ticks, 40000000000 ms",
     );
     refused(&format!("{BASE}electionAlg=a\\nb"), "electionAlg=a\\nb is not a number");
     refused(&format!("{BASE}watchManagerName=Mine"), "watchManagerName=Mine is not known");

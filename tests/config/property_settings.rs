@@ -47,7 +47,7 @@ fn network_settings_are_read_and_unknown_words_are_warned_of() {
     assert_eq!(
         told("stat, STAT,mntrr,*"),
         [
-            "zoo.cfg:3: 4lw.commands.whitelist: STAT, mntrr ignored, no such four-letter word; correct it, with commas between words"
+            "zoo.cfg:3: 4lw.commands.whitelist: no four-letter word is named STAT or mntrr; correct the list, with commas between words"
         ]
     );
     assert_eq!(told("*"), [""; 0]);

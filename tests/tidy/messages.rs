@@ -1,4 +1,4 @@
-//! docs/messages.md has each text that the server logs at WARN or ERROR, and no other.
+//! docs/messages.md has each text that the server logs at WARN or ERROR, and no other; each text has room for what to do.
 
 use super::source::{File, project_files, shipped_rust};
 use super::wording::{arguments, log_calls};
@@ -45,6 +45,11 @@ fn logged(files: &[File]) -> BTreeMap<String, String> {
     logged
 }
 
+/// What to do follows a semicolon or a colon. A text that begins with a value says it in the value.
+fn lacks_remedy(text: &str) -> bool {
+    !text.starts_with('{') && !text.contains("; ") && !text.contains(": ")
+}
+
 fn check_page(files: &[File]) -> Complaints {
     let page = files.iter().find(|file| file.path == "docs/messages.md");
     let rows = page.into_iter().flat_map(|page| page.text.lines());
@@ -54,7 +59,12 @@ fn check_page(files: &[File]) -> Complaints {
     let lacking = logged.iter().filter(|(text, _)| !texts.contains(text));
     let lacking = lacking.map(|(text, path)| format!("docs/messages.md lacks {text:?} of {path}"));
     let stale = texts.iter().filter(|text| !logged.contains_key(*text));
-    lacking.chain(stale.map(|text| format!("docs/messages.md: nothing logs {text:?}"))).collect()
+    let silent = logged.iter().filter(|(text, _)| lacks_remedy(text));
+    let silent = silent.map(|(text, path)| format!("{path}: {text:?} does not say what to do"));
+    lacking
+        .chain(silent)
+        .chain(stale.map(|text| format!("docs/messages.md: nothing logs {text:?}")))
+        .collect()
 }
 
 #[test]
@@ -71,5 +81,7 @@ fn lacking_and_stale_messages_are_found() {
     none(check_page(&[source(warns), page("| `closed: {} frames` | WARN | x | y |")]));
     one(check_page(&[source(warns), page("")]), "lacks \"closed: {} frames\" of src/net/x.rs");
     one(check_page(&[source(""), page("| `gone` | WARN | x | y |")]), "nothing logs \"gone\"");
+    let silent = [source("tracing::warn!(\"gone\");"), page("| `gone` | WARN | x | y |")];
+    one(check_page(&silent), "src/net/x.rs: \"gone\" does not say what to do");
     none(check_page(&[source("tracing::info!(\"serves\");"), page("")]));
 }

@@ -63,7 +63,9 @@ impl View {
                 let id = ServerId(number_in(key)?);
                 let weight =
                     value.parse::<i64>().ok().and_then(|weight| u64::try_from(weight).ok());
-                let weight = weight.ok_or_else(|| ViewError::value(key, value, "is no weight"))?;
+                let weight = weight.ok_or_else(|| {
+                    ViewError::value(key, value, "is not a whole number from 0 on")
+                })?;
                 if weights.insert(id, weight).is_some() {
                     return Err(again(id.0));
                 }
@@ -204,7 +206,10 @@ mod tests {
         for (text, error) in [
             ("server.1=a:1:2\nserver.01=b:1:2", "server.1 repeats number 1"),
             ("server.1=a:1:2\ngroup.1=1\ngroups.1=2", "groups.1 repeats number 1"),
-            ("server.1=a:1:2\ngroup.1=1\nweight.1=-1", "weight.1=-1 is no weight"),
+            (
+                "server.1=a:1:2\ngroup.1=1\nweight.1=-1",
+                "weight.1=-1 is not a whole number from 0 on",
+            ),
             ("server.1=|", "server.1=| is not host:port:port"),
             ("server.1=;", "server.1=; is not host:port:port[:role][;[host:]port]"),
         ] {

@@ -14,7 +14,7 @@ macro_rules! words {
         #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
         pub enum Word {
             $($(#[$doc])* $word,)*
-            /// The bytes that `telnet` sends when its user interrupts it: no four-letter word, but no frame either.
+            /// The bytes that `telnet` sends when its user interrupts it. They are neither a four-letter word nor a frame.
             TelnetClose,
         }
 

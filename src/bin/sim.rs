@@ -51,7 +51,7 @@ struct Arguments {
     /// Print only the outcome
     #[arg(long)]
     quiet: bool,
-    /// PlantedFault a fault that no server makes, to see whether the checks find it
+    /// Plant a fault that no server makes, to see whether the checks find it
     #[arg(long)]
     plant: Option<String>,
     /// Write the servers' inputs, up to the failure of a property, as a script for tests/zab; a script can't show a

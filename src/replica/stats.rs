@@ -3,7 +3,7 @@
 use crate::model::{AuditEvent, EventKind};
 use crate::request::Namespaces;
 
-/// What the replica publishes. It shows both as if they were its own fields.
+/// What the replica publishes. The fields of both parts can be used as if they were its own.
 #[derive(Debug, Default)]
 pub struct Figures {
     pub stats: Stats,

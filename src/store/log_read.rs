@@ -48,7 +48,7 @@ pub fn read<D: Disk>(
     let mut read = Tail::default();
     let (mut bytes, mut is_whole, dir) = (0, true, &folders.logs);
     let Ok(snapshots) = names::snapshots(disk, &folders.snapshots) else { return read };
-    // From the beginning of the file that would hold `from`: the entry before it shows where the histories diverge.
+    // From the beginning of the file that would hold `from`, as the entry before `from` shows where the histories diverge.
     let files = names::logs(disk, dir).unwrap_or_default();
     let Some(file) = files.iter().rev().find(|file| file.zxid <= from) else { return read };
     let scanned = scan::scan(disk, dir, before(file.zxid), |raw, entry, _| {

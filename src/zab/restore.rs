@@ -4,7 +4,7 @@ use super::{Action, Core, Peer, Promise, Role};
 use crate::model::{Epoch, Zxid};
 
 impl Peer {
-    /// A leader gives up its role, and stands for election with the restored history. Any other role ignores it.
+    /// A leader gives up its role, and stands for election with the restored history. In any other role nothing happens.
     pub(super) fn restore(&mut self, zxid: Zxid, past: Option<Epoch>, out: &mut Vec<Action>) {
         if matches!(self.role(), Role::Leading(_)) {
             self.stand_down("a snapshot is restored".to_owned(), out);

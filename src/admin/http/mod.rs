@@ -1,7 +1,7 @@
-//! What the HTTP ports say: AdminServer's commands, probes, and metrics for Prometheus.
+//! The answers of the HTTP ports: AdminServer's commands, probes, and metrics for Prometheus.
 //!
 //! An answer is a function of the request and of values collected elsewhere. Byte shapes are those of a ZooKeeper 3.9.5 server
-//! (Jetty 9.4, Jackson 2.15), because probes and exporters match them as text: `grep error | grep null` tells a healthy server.
+//! (Jetty 9.4, Jackson 2.15), because probes and exporters match them as text: `grep error | grep null` finds a healthy server.
 //!
 //! # Not here
 //! Sockets and heads of requests (`net`), collecting a `Status`, filling lists and what commands change (`server`).

@@ -5,7 +5,7 @@
 
 use regex::Regex;
 
-/// Groups in each other, at most.
+/// Limit on the depth of nested groups.
 const DEPTH_MAX: usize = 32;
 /// Memory of one compiled expression, in bytes.
 const COMPILED_BYTES_MAX: usize = 1 << 20;

@@ -20,7 +20,7 @@ PurgeTxnLog dataLogDir [snapDir] -n count
 \tcount -- the number of old snaps/logs you want to keep, value should be greater than or equal to 3
 ";
 
-/// Runs the tool. Snapshots go before logs, and oldest first, so that what is left is whole whenever it ends.
+/// Runs the tool. Snapshots go before logs, and oldest first, so that the files that are left can be recovered from wherever the tool stops.
 ///
 /// # Errors
 /// [`Failed`]: folders that can't be read, snapshots in the folder of logs.

@@ -102,8 +102,8 @@ impl World {
         }
     }
 
-    /// A client that has seen the zxid of a transaction that was never committed is refused by all servers until as much is committed;
-    /// so the other clients write.
+    /// A client that has seen the zxid of a transaction that was never committed is refused by all servers until they have
+    /// committed a later one; so the other clients write.
     fn outdo_uncommitted(&mut self) {
         let end_us = self.now_us + REST_US;
         let is_ahead = |world: &Self| {

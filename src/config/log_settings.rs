@@ -83,12 +83,15 @@ impl LogSettings {
         let mut warnings = Vec::new();
         if !logback.left_out.is_empty() {
             let left_out = logback.left_out.join("; ");
-            warnings.push(format!("{}: without effect here: {left_out}", path.display()));
+            warnings.push(format!(
+                "{}: these parts have no effect here, and can be removed: {left_out}",
+                path.display()
+            ));
         }
         let mut appenders = logback.appenders;
         if appenders.is_empty() {
             warnings.push(format!(
-                "{}: its root logger has no appender that is known here; the log goes to the console",
+                "{}: its root logger has no appender that is known here, so the log goes to the console; name a ConsoleAppender or a RollingFileAppender",
                 path.display()
             ));
             appenders.push(Appender::Console { stream: console, threshold: LevelFilter::TRACE });

@@ -80,9 +80,10 @@ pub fn start(
         .and_then(|level| EnvFilter::builder().parse(level).map_err(|error| error.to_string()));
     let (filter, complaint) = match parsed {
         Ok(filter) => (filter, None),
-        Err(error) => {
-            (EnvFilter::new("info"), Some(format!("log level {level}: {error}; info is used")))
-        }
+        Err(error) => (
+            EnvFilter::new("info"),
+            Some(format!("log level {level}: {error}, so info is used; correct the level")),
+        ),
     };
     if settings.appenders.iter().any(|appender| matches!(appender, Appender::File(_))) {
         super::limits::survive_file_limit_early();

@@ -184,35 +184,43 @@ def size(log):
     return len(log.read_text(errors="replace"))
 
 
+@at(LEADER, long=(FOLLOWER,))
 def log_floods(trial):
     """Strangers at every port, a server with a member's id, clients above maxClientCnxns: at most a log line a second for each reason."""
-    with trial.members("ooo", ["maxClientCnxns=3"]) as ensemble:
-        leader = ensemble.leader()
-        ports = {"client": leader.port, "quorum": leader.quorum_port, "election": leader.election_port}
-        kept = [Client([leader.address]) for _ in range(2)]
+    master = free_port()
+    with trial.members("ooo", ["maxClientCnxns=3", f"observerMasterPort={master}"]) as ensemble:
+        leader = server = ensemble.leader()
+        if trial.role == FOLLOWER:
+            server = next(member for member in ensemble.members if member is not leader)
+        ports = {"client": server.port, "quorum": server.quorum_port, "election": server.election_port, "master": master}
+        kept = [Client([server.address]) for _ in range(2)]
+        other = 1 if server.number != 1 else 2
         attacks = [
             ("refused clients", "client", b""),
             ("requests of clients that can't be decoded", "client", struct.pack(">i", 900_000_000)),
             ("nonsense at the learner port", "quorum", b"nonsense" * 4),
             ("an unknown observer that reconnects", "quorum", hello(OBSERVER_INFO, 900)),
-            ("a follower that reconnects", "quorum", hello(FOLLOWER_INFO, 1 if leader.number != 1 else 2)),
+            ("a follower that reconnects", "quorum", hello(FOLLOWER_INFO, other)),
+            *([("nonsense at observerMasterPort", "master", b"nonsense" * 4),
+               ("an unknown observer that reconnects to observerMasterPort", "master", hello(OBSERVER_INFO, 900)),
+               ("a follower at observerMasterPort", "master", hello(FOLLOWER_INFO, leader.number))] if server is not leader else []),
             ("nonsense at the election port", "election", b"nonsense" * 4),
-            ("a server with the same myid", "election", election_hello(leader.number)),
+            ("a server with the same myid", "election", election_hello(server.number)),
             ("an unknown server that reconnects", "election", election_hello(900)),
-            ("a member's id from another address", "election", election_hello(1 if leader.number != 1 else 2)),
+            ("a member's id from another address", "election", election_hello(other)),
             ("nothing at the election port", "election", b""),
         ]
         failed = []
         for what, port, said in attacks:
-            offset = size(leader.log)
+            offset = size(server.log)
             if what == "refused clients":
-                kept += [socket.create_connection((leader.host, leader.port)) for _ in range(2)]
+                kept += [socket.create_connection((server.host, server.port)) for _ in range(2)]
             elif port == "client":
                 while len(kept) > 2:
                     kept.pop().close()
                 time.sleep(0.3)
             for _ in range(200):
-                with socket.create_connection((leader.host, ports[port]), timeout=10) as peer:
+                with socket.create_connection((server.host, ports[port]), timeout=10) as peer:
                     try:
                         peer.sendall(said)
                         if port == "client" and said:
@@ -221,7 +229,7 @@ def log_floods(trial):
                         pass
             time.sleep(0.5)
             try:
-                quiet(trial, leader.log, offset, what)
+                quiet(trial, server.log, offset, what)
             except AssertionError as error:
                 failed.append(str(error))
         for client in kept[:2]:

@@ -75,7 +75,7 @@ def large_snapshot(trial):
             assert peak - before <= 160 * MIB, "a snapshot copies the tree"
 
 
-@at(LEADER, FOLLOWER)
+@at(LEADER, long=(FOLLOWER,))
 def snapshots_under_fake_observers(trial):
     """Four strangers connect to a leader, or to a follower's observerMasterPort, and don't read SNAP: the server's own snapshots go on.
 

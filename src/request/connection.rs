@@ -562,6 +562,7 @@ impl Connection {
             served += 1;
             self.counts.last = (header.kind, header.xid, last_zxid);
         };
+        hold.end(tree, &mut self.unsent);
         self.spaces = spaces.into_inner();
         self.counts.received += u64::from(served);
         self.counts.received_bytes += (taken - from) as u64;

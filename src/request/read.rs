@@ -6,7 +6,7 @@ use super::{Conn, Namespaces, Outgoing, Shared, reply};
 use crate::auth;
 use crate::model::path::utf16_len;
 use crate::model::{Acl, Code, Identity, op, perms};
-use crate::tree::{AclId, Data, NodeId, Tree, WatchKind, Znode};
+use crate::tree::{AclId, Data, Listing, NodeId, Tree, WatchKind, Znode};
 use core::cell::{Cell, RefCell};
 use jute::proto::{GetDataRequest, ReplyHeader, RequestHeader};
 use jute::{Decode, Encode, Reader, Ustring, put_i32, put_string};
@@ -41,6 +41,16 @@ pub(super) struct Hold {
     work: Cell<usize>,
     /// Whether long access lists permit the client to read.
     long_lists: RefCell<BTreeMap<AclId, bool>>,
+    /// A long list of children that is complete. It is the last answer of the hold.
+    listed: RefCell<Option<Listed>>,
+}
+
+/// A long list of children, to be answered.
+struct Listed {
+    list: Box<Listing>,
+    header: ReplyHeader,
+    /// Encoded; empty for getChildren.
+    stat: Vec<u8>,
 }
 
 impl Hold {
@@ -50,6 +60,25 @@ impl Hold {
 
     pub const fn work(&self) -> usize {
         self.work.get()
+    }
+
+    /// Ends the hold. Then it makes the answer with a long list of children, if there is one: that takes long.
+    ///
+    /// * `tree`: the guard of the lock.
+    pub fn end<G>(&self, tree: G, out: &mut Outgoing) {
+        drop(tree);
+        let Some(Listed { list, header, stat }) = self.listed.take() else { return };
+        let (start, names) = (out.mark(), list.finish());
+        let answered = out.frame(FrameKind::Answer, header, |out| {
+            put_i32(&mut out.bytes, names.count as i32);
+            names.pieces.into_iter().for_each(|piece| out.share(piece));
+            out.bytes.extend_from_slice(&stat);
+            Ok(())
+        });
+        if let Err(Code(err)) = answered {
+            out.truncate(start);
+            reply::reply(out, ReplyHeader { err, ..header }, |_| {});
+        }
     }
 
     /// Whether this hold's work is used up: other connections have their turn before the next read.
@@ -186,7 +215,7 @@ impl Reading<'_> {
         let lists = matches!(kind, op::GET_CHILDREN | op::GET_CHILDREN2);
         let answer = match found {
             Some(id) if lists && WIDE < self.tree.znode(id).children() => {
-                match self.list_children(kind, header, (path, id), begun, out) {
+                match self.list_children(kind, header, (path, id), begun) {
                     Ok(false) => return Ok(false),
                     Ok(true) => Ok(()),
                     Err(code) => Err(code),
@@ -207,7 +236,8 @@ impl Reading<'_> {
         answer.map(|()| true)
     }
 
-    /// Lists the children of a znode that has very many. `false`: the list goes on in another hold.
+    /// Lists the children of a znode that has very many. `false`: the list goes on in another hold. `true`: the answer is made
+    /// after this hold, by [`Hold::end`].
     ///
     /// * `of`: path and id of that znode.
     fn list_children(
@@ -216,7 +246,6 @@ impl Reading<'_> {
         header: ReplyHeader,
         of: (&str, NodeId),
         begun: &mut Option<SlicedRequest>,
-        out: &mut Outgoing,
     ) -> Result<bool, Code> {
         let (path, id) = of;
         let mut list = match begun.take() {
@@ -227,22 +256,20 @@ impl Reading<'_> {
             self.hold.spend(work);
             !self.hold.is_spent()
         });
-        if self.shared.limits.reply_max < list.encoded_len() {
+        if self.shared.limits.reply_max < list.len_so_far() {
             return Err(Code::MARSHALLING_ERROR);
         }
         if !is_all {
             *begun = Some(SlicedRequest::Children(list));
             return Ok(false);
         }
-        out.frame(FrameKind::Answer, header, |out| {
-            put_i32(&mut out.bytes, list.children() as i32);
-            self.note_read(path, list.chars());
-            list.into_pieces().into_iter().for_each(|piece| out.share(piece));
-            if kind != op::GET_CHILDREN {
-                self.tree.znode(id).stat().encode(&mut out.bytes);
-            }
-            Ok(())
-        })?;
+        self.note_read(path, list.chars_so_far());
+        let mut stat = Vec::new();
+        if kind != op::GET_CHILDREN {
+            self.tree.znode(id).stat().encode(&mut stat);
+        }
+        self.hold.listed.replace(Some(Listed { list, header, stat }));
+        self.hold.spend(HOLD_WORK_MAX); // No other answer may come before it.
         Ok(true)
     }
 

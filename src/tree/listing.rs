@@ -1,33 +1,33 @@
 //! The children of a znode that has very many, listed without holding the lock for long (P-43).
 //!
 //! The list is that of the moment at which it ends: a child that is created or deleted between two holds is noted by the
-//! tree, and the list follows.
+//! tree, and the list follows. Nothing of it grows in a hold by more than a few hundred KiB, and what takes time for the whole
+//! list, [`Listing::finish`] and its end, comes after the last hold.
 
 use super::child_changes::{ChildChange, Noted};
 use super::{NO_NODE, NodeId, Tree};
 use crate::model::path::utf16_len;
 use crate::model::sync::{Arc, Mutex};
 use bytes::Bytes;
-use hashbrown::HashTable;
-use jute::{Reader, Ustring, put_string};
-use std::collections::VecDeque;
-use std::ops::Range;
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+use jute::put_string;
+use std::collections::{BTreeSet, VecDeque};
 
-/// Changes noted for one list; with more it begins again. They come between two holds, so this is never seen in practice.
-const CHANGES_MAX: usize = 1 << 20;
-/// Work of a child in the list; the caller says how much a hold may do.
-const CHILD_WORK: usize = 80;
+/// Changes noted for one list between two holds; with more it begins again. This is never seen in practice.
+const CHANGES_MAX: usize = 1 << 16;
+/// Work of a child in the list, beside the bytes of its name; the caller says how much a hold may do.
+const CHILD_WORK: usize = 200;
 /// Work of a change.
-const CHANGE_WORK: usize = 10;
-/// In place of where a name begins: the child was created meanwhile.
-const NOT_YET: u32 = u32::MAX;
+const CHANGE_WORK: usize = 20;
+/// Room for the names of a hold at first, in bytes.
+const PIECE_ROOM: usize = 16 << 10;
 
-/// The name of a child in the list.
-#[derive(Clone, Copy)]
-struct Place {
-    id: NodeId,
-    /// Where its encoding begins, counted over all pieces.
-    at: u32,
+/// The names that one hold listed.
+struct Piece {
+    ids: Vec<NodeId>,
+    /// As jute strings, in the same order.
+    names: Bytes,
 }
 
 /// A list of children under way.
@@ -36,22 +36,31 @@ pub struct Listing {
     parent: NodeId,
     /// Changes that were taken from `noted`, in order.
     changes: VecDeque<ChildChange>,
-    /// Children created meanwhile. Those that are in `places` with [`NOT_YET`] are still to be listed.
+    /// Children created meanwhile. Those that are in `to_come` are still to be listed.
     created: Vec<NodeId>,
-    places: HashTable<Place>,
-    /// The names as jute strings, a piece for each hold, each with where it begins.
-    pieces: Vec<(usize, Bytes)>,
+    to_come: BTreeSet<NodeId>,
+    pieces: Vec<Piece>,
+    /// Number of names in all pieces.
+    count: usize,
     /// Length of all pieces.
     len: usize,
-    /// Where the names of deleted children are in the pieces.
-    deleted: Vec<Range<usize>>,
-    deleted_len: usize,
-    /// Length of the names of living children as Java counts it.
+    /// Length of the names as Java counts it.
     chars: usize,
+    /// Children that were deleted meanwhile, each with the number of names that were listed before. If the child is among
+    /// them, it is to be left out. Its place in the tree may be another child's later.
+    deleted: Vec<(NodeId, usize)>,
 }
 
-const fn spread(id: NodeId) -> u64 {
-    (id as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+/// A whole list.
+pub struct ChildNames {
+    /// Number of the children.
+    pub count: usize,
+    /// Length of the names as jute strings.
+    pub len: usize,
+    /// Length of the names as Java counts it.
+    pub chars: usize,
+    /// The names as jute strings.
+    pub pieces: Vec<Bytes>,
 }
 
 impl Tree {
@@ -68,12 +77,12 @@ impl Tree {
             parent,
             changes: VecDeque::new(),
             created: Vec::new(),
-            places: HashTable::with_capacity(node.children as usize),
+            to_come: BTreeSet::new(),
             pieces: Vec::new(),
+            count: 0,
             len: 0,
-            deleted: Vec::new(),
-            deleted_len: 0,
             chars: 0,
+            deleted: Vec::new(),
         }
     }
 
@@ -87,10 +96,12 @@ impl Tree {
     pub fn list_more(&self, list: &mut Listing, mut goes_on: impl FnMut(usize) -> bool) -> bool {
         let noted = list.noted.clone();
         let mut noted = noted.lock();
-        list.changes.extend(noted.changes.drain(..));
-        let mut piece = Vec::new();
+        let (mut ids, mut names) = (Vec::new(), Vec::with_capacity(PIECE_ROOM));
         let is_all = loop {
             // Changes come first: the place of a child may be another znode's by now.
+            if list.changes.is_empty() && !noted.changes.is_empty() {
+                list.changes = std::mem::take(&mut noted.changes).into();
+            }
             if let Some(change) = list.changes.pop_front() {
                 list.follow(change);
                 if !goes_on(CHANGE_WORK) {
@@ -99,7 +110,7 @@ impl Tree {
                 continue;
             }
             let id = if let Some(id) = list.created.pop() {
-                if !list.is_to_come(id) {
+                if !list.to_come.remove(&id) {
                     continue;
                 }
                 id
@@ -110,15 +121,18 @@ impl Tree {
             } else {
                 break true;
             };
-            list.put(id, self.child_name(list.parent, id), &mut piece);
-            if !goes_on(CHILD_WORK) {
+            let name = self.child_name(list.parent, id);
+            ids.push(id);
+            put_string(&mut names, name);
+            list.chars += utf16_len(name);
+            list.count += 1;
+            if !goes_on(CHILD_WORK + name.len()) {
                 break false;
             }
         };
-        if !piece.is_empty() {
-            let at = list.len;
-            list.len += piece.len();
-            list.pieces.push((at, piece.into()));
+        if !ids.is_empty() {
+            list.len += names.len();
+            list.pieces.push(Piece { ids, names: names.into() });
         }
         is_all
     }
@@ -153,93 +167,94 @@ impl Tree {
     }
 }
 
-/// Whether this list has a user other than the tree.
+/// Whether anybody but the tree has this list.
 fn is_under_way(noted: &Arc<Mutex<Noted>>) -> bool {
     1 < Arc::strong_count(noted)
 }
 
 impl Listing {
-    /// Number of the children.
-    pub fn children(&self) -> usize {
-        self.places.len()
+    /// Length of the names so far as jute strings, with those of children that were deleted meanwhile.
+    pub const fn len_so_far(&self) -> usize {
+        self.len
     }
 
-    /// Length of the names as jute strings.
-    pub const fn encoded_len(&self) -> usize {
-        self.len - self.deleted_len
-    }
-
-    /// Length of the names as Java counts it.
-    pub const fn chars(&self) -> usize {
+    /// Length of these names as Java counts it.
+    pub const fn chars_so_far(&self) -> usize {
         self.chars
     }
 
-    /// The names as jute strings, in pieces: all of them once [`Tree::list_more`] has said so.
-    pub fn into_pieces(mut self) -> Vec<Bytes> {
-        self.deleted.sort_unstable_by_key(|name| name.start);
-        let mut deleted = self.deleted.into_iter().peekable();
-        let mut pieces = Vec::with_capacity(self.pieces.len());
-        for (begin, piece) in self.pieces {
-            let mut from = 0;
-            while let Some(name) = deleted.next_if(|name| name.start < begin + piece.len()) {
-                pieces.push(piece.slice(from..name.start - begin));
-                from = name.end - begin;
-            }
-            pieces.push(piece.slice(from..));
+    /// The list, once [`Tree::list_more`] has said that it has all children. The time it takes grows with the list if children
+    /// were deleted meanwhile: call it after the last hold.
+    pub fn finish(self) -> ChildNames {
+        let Self { pieces, count, len, chars, deleted, .. } = self;
+        let mut names = ChildNames { count, len, chars, pieces: Vec::with_capacity(pieces.len()) };
+        if deleted.is_empty() {
+            names.pieces.extend(pieces.into_iter().map(|piece| piece.names));
+            return names;
         }
-        pieces.retain(|piece| !piece.is_empty());
-        pieces
+        let deleted = Deleted::new(deleted);
+        let mut listed = 0;
+        for piece in pieces {
+            let (mut from, mut at) = (0, 0);
+            for (place, id) in (listed..).zip(&piece.ids) {
+                let end = piece.names[at..]
+                    .first_chunk::<4>()
+                    .map_or(at, |len| at + 4 + u32::from_be_bytes(*len) as usize);
+                if deleted.has(*id, place) {
+                    names.count -= 1;
+                    names.len -= end - at;
+                    names.chars -= str::from_utf8(&piece.names[at + 4..end]).map_or(0, utf16_len);
+                    names.pieces.push(piece.names.slice(from..at));
+                    from = end;
+                }
+                at = end;
+            }
+            listed += piece.ids.len();
+            names.pieces.push(piece.names.slice(from..));
+        }
+        names.pieces.retain(|piece| !piece.is_empty());
+        names
     }
 
     fn follow(&mut self, change: ChildChange) {
         match change {
             ChildChange::Created(id) => {
-                let place = Place { id, at: NOT_YET };
-                self.places.insert_unique(spread(id), place, |place| spread(place.id));
+                self.to_come.insert(id);
                 self.created.push(id);
             }
             ChildChange::Deleted(id) => {
-                // A child that the list had not come to is in no place.
-                let found = self.places.find_entry(spread(id), |place| place.id == id);
-                if let Ok(found) = found
-                    && let (Place { at, .. }, _) = found.remove()
-                    && at != NOT_YET
-                {
-                    self.delete(at as usize);
+                if !self.to_come.remove(&id) {
+                    self.deleted.push((id, self.count));
                 }
             }
         }
     }
+}
 
-    /// Leaves out the name that begins at `at`.
-    fn delete(&mut self, at: usize) {
-        let piece = self.pieces.partition_point(|(begin, _)| *begin <= at) - 1;
-        let (begin, piece) = &self.pieces[piece];
-        let name: Ustring<'_> =
-            Reader::new(&piece[at - begin..]).read().expect("a name is encoded in one piece");
-        let name = name.as_deref().unwrap_or_default();
-        self.chars -= utf16_len(name);
-        self.deleted_len += 4 + name.len();
-        self.deleted.push(at..at + 4 + name.len());
-    }
+/// Children that were deleted while they were listed.
+struct Deleted {
+    /// For each the number of names that were listed before its last deletion.
+    places: HashMap<NodeId, usize, FixedState>,
+    /// A bit for each, by the lower bits of its id: most children in a list are not deleted.
+    bits: Vec<u64>,
+}
 
-    /// Whether a child that was created meanwhile is there, and not in the list yet.
-    fn is_to_come(&self, id: NodeId) -> bool {
-        let place = self.places.find(spread(id), |place| place.id == id);
-        place.is_some_and(|place| place.at == NOT_YET)
-    }
+/// Number of these bits.
+const BITS: usize = 1 << 18;
 
-    /// Appends the name of a child.
-    fn put(&mut self, id: NodeId, name: &str, piece: &mut Vec<u8>) {
-        let at = (self.len + piece.len()) as u32;
-        match self.places.find_mut(spread(id), |place| place.id == id) {
-            Some(place) => place.at = at,
-            None => {
-                let place = Place { id, at };
-                self.places.insert_unique(spread(id), place, |place| spread(place.id));
-            }
+impl Deleted {
+    fn new(deleted: Vec<(NodeId, usize)>) -> Self {
+        let mut bits = vec![0; BITS / 64];
+        for (id, _) in &deleted {
+            bits[*id as usize % BITS / 64] |= 1 << (id % 64);
         }
-        put_string(piece, name);
-        self.chars += utf16_len(name);
+        // A later deletion replaces an earlier one, and is after all names that are to be left out.
+        Self { places: deleted.into_iter().collect(), bits }
+    }
+
+    /// Whether a child was deleted after its name came to that place.
+    fn has(&self, id: NodeId, place: usize) -> bool {
+        self.bits[id as usize % BITS / 64] >> (id % 64) & 1 == 1
+            && self.places.get(&id).is_some_and(|before| place < *before)
     }
 }

@@ -49,7 +49,7 @@ pub use ahead::AHEAD_MAX;
 pub use apply::{Applied, Change, Effects};
 pub use count::Count;
 pub use data_tree::Tree;
-pub use listing::Listing;
+pub use listing::{ChildNames, Listing};
 pub use node::{NO_NODE, NodeId, SHARED_DATA_MIN};
 pub use options::Options;
 pub use peaks::Peaks;

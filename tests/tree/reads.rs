@@ -4,7 +4,7 @@ use jute::txn::TxnHeader;
 use jute::{Reader, Ustring};
 use oxkeeper::model::{CONTAINER, OPEN_ACL, Owner, Rng, Zxid, op};
 use oxkeeper::tree::txn::{Create, CreateKind, Txn};
-use oxkeeper::tree::{Listing, Options, Tree};
+use oxkeeper::tree::{ChildNames, Listing, Options, Tree};
 
 fn create(tree: &mut Tree, path: &str) {
     let zxid = tree.last_zxid().next().map_or(0, Zxid::to_wire);
@@ -52,14 +52,14 @@ fn delete(tree: &mut Tree, path: &str) {
     assert!(applied.code.is_ok(), "{path}");
 }
 
-/// Names in the pieces of a list.
-fn names(list: Listing) -> Vec<String> {
-    let (children, len) = (list.children(), list.encoded_len());
-    let bytes = list.into_pieces().concat();
+/// Names in the pieces of a list, and their length as Java counts it.
+fn names(list: Listing) -> (Vec<String>, usize) {
+    let ChildNames { count, len, chars, pieces } = list.finish();
+    let bytes = pieces.concat();
     assert_eq!(bytes.len(), len);
     let mut reader = Reader::new(&bytes);
     let mut next = || reader.read::<Ustring<'_>>().unwrap().unwrap().into_owned();
-    (0..children).map(|_| next()).collect()
+    ((0..count).map(|_| next()).collect(), chars)
 }
 
 fn children(tree: &Tree, path: &str) -> Vec<String> {
@@ -106,13 +106,26 @@ fn children_are_listed_in_holds_as_they_are_at_the_last_one() {
                 next += 1;
             }
         }
-        let chars = list.chars();
-        let mut found = names(list);
+        let (mut found, chars) = names(list);
         found.sort_unstable();
         assert_eq!(found, children(&tree, "/a"), "seed {seed}");
         let wanted: usize = found.iter().map(|name| name.encode_utf16().count()).sum();
         assert_eq!(chars, wanted, "seed {seed}");
     }
+}
+
+#[test]
+fn long_names_are_more_work_than_short_ones() {
+    let mut tree = Tree::new(Options::default());
+    create(&mut tree, "/a");
+    (0..10).for_each(|n| create(&mut tree, &format!("/a/{n}{}", "x".repeat(5000))));
+    let mut list = tree.begin_list(tree.find("/a").unwrap());
+    let mut done = 0;
+    assert!(tree.list_more(&mut list, |work| {
+        done += work;
+        true
+    }));
+    assert!(done > 50_000, "{done}");
 }
 
 #[test]

@@ -257,8 +257,13 @@ impl World {
                 found.is_unsure |= is_unsure;
                 found.process = Some(process);
                 let before = std::mem::replace(&mut found.durable, durable);
+                let before = found.owed.take().filter(|_| !is_unsure).unwrap_or(before);
+                let is_credulous = found.has_other_digests && !is_unsure;
                 self.begin_tape(at);
                 self.see(&Seen::Started { server, found: durable, before, digest });
+                if is_credulous {
+                    self.fail("digests", format!("{server} votes with a tree of other digests"));
+                }
                 if forgets_view {
                     self.see(&Seen::ForgetsView { server });
                 }

@@ -92,8 +92,9 @@ impl World {
             loss,
             Loss::DynamicFile | Loss::ProposedFile | Loss::MyId | Loss::Digests | Loss::Machine
         );
-        let is_noticed = self.is_noticed(server, loss);
+        let (is_noticed, owes) = (self.is_noticed(server, loss), self.owes(server, loss));
         let found = &mut self.servers[server];
+        found.owed = Some(found.durable).filter(|_| owes && !found.is_unsure);
         found.has_lost = true;
         found.is_unsure |= is_noticed && !matches!(loss, Loss::DynamicFile | Loss::MyId);
         if is_noticed && !keeps_data {
@@ -109,6 +110,10 @@ impl World {
             Loss::BothEpochs => remove_epochs(&disk, &[EpochFile::Accepted, EpochFile::Current]),
             Loss::Logs => clear(&disk, &folders().logs, ""),
             Loss::Snapshots => clear(&disk, &folders().snapshots, "snapshot."),
+            Loss::LogsAndSnapshots => {
+                clear(&disk, &folders().logs, "");
+                clear(&disk, &folders().snapshots, "snapshot.");
+            }
             Loss::SnapshotFolder => clear(&disk, &folders().snapshots, ""),
             Loss::Data => empty(&disk),
             Loss::DynamicFile => {
@@ -153,13 +158,12 @@ impl World {
 
     /// Whether the server notices that its data is incomplete, so that it does not vote with it.
     fn is_noticed(&self, server: usize, loss: Loss) -> bool {
-        let current =
-            epoch::read(&self.servers[server].disk, &folders().snapshots, EpochFile::Current);
         let durable = self.servers[server].durable;
-        let was_led = current.is_ok_and(|epoch| epoch.is_some_and(|epoch| 0 < epoch.0));
         match loss {
             // The server does not start, and its operator empties it.
-            Loss::AcceptedEpoch | Loss::Snapshots => was_led && self.climate().marks_new,
+            Loss::AcceptedEpoch | Loss::Snapshots | Loss::LogsAndSnapshots => {
+                self.was_led(server) && self.climate().marks_new
+            }
             Loss::SnapshotFolder | Loss::Data => self.climate().marks_new,
             // The epoch at the end of the log, which is taken otherwise, is lower than acceptedEpoch.
             Loss::CurrentEpoch => durable.last.epoch() < durable.accepted,
@@ -168,6 +172,22 @@ impl World {
                 false
             }
         }
+    }
+
+    /// Whether the server has to be able to tell from the files that are left that it may vote with less than it had.
+    fn owes(&self, server: usize, loss: Loss) -> bool {
+        match loss {
+            Loss::AcceptedEpoch | Loss::LogsAndSnapshots => self.was_led(server),
+            Loss::CurrentEpoch => true,
+            _ => false,
+        }
+    }
+
+    /// Whether the server's disk says that it has followed or led.
+    fn was_led(&self, server: usize) -> bool {
+        let disk = &self.servers[server].disk;
+        let current = epoch::read(disk, &folders().snapshots, EpochFile::Current);
+        current.is_ok_and(|epoch| epoch.is_some_and(|epoch| 0 < epoch.0))
     }
 
     /// Whether nothing that was committed is lost with these files.
@@ -277,6 +297,7 @@ impl World {
             }
             empty(disk);
             (found.durable, found.tree) = (Durable::default(), Zxid::ZERO);
+            found.owed = None;
             self.trace.count("emptied by the operator");
             Ok(())
         };

@@ -94,6 +94,8 @@ pub enum Loss {
     BothEpochs,
     Logs,
     Snapshots,
+    /// All but the epochs: some of the losses of snapshots.
+    LogsAndSnapshots,
     /// Snapshots and epochs.
     SnapshotFolder,
     /// All of version-2.
@@ -137,6 +139,7 @@ impl Loss {
             Self::BothEpochs => "lost: both epochs",
             Self::Logs => "lost: logs",
             Self::Snapshots => "lost: snapshots",
+            Self::LogsAndSnapshots => "lost: logs and snapshots",
             Self::SnapshotFolder => "lost: snapshots and epochs",
             Self::Data => "lost: all data",
             Self::DynamicFile => "lost: dynamic file",
@@ -343,7 +346,7 @@ fn add_adversities(climate: &Climate, steps: &mut Vec<Step>) {
 
 /// Adds losses of files, and the copies of disks that some of these need.
 fn add_losses(climate: &Climate, steps: &mut Vec<Step>) {
-    let mut rng = Rng::new(climate.seed, 8);
+    let (mut rng, mut more) = (Rng::new(climate.seed, 8), Rng::new(climate.seed, 48));
     let mut at_us = 0;
     loop {
         at_us += rng.range(50, 800) * MS;
@@ -353,6 +356,10 @@ fn add_losses(climate: &Climate, steps: &mut Vec<Step>) {
         // Where a disk may be damaged at any time, no other server loses files.
         let server = climate.damaged.unwrap_or_else(|| rng.pick(climate.servers()));
         let (loss, down_us) = (Loss::ALL[rng.pick(Loss::ALL.len())], rng.range(5, 900) * MS);
+        let loss = match loss {
+            Loss::Snapshots if more.one_in(2) => Loss::LogsAndSnapshots,
+            loss => loss,
+        };
         let fault = match rng.below(6) {
             0 | 1 => Fault::CopyDisk { server },
             2 if climate.changes => Fault::LockConfiguration { server, for_us: down_us },

@@ -239,6 +239,8 @@ pub struct Server {
     pub is_unsure: bool,
     /// Files were lost while it was down, and it has not served since.
     pub has_lost: bool,
+    /// What its disk had before files were lost, if a server has to notice that: it starts with as much, or it does not vote.
+    pub owed: Option<Durable>,
     /// The digests in its log are not those of its tree.
     pub has_other_digests: bool,
     /// Its machine is lost for good.

@@ -140,7 +140,7 @@ impl Tree {
         let (children, above_len) = (above.children, above.path_len);
         let name_len = self.nodes.get(id).path_len.saturating_sub(above_len + 1);
         self.peaks.note_children(children, name_len);
-        self.note_child(parent, ChildChange::Created(id), first);
+        self.note_child(parent, ChildChange::Created(id));
     }
 
     fn unlink(&mut self, id: NodeId, node: &Node) {
@@ -156,7 +156,7 @@ impl Tree {
             self.nodes.get_mut(node.next).prev = node.prev;
         }
         self.nodes.get_mut(node.parent).children -= 1;
-        self.note_child(node.parent, ChildChange::Deleted(id), node.next);
+        self.note_child(node.parent, ChildChange::Deleted { id, next: node.next });
     }
 
     /// Replaces a znode's data and changes its fields, in one step because each change computes two digests.

@@ -4,7 +4,7 @@
 
 use super::acls::{self, Acls};
 use super::blob::Blobs;
-use super::child_changes::Noted;
+use super::child_changes::ChildLog;
 use super::digest;
 use super::digest::StatPart;
 use super::digests::Digests;
@@ -55,7 +55,7 @@ pub struct Tree {
     /// Freezes so far.
     pub(super) freezes_begun: u64,
     /// Lists of children under way.
-    pub(super) lists: Mutex<Vec<Arc<Mutex<Noted>>>>,
+    pub(super) lists: Mutex<Vec<Arc<ChildLog>>>,
     pub(super) hash: FixedState,
     pub(super) options: Options,
 }

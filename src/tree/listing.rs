@@ -4,18 +4,16 @@
 //! tree, and the list follows. Nothing of it grows in a hold by more than a few hundred KiB, and what takes time for the whole
 //! list, [`Listing::finish`] and its end, comes after the last hold.
 
-use super::child_changes::{ChildChange, Noted};
+use super::child_changes::{ChildChange, ChildLog};
 use super::{NO_NODE, NodeId, Tree};
 use crate::model::path::utf16_len;
-use crate::model::sync::{Arc, Mutex};
+use crate::model::sync::Arc;
 use bytes::Bytes;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use jute::put_string;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 
-/// Changes noted for one list between two holds; with more it begins again. This is never seen in practice.
-const CHANGES_MAX: usize = 1 << 16;
 /// Work of a child in the list, beside the bytes of its name; the caller says how much a hold may do.
 const CHILD_WORK: usize = 200;
 /// Work of a change.
@@ -32,10 +30,11 @@ struct Piece {
 
 /// A list of children under way.
 pub struct Listing {
-    noted: Arc<Mutex<Noted>>,
-    parent: NodeId,
-    /// Changes that were taken from `noted`, in order.
-    changes: VecDeque<ChildChange>,
+    log: Arc<ChildLog>,
+    /// Number of the next change that the list has to follow.
+    change: usize,
+    /// The child to be listed next; those that were created meanwhile are before it.
+    next: NodeId,
     /// Children created meanwhile. Those that are in `to_come` are still to be listed.
     created: Vec<NodeId>,
     to_come: BTreeSet<NodeId>,
@@ -66,16 +65,19 @@ pub struct ChildNames {
 impl Tree {
     /// Begins to list the children of `parent`. What changes them from now on is noted until the list is dropped.
     pub fn begin_list(&self, parent: NodeId) -> Listing {
-        let node = self.nodes.get(parent);
-        let noted = Noted { parent, next: node.first_child, changes: Vec::new(), is_lost: false };
-        let noted = Arc::new(Mutex::new(noted));
         let mut lists = self.lists.lock();
-        lists.retain(is_under_way);
-        lists.push(noted.clone());
+        lists.retain(ChildLog::is_used);
+        let known = lists.iter().find(|log| log.parent == parent).cloned();
+        let log = known.unwrap_or_else(|| {
+            let log = Arc::new(ChildLog::new(parent));
+            lists.push(log.clone());
+            log
+        });
+        let change = log.changes.lock().count();
         Listing {
-            noted,
-            parent,
-            changes: VecDeque::new(),
+            log,
+            change,
+            next: self.nodes.get(parent).first_child,
             created: Vec::new(),
             to_come: BTreeSet::new(),
             pieces: Vec::new(),
@@ -88,21 +90,19 @@ impl Tree {
 
     /// Whether a list goes on: it is one of `parent` in this tree, and every change was noted.
     pub fn continues(&self, list: &Listing, parent: NodeId) -> bool {
-        let is_known = self.lists.lock().iter().any(|noted| Arc::ptr_eq(noted, &list.noted));
-        is_known && list.parent == parent && !list.noted.lock().is_lost
+        let is_known = self.lists.lock().iter().any(|log| Arc::ptr_eq(log, &list.log));
+        is_known && list.log.parent == parent && list.log.changes.lock().reach_back_to(list.change)
     }
 
     /// Lists more children until `goes_on`, which gets the amount of work, returns false. `true`: all are listed.
     pub fn list_more(&self, list: &mut Listing, mut goes_on: impl FnMut(usize) -> bool) -> bool {
-        let noted = list.noted.clone();
-        let mut noted = noted.lock();
+        let log = list.log.clone();
+        let changes = log.changes.lock();
         let (mut ids, mut names) = (Vec::new(), Vec::with_capacity(PIECE_ROOM));
         let is_all = loop {
             // Changes come first: the place of a child may be another znode's by now.
-            if list.changes.is_empty() && !noted.changes.is_empty() {
-                list.changes = std::mem::take(&mut noted.changes).into();
-            }
-            if let Some(change) = list.changes.pop_front() {
+            if let Some(change) = changes.get(list.change) {
+                list.change += 1;
                 list.follow(change);
                 if !goes_on(CHANGE_WORK) {
                     break false;
@@ -114,14 +114,14 @@ impl Tree {
                     continue;
                 }
                 id
-            } else if noted.next != NO_NODE {
-                let id = noted.next;
-                noted.next = self.nodes.get(id).next;
+            } else if list.next != NO_NODE {
+                let id = list.next;
+                list.next = self.nodes.get(id).next;
                 id
             } else {
                 break true;
             };
-            let name = self.child_name(list.parent, id);
+            let name = self.child_name(log.parent, id);
             ids.push(id);
             put_string(&mut names, name);
             list.chars += utf16_len(name);
@@ -142,34 +142,15 @@ impl Tree {
     }
 
     /// Notes a change for the lists of `parent` that are under way.
-    ///
-    /// * `next`: the child after it.
-    pub(super) fn note_child(&mut self, parent: NodeId, change: ChildChange, next: NodeId) {
+    pub(super) fn note_child(&mut self, parent: NodeId, change: ChildChange) {
         let lists = self.lists.get_mut();
-        if lists.is_empty() {
-            return;
-        }
-        lists.retain(is_under_way);
-        for noted in lists.iter() {
-            let mut noted = noted.lock();
-            if noted.parent != parent {
-                continue;
-            }
-            if matches!(change, ChildChange::Deleted(id) if id == noted.next) {
-                noted.next = next;
-            }
-            if noted.changes.len() < CHANGES_MAX {
-                noted.changes.push(change);
-            } else {
-                noted.is_lost = true;
-            }
+        let Some(at) = lists.iter().position(|log| log.parent == parent) else { return };
+        if lists[at].is_used() {
+            lists[at].changes.lock().push(change);
+        } else {
+            lists.swap_remove(at);
         }
     }
-}
-
-/// Whether anybody but the tree has this list.
-fn is_under_way(noted: &Arc<Mutex<Noted>>) -> bool {
-    1 < Arc::strong_count(noted)
 }
 
 impl Listing {
@@ -222,7 +203,10 @@ impl Listing {
                 self.to_come.insert(id);
                 self.created.push(id);
             }
-            ChildChange::Deleted(id) => {
+            ChildChange::Deleted { id, next } => {
+                if id == self.next {
+                    self.next = next;
+                }
                 if !self.to_come.remove(&id) {
                     self.deleted.push((id, self.count));
                 }

@@ -115,6 +115,53 @@ fn children_are_listed_in_holds_as_they_are_at_the_last_one() {
 }
 
 #[test]
+fn lists_that_began_at_different_times_end_with_the_same_children() {
+    let mut tree = Tree::new(Options::default());
+    ["/a", "/b"].into_iter().for_each(|path| create(&mut tree, path));
+    (0..100).for_each(|n| create(&mut tree, &format!("/a/{n}")));
+    let (id, mut lists) = (tree.find("/a").unwrap(), Vec::new());
+    for n in 0..80 {
+        if n % 8 == 0 {
+            lists.push(tree.begin_list(id));
+        }
+        delete(&mut tree, &format!("/a/{}", 99 - n));
+        create(&mut tree, &format!("/b/{n}")); // In the place of the one that was deleted.
+        create(&mut tree, &format!("/a/new{n}"));
+        for list in &mut lists {
+            let mut left = 3;
+            tree.list_more(list, |_| {
+                left -= 1;
+                left > 0
+            });
+        }
+    }
+    for mut list in lists {
+        assert!(tree.continues(&list, id));
+        assert!(tree.list_more(&mut list, |_| true));
+        let mut found = names(list).0;
+        found.sort_unstable();
+        assert_eq!(found, children(&tree, "/a"));
+    }
+}
+
+#[test]
+fn list_that_missed_too_many_changes_does_not_go_on() {
+    let mut tree = Tree::new(Options::default());
+    create(&mut tree, "/a");
+    let id = tree.find("/a").unwrap();
+    let (early, late) = (tree.begin_list(id), tree.begin_list(id));
+    drop(late);
+    for _ in 0..1 << 15 {
+        assert!(tree.continues(&early, id));
+        create(&mut tree, "/a/b");
+        delete(&mut tree, "/a/b");
+    }
+    let late = tree.begin_list(id);
+    create(&mut tree, "/a/b");
+    assert!(!tree.continues(&early, id) && tree.continues(&late, id));
+}
+
+#[test]
 fn long_names_are_more_work_than_short_ones() {
     let mut tree = Tree::new(Options::default());
     create(&mut tree, "/a");

@@ -15,7 +15,7 @@ use jute::put_string;
 use std::collections::BTreeSet;
 
 /// Work of a child in the list, beside the bytes of its name; the caller says how much a hold may do.
-const CHILD_WORK: usize = 200;
+const CHILD_WORK: usize = 300;
 /// Work of a change.
 const CHANGE_WORK: usize = 20;
 /// Room for the names of a hold at first, in bytes.
@@ -47,7 +47,8 @@ pub struct Listing {
     chars: usize,
     /// Children that were deleted meanwhile, each with the number of names that were listed before. If the child is among
     /// them, it is to be left out. Its place in the tree may be another child's later.
-    deleted: Vec<(NodeId, usize)>,
+    /// A part for each hold: a long vector takes long to grow.
+    deleted: Vec<Vec<(NodeId, usize)>>,
 }
 
 /// A whole list.
@@ -98,6 +99,7 @@ impl Tree {
     pub fn list_more(&self, list: &mut Listing, mut goes_on: impl FnMut(usize) -> bool) -> bool {
         let log = list.log.clone();
         let changes = log.changes.lock();
+        list.deleted.push(Vec::new());
         let (mut ids, mut names) = (Vec::new(), Vec::with_capacity(PIECE_ROOM));
         let is_all = loop {
             // Changes come first: the place of a child may be another znode's by now.
@@ -130,6 +132,7 @@ impl Tree {
                 break false;
             }
         };
+        list.deleted.pop_if(|part| part.is_empty());
         if !ids.is_empty() {
             list.len += names.len();
             list.pieces.push(Piece { ids, names: names.into() });
@@ -173,7 +176,7 @@ impl Listing {
             names.pieces.extend(pieces.into_iter().map(|piece| piece.names));
             return names;
         }
-        let deleted = Deleted::new(deleted);
+        let deleted = Deleted::new(deleted.concat());
         let mut listed = 0;
         for piece in pieces {
             let (mut from, mut at) = (0, 0);
@@ -208,7 +211,7 @@ impl Listing {
                     self.next = next;
                 }
                 if !self.to_come.remove(&id) {
-                    self.deleted.push((id, self.count));
+                    self.deleted.last_mut().expect("of this hold").push((id, self.count));
                 }
             }
         }

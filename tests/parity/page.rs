@@ -31,7 +31,7 @@ const HEAD: &str = "\
 # Parity with ZooKeeper 3.9.5
 
 Written by `UPDATE_EXPECT=1 cargo test --test parity` from `parity-rows.tsv` and the tests; not by hand. A row reads **works**
-only if a test names it; **partial** says what is there; **missing** names the piece of work that will bring it.
+only if a test names it; **partial** says what is there; **missing** says what is not there, or that no test shows it.
 
 ";
 

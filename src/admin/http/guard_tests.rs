@@ -101,7 +101,7 @@ fn every_single_permission_on_the_root_is_needed() {
     }
 }
 
-// rows: C-216
+// rows: C-216 U-22
 #[test]
 fn header_of_a_proxy_names_the_address_only_where_it_is_trusted() {
     let trusts = "IPAuthenticationProvider.usexforwardedfor=true";

@@ -153,23 +153,16 @@ def unending_requests(trial):
         learner.send(request(SESSION, 0, CREATE_SESSION, struct.pack(">i", 30_000)))
         write = request(SESSION, 1, SET, buffer(b"/flooded") + buffer(bytes(1_000_000)) + struct.pack(">i", -1))
         followers = [member for member in ensemble.running() if member is not leader]
-        before, taken, peak, is_closed, began = memory(leader.process), 0, 0, False, time.monotonic()
+        before, sizes, began = memory(leader.process), [0], time.monotonic()
         learner.socket.settimeout(0.5)
         try:
             for member in followers:
                 member.process.send_signal(signal.SIGSTOP)
-            while time.monotonic() < began + trial.of(4, 6) and not is_closed:
-                try:
-                    taken += learner.socket.send(write[taken % len(write):])
-                except TimeoutError:
-                    pass
-                except OSError:
-                    is_closed = True
-                peak = max(peak, memory(leader.process) - before)
+            taken, is_closed = learner.press(write, trial.of(4, 6), lambda: sizes.append(memory(leader.process) - before))
         finally:
             for member in followers:
                 member.process.send_signal(signal.SIGCONT)
-        seconds = time.monotonic() - began
+        seconds, peak = time.monotonic() - began, max(sizes)
         learner.close()
         trial.say(f"{mib(taken)} taken in {seconds:.1f} s{', then closed' if is_closed else ''}; memory at most {mib(peak)} more")
         lives(leader.process)
@@ -240,14 +233,7 @@ def requests_through_a_follower(trial):
             client.send(SET, body(b"honest"))
             for learner, write in strangers:
                 learner.socket.settimeout(0.3)
-                sent, is_closed, until_taken = 0, False, time.monotonic() + trial.of(2, 2.5)
-                while time.monotonic() < until_taken and not is_closed:
-                    try:
-                        sent += learner.socket.send(write[sent % len(write):])
-                    except TimeoutError:
-                        pass
-                    except OSError:
-                        is_closed = True
+                sent, is_closed = learner.press(write, trial.of(2, 2.5))
                 taken, closed = taken + sent, closed + is_closed
             client.send(SET, body(b"honest too"))
             time.sleep(0.5)

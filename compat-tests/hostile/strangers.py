@@ -130,6 +130,22 @@ class Learner:
         except (Closed, OSError):
             return True
 
+    def press(self, data, seconds, watch=lambda: None):
+        """Sends `data` again and again for that time, or until the server closes; `watch` is called after each try.
+
+        Returns the bytes taken, and whether the server closed. The socket's timeout is how long a try may wait."""
+        taken, deadline = 0, time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            try:
+                taken += self.socket.send(data[taken % len(data):])
+            except TimeoutError:
+                pass
+            except OSError:
+                return taken, True
+            finally:
+                watch()
+        return taken, False
+
     def close(self):
         self.socket.close()
 

@@ -143,11 +143,7 @@ fn from_file(checker: &mut Checker, idle: &mut Idle, name: &str, value: &str, pl
             checker.warn(&place, text);
         }
         None => {
-            let hint = match (keys::nearest(name), keys::nearest_flag(name)) {
-                (Some(key), _) => format!("is it {key}?"),
-                (None, Some(flag)) => format!("is it the flag -D{flag}?"),
-                (None, None) => "correct or remove it".to_owned(),
-            };
+            let hint = hint(name, "", "the flag ");
             checker.warn(&place, format!("{shown}: unknown setting, ignored; {hint}"));
         }
     }
@@ -163,11 +159,7 @@ fn from_flag(checker: &mut Checker, idle: &mut Idle, name: &str, value: &str, pl
         }
         (Some(key), _) => judge(checker, idle, key, &format!("-D{name}"), value, place),
         (None, Some(bare)) => {
-            let hint = match (keys::nearest(bare), keys::nearest_flag(bare)) {
-                (Some(key), _) => format!("is it zookeeper.{key}?"),
-                (None, Some(flag)) => format!("is it -D{flag}?"),
-                (None, None) => "correct or remove it".to_owned(),
-            };
+            let hint = hint(bare, "zookeeper.", "");
             checker.warn(&place, format!("{shown}: unknown setting, ignored; {hint}"));
         }
         // This one Java also reads under its older, bare name.
@@ -182,6 +174,17 @@ fn from_flag(checker: &mut Checker, idle: &mut Idle, name: &str, value: &str, pl
                 checker.warn(&place, text);
             }
         }
+    }
+}
+
+/// What an operator does about an unknown setting.
+///
+/// * `before_key`, `before_flag`: texts before the name of the key or flag that `name` may be a misspelling of.
+fn hint(name: &str, before_key: &str, before_flag: &str) -> String {
+    match (keys::nearest(name), keys::nearest_flag(name)) {
+        (Some(key), _) => format!("is it {before_key}{key}?"),
+        (None, Some(flag)) => format!("is it {before_flag}-D{flag}?"),
+        (None, None) => "correct or remove it".to_owned(),
     }
 }
 

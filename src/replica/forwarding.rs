@@ -13,9 +13,10 @@ use super::observer_questions::ObserverQuestions;
 use super::observers_requests::ObserversRequests;
 use super::stats::WriteSample;
 use crate::model::sync::Arc;
-use crate::model::{Code, Identity, SessionId, Zxid, op};
+use crate::model::{Code, SessionId, Zxid, op};
 use crate::request::{
-    Batch, BatchedWrite, Conn, OpenSession, Owner, ReopenSession, Sessions, expansion, prep,
+    Batch, BatchedWrite, Conn, OpenSession, Owner, ReopenSession, Sessions, expansion,
+    identities_len, prep,
 };
 use crate::zab::{self, LearnerConnectionId, Packet, Request};
 use bytes::{Buf, Bytes};
@@ -317,7 +318,7 @@ impl Forwarding {
             zab::Role::Looking(_) | zab::Role::Leading(_) => false,
         };
         let len = request.body.len()
-            + request.who.iter().map(Identity::text_len).sum::<usize>()
+            + identities_len(&request.who)
             + expansion(&core.shared.limits, request.op, &request.body, &request.who);
         let is_sync_due = match self.observers_requests.admit(is_member, len) {
             Ok(is_due) => is_due,
@@ -383,6 +384,7 @@ pub fn expect(core: &mut Core, asked: Option<Inflight>, zxid: Zxid, entry: Bytes
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Identity;
     use crate::replica::core::test_member;
     use crate::replica::interface::Settings;
     use crate::request::Conn;
@@ -525,6 +527,7 @@ mod tests {
         forwarding.on_observer(&mut core, one, LearnerPacket::Request(sync), &mut out);
         assert!(is_closed(&out) && out.len() == 21, "it is not forwarded either");
     }
+
     #[test]
     fn requests_of_strangers_at_observer_master_are_bounded_until_the_leader_answers_a_sync() {
         let (mut core, mut forwarding, mut out) =

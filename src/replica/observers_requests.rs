@@ -8,10 +8,9 @@
 //! sends a sync of its own after some bytes of requests. Answers by transaction would not do: a leader need not answer each
 //! request by one, and a stranger can send the same session and xid by other ways.
 
+use super::unapplied_requests::OVERHEAD_BYTES;
 use std::collections::VecDeque;
 
-/// What a request takes at the leader in addition to its bytes, approximately.
-const OVERHEAD_BYTES: u64 = 256;
 /// Limit on the requests of all observers in the configuration: one oxkeeper server lets its clients have about 64 MiB.
 const OF_MEMBERS_MAX: u64 = 80 << 20;
 /// Limit on those of all servers in no configuration.

@@ -8,7 +8,7 @@ use crate::model::{ServerId, Zxid};
 use std::collections::{BTreeMap, VecDeque};
 
 /// What a request takes in memory in addition to its transaction, approximately.
-const OVERHEAD_BYTES: u64 = 256;
+pub(super) const OVERHEAD_BYTES: u64 = 256;
 /// Limit on the requests of a member.
 const OF_MEMBER_MAX: u64 = 192 << 20;
 /// Limit on those of all servers in no configuration.

@@ -1,6 +1,6 @@
 //! Authentication requests: processed when they are read, without waiting for earlier requests (P-28, P-60, U-18).
 
-use super::connection::bytes_of;
+use super::connection::identities_len;
 use super::sasl::decode;
 use super::{Connection, Need, reply};
 use crate::auth::{self, Proof};
@@ -104,7 +104,7 @@ impl Connection {
         }
         if !fresh.is_empty() {
             self.who = self.who.iter().cloned().chain(fresh).collect::<Arc<[Identity]>>();
-            self.who_bytes = bytes_of(&self.who);
+            self.who_bytes = identities_len(&self.who);
             self.conn.set_who(self.who.clone());
             self.barred = !self.shared.limits.schemes.is_authenticated(&self.who);
         }

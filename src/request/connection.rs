@@ -130,7 +130,7 @@ impl Connection {
         let who = conn.who();
         Self {
             barred: !shared.limits.schemes.is_authenticated(&who),
-            who_bytes: bytes_of(&who),
+            who_bytes: identities_len(&who),
             who,
             is_held: false,
             exchange: None,
@@ -594,7 +594,7 @@ impl Connection {
     }
 }
 
-/// Bytes that identities take beside a request that is forwarded.
-pub(super) fn bytes_of(who: &[Identity]) -> usize {
+/// Bytes that identities add to a forwarded request.
+pub fn identities_len(who: &[Identity]) -> usize {
     who.iter().map(|identity| 8 + identity.text_len()).sum()
 }

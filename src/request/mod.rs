@@ -54,7 +54,7 @@ pub use commands::{
     Batch, BatchedRequest, BatchedWrite, ClientCommand, OpenSession, ReopenSession,
 };
 pub use conn_stats::{Answered, ConnFigures, ConnStats};
-pub use connection::{Connection, Need};
+pub use connection::{Connection, Need, identities_len};
 pub use connection_table::Conns;
 pub use counts::{Counts, EnsembleCounts};
 pub use expansion::expansion;

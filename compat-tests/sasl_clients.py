@@ -20,27 +20,27 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import KazooException, NoAuthError
 from kazoo.security import make_acl
 
-told = json.loads(sys.argv[1])
+given = json.loads(sys.argv[1])
 
 def client(options):
-    return KazooClient(hosts=told["hosts"], sasl_options=options, **told["tls"])
+    return KazooClient(hosts=given["hosts"], sasl_options=options, **given["tls"])
 
-one = client(told["sasl"])
+one = client(given["sasl"])
 one.start(timeout=20)
-one.create(told["path"], b"x", acl=[make_acl("sasl", told["id"], all=True)])
-assert one.get(told["path"])[0] == b"x"
+one.create(given["path"], b"x", acl=[make_acl("sasl", given["id"], all=True)])
+assert one.get(given["path"])[0] == b"x"
 anyone = client(None)
 anyone.start(timeout=20)
 try:
-    anyone.get(told["path"])
+    anyone.get(given["path"])
     raise AssertionError("read without an id")
 except NoAuthError:
     pass
-if told["wrong"]:
-    wrong = client(told["wrong"])
+if given["wrong"]:
+    wrong = client(given["wrong"])
     try:
         wrong.start(timeout=20)
-        wrong.get(told["path"])
+        wrong.get(given["path"])
         raise SystemExit("served with a wrong password")
     except NoAuthError:
         raise SystemExit("served without an id") from None
@@ -68,8 +68,8 @@ def kazoo(server, name, sasl, wrong=None, host="127.0.0.1", **environment):
     made = factory.folder()
     tls = {"use_ssl": True, "ca": f"{made}/trust.pem", "certfile": f"{made}/client.pem", "keyfile": f"{made}/client.key"}
     for port, has_tls in ports(server):
-        told = {"hosts": f"{host}:{port}", "path": f"/kazoo-{port}", "id": name, "sasl": sasl, "wrong": wrong, "tls": tls if has_tls else {}}
-        done = subprocess.run([cache.venv_python(), "-c", KAZOO, json.dumps(told)], capture_output=True, text=True, timeout=PATIENCE,
+        given = {"hosts": f"{host}:{port}", "path": f"/kazoo-{port}", "id": name, "sasl": sasl, "wrong": wrong, "tls": tls if has_tls else {}}
+        done = subprocess.run([cache.venv_python(), "-c", KAZOO, json.dumps(given)], capture_output=True, text=True, timeout=PATIENCE,
                               env={**os.environ, **environment})
         assert done.returncode == 0, f"{'TLS' if has_tls else 'plain'}: {done.stdout}{done.stderr}"
 
@@ -81,7 +81,7 @@ def c(server, name, sasl, wrong=None, **environment):
     made = factory.folder()
     for port, has_tls in ports(server):
         def said(what, *sasl, port=port, has_tls=has_tls):
-            # In TLS the list of `auth` has the certificate's id, too, so who has no other shows another certificate.
+            # In TLS the list of `auth` has the certificate's id, too, so clients without another id show another certificate.
             shown = "client" if sasl else "ec-client"
             certificates = f"{made}/trust.pem,{made}/{shown}.pem,{made}/{shown}.key,none" if has_tls else "-"
             words = [program, f"127.0.0.1:{port}", what, f"/c-{port}", certificates, *sasl]

@@ -4,7 +4,7 @@
 //! * purity: the rooms that decide touch no clock, file, socket, thread or chance.
 //! * size: files, functions and the files that perform actions stay small enough to read.
 //! * circles: files of one room use each other in one direction; `map` prints rooms, arrows and circles.
-//! * wording: comments, pages, names of tests and log lines keep to plain words.
+//! * wording: comments, pages, strings, names of tests and log lines keep to plain words.
 //! * messages: docs/messages.md has every WARN and ERROR, and each says what to do.
 //! * links: those of pages lead to files and headings.
 //! * layout: the map matches the disk, dependencies have reasons, scripts stay thin, nothing is half-built.
@@ -15,6 +15,7 @@ mod tidy {
     pub mod layout;
     pub mod links;
     pub mod messages;
+    pub mod prose;
     pub mod purity;
     pub mod rooms;
     pub mod size;

@@ -142,7 +142,7 @@ def abandoned(c, left, root):
     current, now = c.socket, (c.sent, c.received)
     (c.sent, c.received), c.socket = (1000, 1000), left  # Numbers that the session uses nowhere else.
     try:
-        error = c.set(root, b"from behind")
+        error = c.set(root, b"from the previous connection")
         assert error == ops.MOVED, f"a write on a moved session's old connection: {error}"
     except (ops.Lost, OSError):
         pass

@@ -254,7 +254,7 @@ def requests_through_a_follower(trial):
         lives(follower.process)
         ensemble.wait()
         if not trial.is_java:
-            assert now == counts, "a stranger behind a follower makes it leave its leader"
-            assert answers == [0, 0], "a stranger behind a follower costs the follower's client its connection"
-            assert closed == 3, "requests of strangers pile up behind a follower without a bound"
-            assert max(grown) < UNREAD_MAX, "requests of strangers behind a follower take too much memory"
+            assert now == counts, "a follower leaves its leader because of the strangers connected to it"
+            assert answers == [0, 0], "a follower's client loses its connection because of the strangers connected to that follower"
+            assert closed == 3, "a follower forwards requests of strangers without a bound"
+            assert max(grown) < UNREAD_MAX, "requests of the strangers connected to a follower take too much memory"

@@ -88,7 +88,7 @@ def stranger(world, commands):
             logs = ""
             while "no member's" not in logs and "not of the form" not in logs:
                 logs = "".join(ensemble.servers[number].log.read_text() for number in (1, 2))
-                assert time.monotonic() < deadline, f"nobody refused {principal}\n{logs[-3000:]}"
+                assert time.monotonic() < deadline, f"no server refused {principal}\n{logs[-3000:]}"
                 time.sleep(0.2)
             assert ensemble.mode(3) is None, f"{principal}: {ensemble.mode(3)}"
         finally:

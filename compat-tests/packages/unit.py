@@ -52,7 +52,7 @@ def notified(folder, server):
         ended = subprocess.run([server, home / "zoo.cfg"], env=environment, capture_output=True, timeout=20)
         hears.setblocking(False)
         try:
-            raise AssertionError(f"told {hears.recv(64)} without a configuration")
+            raise AssertionError(f"notified of {hears.recv(64)} without a configuration")
         except BlockingIOError:
             pass
     prevented = next(line for line in UNIT.read_text().splitlines() if line.startswith("RestartPreventExitStatus=")).partition("=")[2]

@@ -2,7 +2,7 @@
 
     factory.py          prints the folder
 
-Authorities: `ca` (RSA) and `ec-ca`, `inter` below `ca`, `other` that nobody trusts. Leaves are named by what is special about them; a leaf NAME
+Authorities: `ca` (RSA) and `ec-ca`, `inter` below `ca`, `other` that no server trusts. Leaves are named by what is special about them; a leaf NAME
 is NAME.key (PKCS#8), NAME.pem (certificate and chain without the root), and in stores as a server needs them NAME.jks, NAME.p12 and so on.
 """
 

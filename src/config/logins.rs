@@ -229,7 +229,7 @@ fn digest(
         }
         Use::Accepts if login.users.is_empty() => {
             let text = format!(
-                "section {name} has no user, so nobody can authenticate; add user_NAME=\"password\""
+                "section {name} has no user, so no client can authenticate; add user_NAME=\"password\""
             );
             checker.warn(place, text);
         }
@@ -261,9 +261,9 @@ fn kerberos(
         Use::Accepts if !principal.is_some_and(is_service) => {
             Some("needs principal=\"service/host@REALM\"")
         }
-        Use::Dials if key_tab.is_none() && ticket_cache.is_none() => {
-            Some("needs useKeyTab=true or useTicketCache=true: nobody can be asked for a password")
-        }
+        Use::Dials if key_tab.is_none() && ticket_cache.is_none() => Some(
+            "needs useKeyTab=true or useTicketCache=true: a server cannot be asked for a password",
+        ),
         Use::Dials if principal.is_none() && ticket_cache.is_none() => {
             Some("needs principal=\"name@REALM\", whose key is in the keytab")
         }

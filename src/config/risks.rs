@@ -159,7 +159,9 @@ fn servers(config: &Config, risks: &mut Vec<String>) {
 /// The risk of SASL without TLS: it authenticates, and protects nothing that is sent afterwards.
 fn plain_sasl(those: &str, login: &Login, remedy: &str) -> String {
     let weak = match login {
-        Login::Digest(_) => ", and whoever reads the exchange can guess its passwords offline",
+        Login::Digest(_) => {
+            ", and an attacker who reads the exchange can guess its passwords offline"
+        }
         Login::Kerberos(_) => "",
     };
     format!(

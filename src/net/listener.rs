@@ -124,7 +124,7 @@ impl Listener {
                 ports.server.metrics.connection_rejected.increment();
                 tracing::warn!(
                     target: crate::model::STRANGERS, %peer,
-                    "connection refused: limit reached, {limit}; see with cons which client holds so many, or raise the limit"
+                    "connection refused: limit reached, {limit}; see with cons which client holds most connections, or raise the limit"
                 );
             }) else {
                 continue;

@@ -1,6 +1,6 @@
 //! docs/messages.md has each text that the server logs at WARN or ERROR, and no other; each text has room for what to do.
 
-use super::source::{File, project_files, shipped_rust};
+use super::source::{File, project_files, shipped_rust, unescaped};
 use super::wording::{arguments, log_calls};
 use crate::{Complaints, none, one};
 use std::collections::BTreeMap;
@@ -17,18 +17,6 @@ fn message(text: &str, code: &str) -> Option<String> {
         let literal = text[start..end].trim().strip_prefix('"')?.strip_suffix('"')?;
         is_blank.then(|| unescaped(literal))
     })
-}
-
-fn unescaped(literal: &str) -> String {
-    let (mut text, mut chars) = (String::new(), literal.chars().peekable());
-    while let Some(c) = chars.next() {
-        match (c, chars.peek()) {
-            ('\\', Some('\n')) => while chars.next_if(|c| c.is_whitespace()).is_some() {},
-            ('\\', Some(_)) => text.extend(chars.next()),
-            _ => text.push(c),
-        }
-    }
-    text
 }
 
 /// Each text with a file that logs it.

@@ -26,6 +26,22 @@ impl File {
     pub fn shipped(&self) -> String {
         blank_tests(&self.code())
     }
+
+    /// The strings of the code that ships, escapes resolved: each with the line where it begins.
+    pub fn strings(&self) -> Vec<(usize, String)> {
+        let tests = test_items(&self.code());
+        let ships =
+            |(at, _): &(usize, usize)| !tests.iter().any(|&(start, end)| (start..end).contains(at));
+        let string = |(start, end): (usize, usize)| {
+            let text = &self.text[start..end];
+            let text = match text.strip_prefix('r') {
+                Some(raw) => raw.trim_matches('#').trim_matches('"').to_owned(),
+                None => unescaped(text.strip_prefix('"')?.strip_suffix('"')?),
+            };
+            Some((line_at(&self.text, start), text))
+        };
+        comments_and_literals(&self.text).into_iter().filter(ships).filter_map(string).collect()
+    }
 }
 
 /// The project's root, read at run time: worktrees that share a target folder may share the built test too.
@@ -112,9 +128,19 @@ fn out_of_line_tests(code: &str) -> Vec<String> {
 }
 
 fn blank_comments_and_strings(text: &str) -> String {
+    let mut out = text.as_bytes().to_vec();
+    for (start, end) in comments_and_literals(text) {
+        out[start..end].iter_mut().filter(|b| **b != b'\n').for_each(|b| *b = b' ');
+    }
+    // Lone bytes of wider characters go too, so that every index is a character boundary.
+    out.iter_mut().filter(|b| !b.is_ascii()).for_each(|b| *b = b' ');
+    String::from_utf8(out).expect("ascii only")
+}
+
+/// Where each comment, string and character of Rust source begins and ends.
+fn comments_and_literals(text: &str) -> Vec<(usize, usize)> {
     let bytes = text.as_bytes();
-    let mut out = bytes.to_vec();
-    let mut at = 0;
+    let (mut at, mut found) = (0, Vec::new());
     while at < bytes.len() {
         let rest = &bytes[at..];
         let end = if rest.starts_with(b"//") {
@@ -131,13 +157,11 @@ fn blank_comments_and_strings(text: &str) -> String {
             at + 1
         };
         if end > at + 1 {
-            out[at..end].iter_mut().filter(|b| **b != b'\n').for_each(|b| *b = b' ');
+            found.push((at, end));
         }
         at = end;
     }
-    // Lone bytes of wider characters go too, so that every index is a character boundary.
-    out.iter_mut().filter(|b| !b.is_ascii()).for_each(|b| *b = b' ');
-    String::from_utf8(out).expect("ascii only")
+    found
 }
 
 fn prior_is_word(bytes: &[u8], at: usize) -> bool {
@@ -256,7 +280,15 @@ pub fn body_or_end(code: &str, item: usize) -> usize {
 
 fn blank_tests(code: &str) -> String {
     let mut out = code.as_bytes().to_vec();
-    for (at, _) in test_attributes(code) {
+    for (start, end) in test_items(code) {
+        out[start..end].iter_mut().filter(|b| **b != b'\n').for_each(|b| *b = b' ');
+    }
+    String::from_utf8(out).expect("still ascii")
+}
+
+/// Where each `#[cfg(test)]` item begins and ends, its attributes included.
+fn test_items(code: &str) -> Vec<(usize, usize)> {
+    let item = |(at, _): (usize, usize)| {
         let item = after_attributes(code, at);
         let stop = body_or_end(code, item);
         let end = if code.as_bytes().get(stop) == Some(&b'{') {
@@ -264,9 +296,26 @@ fn blank_tests(code: &str) -> String {
         } else {
             (stop + 1).min(code.len())
         };
-        out[at..end].iter_mut().filter(|b| **b != b'\n').for_each(|b| *b = b' ');
+        (at, end)
+    };
+    test_attributes(code).into_iter().map(item).collect()
+}
+
+/// The text of a literal with its escapes resolved.
+pub fn unescaped(literal: &str) -> String {
+    let (mut text, mut chars) = (String::new(), literal.chars().peekable());
+    while let Some(c) = chars.next() {
+        match (c, chars.peek()) {
+            ('\\', Some('\n')) => while chars.next_if(|c| c.is_whitespace()).is_some() {},
+            ('\\', Some('n')) => {
+                chars.next();
+                text.push('\n');
+            }
+            ('\\', Some(_)) => text.extend(chars.next()),
+            _ => text.push(c),
+        }
     }
-    String::from_utf8(out).expect("still ascii")
+    text
 }
 
 pub fn line_at(code: &str, at: usize) -> usize {
@@ -370,6 +419,14 @@ fn code_drops_comments_strings_and_tests() {
     }
     assert_eq!(words(&code, "kept").len(), 1);
     assert_eq!(words(&file.code(), "tests").len(), 1);
+}
+
+#[test]
+fn strings_are_those_that_ship() {
+    let text = "let a = \"x // \\\"y\\\" \\\n  z\"; // \"no\"\nlet b = r#\"\"q\"\"#;\n\
+                #[cfg(test)]\nmod tests { fn f() { g(\"no\") } }";
+    let strings = File::new("src/tree/a.rs", text).strings();
+    assert_eq!(strings, [(1, "x // \"y\" z".to_owned()), (3, "q".to_owned())]);
 }
 
 #[test]

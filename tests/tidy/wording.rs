@@ -1,5 +1,6 @@
-//! Plain words: what a machine can check of comments, pages, names of tests and log lines.
+//! Plain words: what a machine can check of comments, pages, strings, names of tests and log lines.
 
+use super::prose::{prose, strings};
 use super::source::{File, close_of, line_at, project_files, shipped_rust};
 use crate::{Complaints, none, one};
 
@@ -20,6 +21,9 @@ const HEADLESS: &[&str] = &["Who ", "Whoever ", "Nobody ", "Of "];
 const AFTER_TOLD: &[&str] = &["that", "to", "which", "it", "its", "the", "a"];
 const NO_HEARER: &[&str] =
     &["of", "on", "when", "where", "whether", "which", "how", "what", "apart", "none"];
+
+/// Before "who" these make a subject that the reader has to find.
+const BEFORE_WHO: &[&str] = &["from", "for", "so", "by", "than", "with"];
 
 /// How a test's name must not begin: it says condition and outcome.
 const TEST_NAMES: &[&str] = &["what_", "who_"];
@@ -46,45 +50,6 @@ const KEYS: &[(&str, &str)] = &[
 
 /// Pages that a test writes, or that quote.
 const NOT_READ: &[&str] = &["docs/parity.md", "docs/parity-rows.tsv", "tests/tidy/wording.rs"];
-
-/// The comments of a file, or all of it if it is a page, by line.
-fn prose(file: &File) -> Vec<(usize, String)> {
-    let numbered = |(at, line): (usize, &str)| (at + 1, line.to_owned());
-    if file.path.ends_with(".md") {
-        return file.text.lines().enumerate().map(numbered).collect();
-    }
-    if file.path.ends_with(".py") || file.path.ends_with("/run") {
-        let comment = |(at, line): (usize, &str)| {
-            let text = line.trim_start();
-            let is_whole = text.starts_with('#') || text.starts_with("\"\"\"");
-            let after_code = || line.split_once("  # ").map(|(_, comment)| comment);
-            let text = if is_whole {
-                Some(text.trim_start_matches(['#', '"', ' ']))
-            } else {
-                after_code()
-            };
-            text.map(|text| numbered((at, text)))
-        };
-        return file.text.lines().enumerate().filter_map(comment).collect();
-    }
-    if !file.path.ends_with(".rs") {
-        return Vec::new();
-    }
-    let code = file.code();
-    let mut found = Vec::new();
-    for (at, (line, code)) in file.text.lines().zip(code.lines()).enumerate() {
-        // Comments and strings are blank in the code; a comment ends its line.
-        let is_comment = |(start, _): &(usize, &str)| {
-            code.as_bytes().get(*start).is_none_or(|byte| *byte == b' ')
-                && !line[..*start].contains('"')
-        };
-        if let Some((start, _)) = line.match_indices("//").find(is_comment) {
-            let text = line[start..].trim_start_matches(['/', '!']).trim_start();
-            found.push((at + 1, text.to_owned()));
-        }
-    }
-    found
-}
 
 /// A line without what it quotes: names, commands and messages.
 pub fn unquoted(line: &str) -> String {
@@ -114,6 +79,9 @@ fn is_plain(line: &str) -> Result<(), String> {
         let next = words.get(at + 1).map_or("", |next| next);
         if ["nobody", "whoever"].iter().any(|name| word.eq_ignore_ascii_case(name)) {
             return Err(format!("name the server, client, thread or user, not `{word}`"));
+        }
+        if ["who", "whom"].contains(word) && BEFORE_WHO.contains(&before) {
+            return Err(format!("name the one that `{before} {word}` means"));
         }
         if *word == "many" && before.eq_ignore_ascii_case("so") && !words[at..].contains(&"that") {
             return Err(
@@ -156,6 +124,11 @@ fn check_prose(files: &[File]) -> Complaints {
             if let Err(why) = is_plain(&line) {
                 complaints.push(format!("{}:{at}: {why}", file.path));
             }
+        }
+    }
+    for (path, at, line) in strings(files) {
+        if let Err(why) = is_plain(&line) {
+            complaints.push(format!("{path}:{at}: {why}"));
         }
     }
     complaints
@@ -256,7 +229,7 @@ fn check_log_lines(files: &[File]) -> Complaints {
 }
 
 #[test]
-fn comments_and_pages_name_their_subjects() {
+fn comments_pages_and_strings_name_their_subjects() {
     none(check_prose(&project_files()));
 }
 
@@ -285,6 +258,8 @@ fn words_that_need_translation_are_found() {
         "// The peer tells of it.",
         "/// At most so many bytes.",
         "// It counts all the same.",
+        "// Taken from who dials.",
+        "let x = \"Closed likewise.\";",
     ] {
         one(check_prose(&file(bad)), "src/zab/x.rs:1:");
     }
@@ -295,6 +270,7 @@ fn words_that_need_translation_are_found() {
         "// A leader tells the learner that it is told to truncate.\n// The user `nobody`. Java tells\n// `told`: a name",
     )));
     one(check_prose(&[File::new("tests/x/run", "x = 1  # Who asks.\ny = \"# Who\"")]), "run:1:");
+    one(check_prose(&[File::new("tests/x.py", "\"\"\"One.\n\nClosed likewise.\n\"\"\"")]), "py:3:");
     one(
         check_prose(&[File::new("tests/x.py", "def x():\n    \"\"\"Closed likewise.\"\"\"")]),
         "py:2:",

@@ -55,7 +55,8 @@ impl World {
         let server = server.or_else(|| self.servers.iter().position(leads));
         let Some(at) = server.map(|server| self.process_id(server)) else { return };
         let Some(process) = self.process(at) else { return };
-        if process.member.is_stopping() || process.restoring.is_some() {
+        let is_busy = process.restore_asked.is_some() || process.restoring.is_some();
+        if process.member.is_stopping() || is_busy {
             return;
         }
         let options = process.tree_options;

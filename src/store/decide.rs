@@ -1,11 +1,14 @@
 //! The decisions of recovery as pure, total tables: how to start, and what the end and the header of a log file mean.
 
-use super::record::{Head, StopKind};
+use super::record::{Head, StopKind, WholeAfter};
 use crate::model::Zxid;
 use std::fmt;
 
 /// The most bytes that one flush writes, unless a single record is larger; so the most that one crash can tear.
 pub const FLUSH_MAX: u64 = 4 << 20;
+/// The times of the transactions of one flush are less than this apart, in milliseconds: they came while the flush before it ran. A slower
+/// disk is one that fsync.warningthresholdms warns of at its default; what such a disk leaves is taken for damage.
+pub const FLUSH_SPAN_MS_MAX: u64 = 1000;
 
 /// The outcome of loading a snapshot.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -176,9 +179,24 @@ pub fn makes_up_for(last: Option<Zxid>, gap: Option<Option<Zxid>>, snapshot: Bad
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum RecordsAfter {
     Nothing,
-    /// All within [`FLUSH_MAX`] of the end: one torn flush may have left them.
+    /// All within [`FLUSH_MAX`] of the end, and their times within [`FLUSH_SPAN_MS_MAX`]: one torn flush may have left them.
     Near,
     Far,
+}
+
+impl RecordsAfter {
+    /// * `at`: where the records end, in the file.
+    pub const fn of(after: Option<WholeAfter>, at: u64) -> Self {
+        match after {
+            None => Self::Nothing,
+            Some(WholeAfter { end, times_ms, .. })
+                if end - at <= FLUSH_MAX && times_ms.0.abs_diff(times_ms.1) < FLUSH_SPAN_MS_MAX =>
+            {
+                Self::Near
+            }
+            Some(_) => Self::Far,
+        }
+    }
 }
 
 impl fmt::Display for RecordsAfter {
@@ -200,7 +218,8 @@ pub struct EndFacts {
     pub records_after: RecordsAfter,
     /// A sector of the damaged record holds nothing but zeros: [`super::record::Records::has_zero_sector`].
     pub zero_sector: bool,
-    /// [`super::record::Records::is_whole_otherwise`], where there is no end mark in its place.
+    /// [`super::record::Records::is_whole_otherwise`], where there is no end mark in its place. Or another record begins within the bytes
+    /// that the record claims. What a crash leaves unwritten makes a length smaller, never greater.
     pub whole: bool,
 }
 
@@ -221,8 +240,9 @@ pub enum FileEnd {
 /// ```text
 /// records end with           newest  whole records after   zero sector   means
 /// end of file or zeros         -          nothing              -         quiet     D-45
-///   "                         no           near                -         quiet     a hole in a flush, of an older start
-///   "                         yes          near                -         torn      a hole in a flush
+///   "                         no           near               yes        quiet     a hole in a flush, of an older start
+///   "                         yes          near               yes        torn      a hole in a flush
+///   "                          -           near               no         corrupt   no sector is missing
 ///   "                          -           far                 -         corrupt
 /// no 0x42                      -          nothing              -         quiet     D-45
 ///   "                         no           near               yes        quiet     a hole in a flush, of an older start
@@ -236,6 +256,7 @@ pub enum FileEnd {
 ///   "                         yes       nothing, near         yes        torn      a hole in a flush
 ///   "                         yes       nothing, near         no         corrupt   D-46
 ///   "                         yes          far                 -         corrupt   D-46
+///   " , but whole              -             -                 -         corrupt   its length is wrong
 /// a length below 0             -             -                 -         corrupt   D-46
 /// ```
 ///
@@ -243,9 +264,9 @@ pub enum FileEnd {
 /// further, and so goes on without the records after it.
 pub fn end(facts: EndFacts) -> FileEnd {
     use StopKind::{Checksum, Clean, Length, NoEndMark, Truncated};
-    let is_hole = facts.zero_sector || facts.kind == Clean;
+    let is_hole = facts.zero_sector;
     match (facts.kind, facts.newest, facts.records_after) {
-        (Clean | NoEndMark { .. } | Truncated { .. }, _, _) if facts.whole => FileEnd::Corrupt,
+        _ if facts.whole => FileEnd::Corrupt,
         (Clean | NoEndMark { .. } | Truncated { .. }, _, RecordsAfter::Nothing) => FileEnd::Quiet,
         (Clean | NoEndMark { .. }, newest, RecordsAfter::Near) if is_hole => {
             if newest {
@@ -404,7 +425,17 @@ mod tests {
                 }
             }
         }
-        assert_eq!(counts, [15, 7, 98]);
+        assert_eq!(counts, [14, 4, 102]);
+        let after = |end, times_ms| Some(WholeAfter { first_at: 100, end, times_ms });
+        let span = FLUSH_SPAN_MS_MAX as i64;
+        assert_eq!(RecordsAfter::of(None, 50), RecordsAfter::Nothing);
+        assert_eq!(
+            RecordsAfter::of(after(FLUSH_MAX + 50, (-9, span - 10)), 50),
+            RecordsAfter::Near
+        );
+        assert_eq!(RecordsAfter::of(after(FLUSH_MAX + 51, (0, 0)), 50), RecordsAfter::Far);
+        assert_eq!(RecordsAfter::of(after(200, (7, span + 7)), 50), RecordsAfter::Far);
+        assert_eq!(RecordsAfter::of(after(200, (i64::MIN, i64::MAX)), 50), RecordsAfter::Far);
     }
 
     // rows: D-47

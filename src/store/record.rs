@@ -62,6 +62,22 @@ pub fn entry_zxid(entry: &[u8]) -> Option<i64> {
     entry.get(12..20).map(BE::read_i64)
 }
 
+/// The time in an entry's TxnHeader (D-42), in milliseconds since 1970; 0 when the entry is too short to have one.
+fn entry_time_ms(entry: &[u8]) -> i64 {
+    entry.get(20..28).map_or(0, BE::read_i64)
+}
+
+/// Whole records after a place that is in none.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct WholeAfter {
+    /// Offset of the first.
+    pub first_at: u64,
+    /// Offset after the last.
+    pub end: u64,
+    /// The least and the greatest time of theirs, in milliseconds since 1970.
+    pub times_ms: (i64, i64),
+}
+
 /// Bytes that can be read at any place: a file, or a slice in tests and fuzzing.
 pub trait Source {
     /// Length in bytes; fixed while it is read.
@@ -223,25 +239,33 @@ impl<S: Source> Records<S> {
         Ok(Step::Record { at, entry: &self.buffer[from..from + entry_len] })
     }
 
-    /// True when the record at the current place has a 512-byte sector, or its part of one, that holds only zeros.
+    /// True when a 512-byte sector with bytes of the record at the current place holds only zeros, from the record's begin on.
     ///
-    /// A lost write leaves such a sector in a file that was zeros before, as our own files are after their last record.
-    /// Bit rot does not. [`Records::step`] must have looked at the record, which leaves its bytes in the buffer.
-    pub fn has_zero_sector(&self, len: i32) -> bool {
+    /// A lost write leaves such a sector in a file that was zeros before, as our own files are after their last record, and what was in
+    /// that sector before the record stays. Bit rot does not.
+    ///
+    /// * `len`: of the entry. Where the records end with zeros, 0: then the sectors of the record's length are looked at.
+    ///
+    /// # Errors
+    /// Those of the source.
+    pub fn has_zero_sector(&mut self, len: i32) -> io::Result<bool> {
         const SECTOR: u64 = 512;
-        let end = self.at + record_len(usize::try_from(len).unwrap_or(0));
         // The checksum's upper half is always zero, so it is left out.
-        let mut from = self.at + 4;
-        while from < end {
-            let to = ((from / SECTOR + 1) * SECTOR).min(end);
-            let place = self.start + (from - self.at) as usize;
-            let Some(bytes) = self.buffer.get(place..place + (to - from) as usize) else { break };
-            if bytes.iter().all(|&byte| byte == 0) {
-                return true;
+        let (from, end) = match usize::try_from(len).unwrap_or(0) {
+            0 => (self.at + 8, self.at + HEAD_LEN as u64),
+            len => (self.at + 4, self.at + record_len(len)),
+        };
+        let (mut sector, mut bytes) = (from / SECTOR * SECTOR, [0; SECTOR as usize]);
+        while sector < end.min(self.source.len()) {
+            let begin = sector.max(self.at + 4);
+            let wanted = &mut bytes[..(sector + SECTOR - begin) as usize];
+            let read = self.source.read_at(begin, wanted)?;
+            if wanted[..read].iter().all(|&byte| byte == 0) {
+                return Ok(true);
             }
-            from = to;
+            sector += SECTOR;
         }
-        false
+        Ok(false)
     }
 
     /// True when only the length or only the end mark of the record at the current place is wrong. That is bit rot, since what
@@ -290,26 +314,15 @@ impl<S: Source> Records<S> {
         }
     }
 
-    /// True when the `len` bytes from the current place on are not all zeros.
-    ///
-    /// # Errors
-    /// Those of the source.
-    pub fn has_data_within(&mut self, len: usize) -> io::Result<bool> {
-        let left = self.source.len().saturating_sub(self.at).min(len as u64);
-        let mut bytes = vec![0; left as usize];
-        let read = self.source.read_at(self.at, &mut bytes)?;
-        Ok(bytes[..read].iter().any(|&byte| byte != 0))
-    }
-
-    /// Searches everything after the current place for whole records; returns the offset after the last one found.
+    /// Searches everything after the current place for whole records.
     ///
     /// Byte by byte, since after damage no record boundary is known. For a false match an Adler-32 and five more bytes
     /// would have to agree by chance.
     ///
     /// # Errors
     /// Those of the source.
-    pub fn last_whole_record_after(mut self) -> io::Result<Option<u64>> {
-        let mut found = None;
+    pub fn whole_records_after(mut self) -> io::Result<Option<WholeAfter>> {
+        let mut found: Option<WholeAfter> = None;
         if self.fill(1)? {
             self.advance(1);
         }
@@ -317,8 +330,16 @@ impl<S: Source> Records<S> {
             let head = &self.buffer[self.start..];
             // The checksum is 32 bits in a field of 64, and the length is positive: this rejects nearly all places.
             let may_be_head = head[..4] == [0; 4] && head[8] & 0x80 == 0 && head[8..12] != [0; 4];
-            if may_be_head && let Step::Record { .. } = self.step()? {
-                found = Some(self.at);
+            if may_be_head && let Step::Record { at, entry } = self.step()? {
+                let time_ms = entry_time_ms(entry);
+                let end = at + record_len(entry.len());
+                found = Some(match found {
+                    None => WholeAfter { first_at: at, end, times_ms: (time_ms, time_ms) },
+                    Some(WholeAfter { first_at, times_ms: (least, most), .. }) => {
+                        let times_ms = (least.min(time_ms), most.max(time_ms));
+                        WholeAfter { first_at, end, times_ms }
+                    }
+                });
             } else {
                 self.advance(1);
             }
@@ -327,7 +348,10 @@ impl<S: Source> Records<S> {
     }
 
     /// True when nothing but zeros is left.
-    fn rest_is_zero(&mut self) -> io::Result<bool> {
+    ///
+    /// # Errors
+    /// Those of the source.
+    pub fn rest_is_zero(&mut self) -> io::Result<bool> {
         let mut at = self.at;
         let mut chunk = vec![0; CHUNK.min(self.source.len() as usize)];
         loop {
@@ -465,7 +489,9 @@ mod tests {
         bytes.extend_from_slice(&[0; 5000]);
         let mut records = Records::new(&bytes[..]);
         records.head().unwrap();
-        assert_eq!(records.last_whole_record_after().unwrap(), Some(end));
+        let after = records.whole_records_after().unwrap();
+        let first_at = 16 + record_len(5);
+        assert_eq!(after, Some(WholeAfter { first_at, end, times_ms: (0, 0) }));
     }
 
     // rows: D-45
@@ -508,12 +534,25 @@ mod tests {
             else {
                 panic!("damage not seen");
             };
-            records.has_zero_sector(len)
+            records.has_zero_sector(len).unwrap()
         };
         bytes[1000] ^= 1;
         assert!(!lost(&bytes));
-        bytes[1024..1536].fill(0);
-        assert!(lost(&bytes));
+        let zeros = |from: usize, to: usize| {
+            let mut bytes = bytes.clone();
+            bytes[from..to].fill(0);
+            bytes
+        };
+        assert!(lost(&zeros(1024, 1536)));
+        assert!(
+            !lost(&zeros(1025, 1537)) && !lost(&zeros(1025, 1536)) && !lost(&zeros(1024, 1535))
+        );
+        let last = bytes.len() / 512 * 512;
+        assert!(lost(&[&zeros(last, bytes.len())[..], &[0; 512]].concat()));
+        assert!(
+            !lost(&[&zeros(last, bytes.len())[..], &[7; 512]].concat()),
+            "what follows was written"
+        );
     }
 
     proptest::proptest! {
@@ -529,10 +568,10 @@ mod tests {
                 while let Step::Record { .. } = records.step().unwrap() {}
                 let len = bytes.len() as i32;
                 for len in [-1, 0, 100, len, i32::MAX] {
-                    records.has_zero_sector(len);
+                    records.has_zero_sector(len).unwrap();
                 }
-                let end = records.last_whole_record_after().unwrap();
-                assert!(end <= Some(bytes.len() as u64));
+                let after = records.whole_records_after().unwrap();
+                assert!(after.is_none_or(|after| after.end <= bytes.len() as u64));
             }
         }
     }

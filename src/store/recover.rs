@@ -16,7 +16,7 @@ use super::disk::{self, Disk, Reading};
 use super::epoch::{self, EpochFile};
 use super::names::{self, Folders, Named, Packing};
 use super::packing::Unpacker;
-use super::scan::{self, ScanError, Scanned};
+use super::scan::{self, RecordAt, ScanError, Scanned};
 use super::snapshot::{self, Trailers};
 use super::snapshot_read::{Progress, ReadError, SnapshotReader};
 use crate::model::{Epoch, Zxid, chain};
@@ -303,7 +303,10 @@ pub fn recover<D: Disk, R: Restore>(
     let unwritten =
         scanned.unwritten.into_iter().map(|path| Skipped { path, why: SkipReason::Unwritten });
     skipped.extend(unwritten);
-    let torn = scanned.torn.map(|torn| Skipped { path: torn.path, why: SkipReason::Torn(torn.at) });
+    let torn = scanned.torn.map(|torn| {
+        let RecordAt { path, at } = torn.from;
+        Skipped { path, why: SkipReason::Torn(at) }
+    });
     skipped.extend(torn);
     Ok(Recovered {
         start,

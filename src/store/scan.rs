@@ -2,14 +2,20 @@
 
 use std::fmt;
 use std::io;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};
 
-use super::decide::{self, EndFacts, FLUSH_MAX, FileEnd, Opening, RecordsAfter};
+use super::decide::{self, EndFacts, FileEnd, Opening, RecordsAfter};
 use super::disk::{Disk, Reading};
 use super::names::{self, Named};
 use super::record::{self, Head, Records, Source, Step, Stop, StopKind};
 use crate::model::Zxid;
+
+/// The file in the log folder that keeps what was last cut off. Its bytes are those of the log file from the place on that the WARN names.
+/// No server takes the name for that of a log.
+pub const TORN_FLUSH: &str = "torn-flush";
+/// How much of a torn flush is copied at once, in bytes.
+const CHUNK: u64 = 1 << 20;
 
 /// Place of a record.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -23,6 +29,15 @@ impl fmt::Display for RecordAt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} offset {}", self.path.display(), self.at)
     }
+}
+
+/// What a flush that the power cut short has left in a file.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct TornFlush {
+    /// Its first record that isn't whole.
+    pub from: RecordAt,
+    /// Offset after its last whole record.
+    pub end: u64,
 }
 
 /// How much of the log's files was read, in bytes; padding counts.
@@ -68,8 +83,8 @@ pub struct Scanned {
     pub bytes: u64,
     /// Newest files without a header: nothing was ever written to them.
     pub unwritten: Vec<PathBuf>,
-    /// The newest file's torn flush: the file is to be truncated here.
-    pub torn: Option<RecordAt>,
+    /// The newest file's torn flush, which is to be cut off.
+    pub torn: Option<TornFlush>,
     /// True when the receiver asked to stop.
     pub stopped: bool,
 }
@@ -151,9 +166,10 @@ pub fn scan<D: Disk, E>(
 /// # Errors
 /// Those of the disk.
 pub fn repair<D: Disk>(disk: &D, dir: &Path, scanned: &Scanned) -> io::Result<()> {
-    if let Some(torn) = &scanned.torn {
-        let file = disk.open(&torn.path)?;
-        disk.set_len(&file, torn.at)?;
+    if let Some(TornFlush { from: RecordAt { path, at }, end }) = &scanned.torn {
+        let file = disk.open(path)?;
+        keep_torn(disk, dir, &file, *at..*end)?;
+        disk.set_len(&file, *at)?;
         disk.sync_data(&file)?;
     }
     for path in &scanned.unwritten {
@@ -164,6 +180,29 @@ pub fn repair<D: Disk>(disk: &D, dir: &Path, scanned: &Scanned) -> io::Result<()
     if let Some(newest) = names::logs(disk, dir)?.pop() {
         disk.sync_data(&disk.open(&dir.join(newest.name))?)?;
     }
+    disk.sync_dir(dir)
+}
+
+/// Copies what is about to be cut off to a file [`TORN_FLUSH`], in place of what another torn flush has left there.
+fn keep_torn<D: Disk>(disk: &D, dir: &Path, file: &D::File, bytes: Range<u64>) -> io::Result<()> {
+    let path = dir.join(TORN_FLUSH);
+    match disk.remove(&path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let copy = disk.create(&path)?;
+    let mut chunk = vec![0; CHUNK.min(bytes.end - bytes.start) as usize];
+    let mut at = bytes.start;
+    while at < bytes.end {
+        let wanted = (bytes.end - at).min(chunk.len() as u64) as usize;
+        let read = disk.read_at(file, at, &mut chunk[..wanted])?;
+        if read == 0 {
+            break; // The file ends within the last record.
+        }
+        disk.write_at(&copy, at - bytes.start, &chunk[..read])?;
+        at += read as u64;
+    }
+    disk.sync_data(&copy)?;
     disk.sync_dir(dir)
 }
 
@@ -225,9 +264,6 @@ fn open<'d, D: Disk, E>(
     Err(ScanError::Header { path: path.to_owned(), magic })
 }
 
-/// After zeros in place of a record, the next records come within this many bytes: a disk loses pages, not more.
-const NEXT_WITHIN: usize = 64 << 10;
-
 /// Decides what the end of a file means, and notes it or refuses the file.
 fn judge<S: Source, E>(
     mut records: Records<S>,
@@ -238,26 +274,23 @@ fn judge<S: Source, E>(
 ) -> Result<(), ScanError<E>> {
     let kind = stop.kind;
     let read = |source| ScanError::Read { path: path.clone(), source };
-    if kind == StopKind::Clean && !records.has_data_within(NEXT_WITHIN).map_err(read)? {
-        return Ok(()); // Spares the search for later records, which reads the file to its end.
+    if kind == StopKind::Clean && records.rest_is_zero().map_err(read)? {
+        return Ok(()); // Spares the search for later records, which is slower.
     }
-    let zero_sector = match kind {
-        StopKind::Checksum { len, .. } | StopKind::NoEndMark { len } => {
-            records.has_zero_sector(len)
-        }
-        _ => false,
+    let len = match kind {
+        StopKind::Checksum { len, .. } | StopKind::NoEndMark { len } => len,
+        StopKind::Clean | StopKind::Truncated { .. } | StopKind::Length { .. } => 0,
     };
+    let claimed_end = stop.at + record::record_len(usize::try_from(len).unwrap_or(0));
+    let zero_sector = records.has_zero_sector(len).map_err(read)?;
     let whole = match kind {
         StopKind::Checksum { .. } | StopKind::Length { .. } => false,
         _ => records.is_whole_otherwise().map_err(read)?,
     };
-    let found = records.last_whole_record_after();
-    let records_after =
-        match found.map_err(|source| ScanError::Read { path: path.clone(), source })? {
-            None => RecordsAfter::Nothing,
-            Some(end) if end - stop.at <= FLUSH_MAX => RecordsAfter::Near,
-            Some(_) => RecordsAfter::Far,
-        };
+    let after = records.whole_records_after();
+    let after = after.map_err(|source| ScanError::Read { path: path.clone(), source })?;
+    let whole = whole || len != 0 && after.is_some_and(|after| after.first_at < claimed_end);
+    let records_after = RecordsAfter::of(after, stop.at);
     let at = RecordAt { path, at: stop.at };
     match decide::end(EndFacts { kind, newest, records_after, zero_sector, whole }) {
         FileEnd::Quiet if kind == StopKind::Clean && records_after == RecordsAfter::Nothing => {}
@@ -265,16 +298,17 @@ fn judge<S: Source, E>(
             %at,
             reason = %kind,
             %records_after,
-            "log file ends in a partial record, as a crash or a full disk leaves it: it was not acknowledged, so nothing is lost; without either check the disk"
+            "log file ends in a partial record, as a crash or a full disk leaves it: it was not acknowledged, so nothing is lost; if neither happened, check the disk"
         ),
         FileEnd::Torn => {
             tracing::warn!(
                 %at,
                 reason = %kind,
                 %records_after,
-                "log file ends in a torn flush, which is cut off: none of it was acknowledged; check the disk unless the power failed"
+                "log file ends in a torn flush, which is cut off and kept in a file torn-flush: none of it was acknowledged; check the disk unless the power failed"
             );
-            scanned.torn = Some(at);
+            let end = after.map_or(claimed_end, |after| after.end);
+            scanned.torn = Some(TornFlush { from: at, end });
         }
         FileEnd::Corrupt => return Err(ScanError::Corrupt { at, kind }),
     }

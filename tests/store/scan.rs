@@ -3,7 +3,7 @@
 use crate::{entry, log_file, put as put_file};
 use oxkeeper::model::Zxid;
 use oxkeeper::store::decide::FLUSH_MAX;
-use oxkeeper::store::scan::{ReadSoFar, ScanError, Scanned, repair, scan};
+use oxkeeper::store::scan::{ReadSoFar, ScanError, Scanned, TORN_FLUSH, repair, scan};
 use oxkeeper::store::sim_disk::SimDisk;
 use oxkeeper::store::{Disk as _, record};
 use std::convert::Infallible;
@@ -127,37 +127,117 @@ fn damage_is_fatal_except_in_a_torn_end_of_the_newest_file() {
     assert!(matches!(zxids(&disk, -1), Err(ScanError::Corrupt { .. })));
 }
 
-/// What looks like an end in the middle of a file is one only where a torn flush can have left it.
+/// A log file of many records, 49 bytes each, with `damage` over it: what of it is read, and where a torn flush begins.
+///
+/// * `span_ms`: between the times of the first record and of the last one.
+fn read_damaged(
+    damage: &[(u64, &[u8])],
+    span_ms: i64,
+    newest: bool,
+) -> Result<(usize, Option<u64>), ScanError<Infallible>> {
+    let mut bytes = record::header().to_vec();
+    for zxid in 1..=RECORDS {
+        let mut entry = entry(zxid, ENTRY_LEN);
+        entry[20..28].copy_from_slice(&(1 << 40 | span_ms * zxid / RECORDS).to_be_bytes());
+        record::put_record(&entry, &mut bytes);
+    }
+    let end = bytes.len() as u64;
+    bytes.resize(bytes.len() + 5000, 0);
+    for (at, with) in damage {
+        bytes[*at as usize..][..with.len()].copy_from_slice(with);
+    }
+    let disk = SimDisk::new();
+    put_bytes(&disk, "log.1", &bytes);
+    if !newest {
+        let next = [1 << 32 | 1];
+        put(&disk, "log.100000001", &next, b"");
+    }
+    let (seen, scanned) = zxids(&disk, -1)?;
+    let seen = seen.len() - usize::from(!newest);
+    let Some(torn) = scanned.torn.clone() else { return Ok((seen, None)) };
+    assert_eq!(torn.end, end);
+    // Repaired, the file is as if the flush had never begun; what it left is kept.
+    let dir = Path::new("/logs");
+    repair(&disk, dir, &scanned).unwrap();
+    let read = |name: &str| {
+        let file = disk.open(&dir.join(name)).unwrap();
+        let mut into = vec![0; disk.len(&file).unwrap() as usize];
+        disk.read_at(&file, 0, &mut into).unwrap();
+        into
+    };
+    assert!(read("log.1") == bytes[..torn.from.at as usize]);
+    assert!(read(TORN_FLUSH) == bytes[torn.from.at as usize..end as usize]);
+    let again = zxids(&disk, -1)?;
+    assert_eq!((again.0.len(), again.1.torn), (seen, None));
+    repair(&disk, dir, &scanned).unwrap();
+    Ok((seen, Some(torn.from.at)))
+}
+
+const RECORDS: i64 = 200;
+const ENTRY_LEN: usize = 36;
+/// Offset of the record after `before` others.
+const fn offset(before: u64) -> u64 {
+    record::HEADER_LEN + before * record::record_len(ENTRY_LEN)
+}
+
+/// What looks like an end in the middle of a file is one only where a flush that the power cut short can have left it: it left whole
+/// sectors of zeros, and the transactions after them came at nearly one time.
 // rows: D-45 D-46
 #[test]
-fn torn_record_with_records_after_it_is_damage_unless_one_flush_can_leave_both() {
-    let record = record::record_len(36);
-    let second = record::HEADER_LEN + record;
-    let check = |zeros: u64, mark: bool, newest: bool, padding: usize| {
-        let disk = SimDisk::new();
-        put(&disk, "log.1", &[1, 2, 3, 4], &[]);
-        let file = disk.open(Path::new("/logs/log.1")).unwrap();
-        disk.write_at(&file, second, &vec![0; zeros as usize]).unwrap();
-        if mark {
-            disk.write_at(&file, second + record - 1, b"\x43").unwrap();
-        }
-        // A record that can't have been in one flush with the others.
-        let mut far = vec![0; padding];
-        record::put_record(&entry(9, 36), &mut far);
-        if padding > 0 {
-            disk.write_at(&file, second + 3 * record, &far).unwrap();
-        }
-        if !newest {
-            put(&disk, "log.2", &[2, 3], b"");
-        }
-        zxids(&disk, -1).map(|(seen, scanned)| (seen, scanned.torn.is_some())).ok()
+fn records_after_a_damaged_one_are_given_up_only_if_one_flush_can_leave_both() {
+    let (zeros, short) = ([0; 8 * 512], 900);
+    let sector = |number: u64| number * 512;
+    let torn = |damage: &[(u64, &[u8])], seen: u64, why: &str| {
+        let at = offset(seen);
+        let seen = seen as usize;
+        assert_eq!(read_damaged(damage, short, true).unwrap(), (seen, Some(at)), "{why}");
+        let older = read_damaged(damage, short, false);
+        let is_end = matches!(older, Ok((read, None)) if read == seen);
+        assert!(is_end || matches!(older, Err(ScanError::Corrupt { .. })), "{why}: {older:?}");
+        let late = read_damaged(damage, 30_000, true);
+        assert!(matches!(late, Err(ScanError::Corrupt { .. })), "{why}: {late:?}");
     };
-    assert_eq!(check(0, false, true, 0), Some((vec![1, 2, 3, 4], false)));
-    assert_eq!(check(record, false, true, 0), Some((vec![1], true)), "torn");
-    assert_eq!(check(record, false, false, 0), Some((vec![1, 2, 3], false)), "torn before");
-    assert_eq!(check(0, true, true, 0), None, "rot");
-    assert_eq!(check(0, true, false, 0), None, "rot");
+    torn(&[(sector(5), &zeros[..512])], (sector(5) - 16) / 49, "a sector is missing");
+    torn(&[(sector(3), &zeros[..])], (sector(3) - 16) / 49, "a page is missing");
+    // A flush that begins in the middle of a sector leaves what was there before.
+    for before in 11..40 {
+        let rest = sector(offset(before) / 512 + 1) - offset(before);
+        if rest > 12 {
+            torn(
+                &[(offset(before), &zeros[..rest as usize])],
+                before,
+                "the first sector is missing",
+            );
+        }
+    }
+
+    let corrupt = |damage: &[(u64, &[u8])], why: &str| {
+        for newest in [true, false] {
+            let read = read_damaged(damage, short, newest);
+            assert!(matches!(read, Err(ScanError::Corrupt { .. })), "{why}: {read:?}");
+        }
+    };
+    for before in [0, 1, 17, 87, 150, 190] {
+        let at = offset(before);
+        corrupt(&[(at + 8, &[0; 4])], "no length");
+        corrupt(&[(at + 9, &[b'X'; 13])], "a length above that of the rest");
+        corrupt(&[(at + 10, &[0x20])], "a length that covers the records after it");
+        corrupt(&[(at + 20, &[0xa7; 16])], "other bytes in one record");
+        corrupt(&[(at + 48, &[0x43])], "no end mark");
+        corrupt(&[(at + 48, &[0])], "zero in place of an end mark");
+        corrupt(&[(at, &[0; 49])], "one record of zeros");
+        corrupt(&[(at + 4, &[0; 20])], "zeros in place of a record's begin");
+    }
+    for from in [1003, 1025, 1500, 2047] {
+        corrupt(&[(from, &zeros[..512])], "as many zeros as a sector has, at another place");
+        corrupt(&[(from, &zeros[..530])], "the part of a sector");
+    }
+    // Zeros that no flush is long enough to leave.
     let far = FLUSH_MAX as usize + 1;
-    assert_eq!(check(record, false, true, far), None, "no flush is so long");
-    assert_eq!(check(record, false, false, far), None, "no flush is so long");
+    let disk = SimDisk::new();
+    let mut bytes = log_file(&[1], ENTRY_LEN);
+    bytes.resize(far, 0);
+    record::put_record(&entry(9, ENTRY_LEN), &mut bytes);
+    put_bytes(&disk, "log.1", &bytes);
+    assert!(matches!(zxids(&disk, -1), Err(ScanError::Corrupt { .. })));
 }

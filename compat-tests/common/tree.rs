@@ -23,7 +23,7 @@ pub type Dump = BTreeMap<String, String>;
 pub enum View<'v> {
     /// Unchanged: for two servers that started from the same files.
     Files,
-    /// With names, as replies are compared. Below the roots in the list clients raced, so zxids there are numbered.
+    /// Times and ids replaced by names; below `racy` roots zxids are numbered, because clients wrote at the same time.
     Run { racy: &'v [String] },
 }
 

@@ -100,7 +100,7 @@ class Change:
         return told
 
     def told(self, members, wanted, least=None):
-        """The configuration that all members show, if it is `wanted`, or else at least of version `least`."""
+        """The configuration all members show: `wanted` if given, otherwise any of version `least` or later."""
         least, found = least or self.version + 1, set()
         for member in members:
             try:
@@ -134,7 +134,7 @@ def check(ensemble, arguments):
     with Load(ensemble) as load:
         change = Change(ensemble, load)
         change.version = version_of(first)
-        until("files of the first", lambda: all(change.is_kept(member, first) for member in ensemble.members))
+        until("the first configuration in the files of all members", lambda: all(change.is_kept(member, first) for member in ensemble.members))
         assert all((member.folder / "zoo.cfg.bak").exists() for member in ensemble.members)
         every_step(ensemble, change)
     return f"{', '.join(change.steps)}; {load.words()}"
@@ -219,7 +219,7 @@ def every_step(ensemble, change):
     ensemble.stop(gone)
     ensemble.members.remove(gone)
     leader = ensemble.leader()
-    change.done("whole", leader, members=",".join(line(member) for member in ensemble.members))
+    change.done("all members named at once", leader, members=",".join(line(member) for member in ensemble.members))
 
     ensemble.stop()
     ensemble.start()

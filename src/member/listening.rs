@@ -47,8 +47,8 @@ impl Port {
         }
     }
 
-    /// File descriptors that a connection accepted here leaves to others. A client connection leaves some to other servers,
-    /// and no connection takes those of log and snapshots, without which the server ends.
+    /// File descriptors that a connection accepted here leaves to others: 16 for log and snapshots, without which the server ends,
+    /// and for a client connection 16 more for servers.
     const fn descriptors_left(self) -> u64 {
         match self {
             Self::Clients => DESCRIPTORS_OF_FILES + DESCRIPTORS_OF_SERVERS,

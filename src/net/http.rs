@@ -202,7 +202,7 @@ struct Pieces {
 }
 
 impl Pieces {
-    /// Makes the beginning of the body, so that a short one is known whole.
+    /// Reads ahead up to `WHOLE_MAX`, so that a short body gets a Content-Length.
     fn start(length: Option<u64>, mut rest: Box<dyn Iterator<Item = Vec<u8>> + Send>) -> Self {
         let mut first = Vec::new();
         while first.len() <= WHOLE_MAX {
@@ -232,7 +232,7 @@ impl Body for Pieces {
                 self.rest = None;
                 Poll::Ready(None)
             }
-            // Nothing was found in one turn: others on this thread come first.
+            // The piece is empty: let other tasks run.
             Some(Some(piece)) if piece.is_empty() => {
                 context.waker().wake_by_ref();
                 Poll::Pending

@@ -12,7 +12,7 @@ use crate::zab;
 /// # Panics
 /// When an invariant is broken.
 ///
-/// 1. Every action of `zab` was carried out, and every task that is due was handed out to be woken.
+/// 1. Every action of `zab` was carried out, and no task that must be woken is left.
 /// 2. The role fits the one in `zab`: a server that leads for its clients leads its learners too, in an epoch that a
 ///    quorum has acknowledged.
 /// 3. Transactions that wait to be applied were proposed or received: their zxids are after the tree's and not after the
@@ -63,7 +63,10 @@ pub fn assert_invariants(core: &Core, role: &Role) {
     if serves {
         let (committed, last) = (history.committed(), history.last());
         assert!(committed <= last, "{committed} is committed, but the log ends at {last}");
-        assert!(core.rebuilding.is_none(), "a tree that the disk's is to replace is served");
+        assert!(
+            core.rebuilding.is_none(),
+            "clients are served while the tree is being loaded from disk"
+        );
     }
     assert_flags(core, mode);
     #[cfg(any(debug_assertions, feature = "sim"))]

@@ -18,7 +18,7 @@ const EVENT_FRAMES_MAX: usize = 4;
 /// A frame's length is an i32.
 const FRAME_MAX: usize = i32::MAX as usize;
 
-/// In [`Conn::heard_ms`]: the session's end is decided.
+/// Bit of [`Conn::heard_ms`]: the session is being ended.
 const ENDED: u64 = 1 << 63;
 
 /// An empty outbox keeps a buffer of at most this size for the next replies.
@@ -118,7 +118,7 @@ impl Outgoing {
         Ok(())
     }
 
-    /// Counts the frame that was appended to the bytes since they were `from` long.
+    /// Counts the last frame, which begins at `from`.
     pub(super) fn noted(&mut self, kind: FrameKind, from: usize) {
         self.tally.note(kind, self.bytes.len() - from - 4);
     }
@@ -258,7 +258,7 @@ impl Conn {
     pub(super) fn keep_waiting(&self, waits: bool) {
         // Only the connection's own task changes it, and hardly ever.
         if self.is_kept_waiting.load(Ordering::Relaxed) != u64::from(waits) {
-            // Stored after `heard_ms`, which the request moves on once it is taken.
+            // Stored after `heard_ms` was set when the request was taken.
             self.is_kept_waiting.store(u64::from(waits), Ordering::Release);
         }
     }
@@ -374,8 +374,8 @@ impl Conn {
         Found { answered: outbox.answered, session: outbox.session, end: outbox.end }
     }
 
-    /// Asks to be woken by the next change. `false`: something is waiting already that a machine which is not `full`
-    /// would take.
+    /// Asks to be woken by the next change. `false`: there are bytes to take already, and the
+    /// machine is not `full`, or something else has changed since `known`.
     pub(super) fn wait(&self, waker: &Waker, known: Found, full: bool) -> bool {
         let mut outbox = self.outbox.lock();
         let now = Found { answered: outbox.answered, session: outbox.session, end: outbox.end };

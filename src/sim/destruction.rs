@@ -1,8 +1,8 @@
 //! An operator destroys the data of a quorum; what is lost by that is computed, and the checks go on without it.
 //!
 //! All servers stop, the directories of a quorum are emptied or become older copies, and all servers start again. Everything that remains
-//! is on disks then, and a start on a copy of each disk says what its server will find. The voter with the highest vote is to lead: what
-//! was committed and is not in its history is lost, computed before any server starts, and the checks go on without just that.
+//! is on disks then, and a start on a copy of each disk says what its server will find. The voter with the highest vote is to lead.
+//! Committed transactions that are not in its history are lost. They are computed before any server starts, and left out of the checks.
 //!
 //! 1. Epochs after the leader's acceptedEpoch may come again, with other transactions. So the operator empties every other server with a
 //!    higher acceptedEpoch, and all servers that do not vote.
@@ -23,7 +23,7 @@ use crate::model::{Epoch, ServerId, View, Zxid};
 use std::collections::BTreeSet;
 
 impl World {
-    /// * `spared`: voters whose data stays, as far as the others are a quorum. `restores`: servers with an older copy get that.
+    /// * `spared`: voters whose data stays, as long as the others are a quorum. `restores`: servers with an older copy get it.
     pub fn destroy(&mut self, spared: &[usize], restores: bool, keeps: u64, down_us: Micros) {
         // An older configuration may need a machine that is lost for good.
         if self.servers.iter().any(|server| server.is_gone) {
@@ -90,7 +90,7 @@ impl World {
         (0..found.len()).filter(may_lead).max_by_key(|&server| vote(found, server))
     }
 
-    /// Whether `server` may keep its data without keeping `leader` from being elected.
+    /// Whether `server` may keep its data, and `leader` can still be elected.
     fn may_follow(&self, view: &View, leader: usize, server: usize, found: &[Durable]) -> bool {
         let has = found[server];
         let newest = self.checks.history.newest_in(has.last);
@@ -100,7 +100,7 @@ impl World {
         view.is_voter(id(server)) && !knows_later && !is_rival && !has_promised_more
     }
 
-    /// The operator's configuration replaces all that a server has of configurations.
+    /// The operator's configuration replaces all configurations that a server has.
     fn rewrite_configuration(&mut self, server: usize, view: &View) {
         let climate = self.climate().clone();
         let rewrite = |disk| membership::rewrite_files(disk, &climate, server, view);

@@ -252,7 +252,7 @@ fn audit_log_goes_into_the_file_of_its_logger() {
     assert_eq!(server.said("out"), "", "the root logger writes warnings alone");
 }
 
-/// An earlier server had a larger limit, as in a script's file that is gone.
+/// An earlier server had a larger limit, set in a `java.env` that is no longer read.
 #[test]
 fn znodes_above_jute_maxbuffer_are_reported_at_the_start() {
     const TOLD: &str = "znodes have more data than jute.maxbuffer";

@@ -17,9 +17,9 @@ pub struct History {
     refused: BTreeMap<i64, Code>,
     /// When a session began.
     opened: BTreeMap<i64, i64>,
-    /// Answered by the time of a change to the disk: (changes, zxid), both rising.
+    /// (changes to the disk, highest zxid answered by then); both increase.
     acks: Vec<(u64, i64)>,
-    /// Whether states are kept. Not while a server is only being filled.
+    /// Whether states are kept. States are not kept while a server is being filled.
     pub keeps: bool,
     /// Txns by type.
     pub kinds: BTreeMap<i32, u32>,

@@ -39,9 +39,9 @@ struct World {
     phases: BTreeMap<i64, Phase>,
     /// Servers that were elected by a quorum of looking servers, by round.
     leaders: BTreeMap<i64, BTreeSet<ServerId>>,
-    /// All votes that were ever cast: no server may count another one. Votes of several rounds may count together.
+    /// All votes that were ever cast: no server may count a vote that is not here. Votes of several rounds may count together.
     cast: BTreeSet<(i64, Vote)>,
-    /// Pairs of a server and another one whose connection to it broke and is not back, as `zab::Peer` keeps them.
+    /// (server, peer): the election connection broke and was not made again, as `zab::Peer` keeps it.
     down: BTreeSet<(i64, ServerId)>,
 }
 
@@ -274,7 +274,7 @@ fn start_all(world: &mut World) {
 fn undisturbed_all_follow_the_best_and_no_round_has_two_leaders() {
     for seed in 0..300 {
         let servers = if seed % 2 == 0 { 3 } else { 5 };
-        // Far below the wait for better votes, as on any network that is not in trouble.
+        // Delays of at most 6 ticks, far below finalizeWait, as on a network without faults.
         let mut world = World::new(seed, servers, 6);
         start_all(&mut world);
         let converges = world.comes_to(400, World::has_converged);
@@ -305,7 +305,7 @@ fn zk_3398_elections_converge_once_faults_stop() {
         world.net.mend_all();
         let converges = world.comes_to(3000, World::has_converged);
         assert!(converges, "seed {seed}: {:#?}", world.phases);
-        // It stays so.
+        // The ensemble stays converged.
         for _ in 0..300 {
             world.tick();
         }

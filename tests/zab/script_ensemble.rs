@@ -10,7 +10,7 @@ use support::ensemble::{Ensemble, Seen, Witness};
 use support::server::Server;
 use support::views::view_of;
 
-/// An election that takes longer than this many ticks of 5 ms does not end.
+/// An election of more ticks than this (of 5 ms) fails the script.
 const ELECTION_TICKS_MAX: usize = 1000;
 
 /// Records what the servers do.
@@ -68,7 +68,10 @@ impl Stage for EnsembleStage {
                 self.elect(&at.iter().map(|at| server(at)).collect::<Vec<_>>());
             }
             ["wipe", at] => {
-                assert!(self.ensemble.servers[server(at)].peer.is_none(), "it runs: {words:?}");
+                assert!(
+                    self.ensemble.servers[server(at)].peer.is_none(),
+                    "server {at} is already running: {words:?}"
+                );
                 self.ensemble.servers[server(at)].disk.lose();
             }
             ["elected", leader] => {
@@ -116,7 +119,10 @@ impl Stage for EnsembleStage {
                 self.ensemble.crash(server(at), number(count) as usize, 0);
             }
             ["restart", at] => {
-                assert!(self.ensemble.servers[server(at)].peer.is_none(), "it runs: {words:?}");
+                assert!(
+                    self.ensemble.servers[server(at)].peer.is_none(),
+                    "server {at} is already running: {words:?}"
+                );
                 self.ensemble.restart(server(at));
             }
             ["tick", count] => self.tick(number(count), &self.running().collect::<Vec<_>>()),

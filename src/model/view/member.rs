@@ -7,7 +7,7 @@ use core::net::{Ipv4Addr, Ipv6Addr};
 use std::fmt;
 
 impl Member {
-    /// Reads `server.N` and `host:quorum:election[:role][|...][;[host:]port]`; blanks count.
+    /// Reads `server.N` and `host:quorum:election[:role][|...][;[host:]port]`; blanks are not trimmed.
     ///
     /// # Errors
     /// [`ViewError::Name`] and [`ViewError::Value`].

@@ -26,7 +26,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// Tells the checks of an event, and of one that did not happen: in its place, before or after it.
+    /// Tells the checks of an event, and of a false event instead of it, before it or after it.
     pub fn tell(
         self,
         event: Event<'_>,

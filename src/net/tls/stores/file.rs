@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 use zeroize::Zeroizing;
 
-/// Larger files are no stores.
+/// Limit on the size of a store file.
 const FILE_LEN_MAX: u64 = 16 << 20;
 const PASSWORD_FILE_LEN_MAX: u64 = 64 << 10;
 

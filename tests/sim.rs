@@ -12,7 +12,7 @@ mod sim {
     mod server_checks;
 }
 
-use oxkeeper::sim::plan::{ClientAction, MS, Step, What};
+use oxkeeper::sim::plan::{ClientAction, MS, PlannedEvent, Step};
 use oxkeeper::sim::workload::{Op, Request};
 use oxkeeper::sim::{Climate, Failure, Outcome, Plan, PlantedFault, Tracing, run, shrink};
 use std::cell::RefCell;
@@ -298,8 +298,10 @@ fn failing_plan_shrinks_to_fewer_steps_that_fail_too() {
 
 fn calm(seed: u64, actions: Vec<(u64, usize, ClientAction)>) -> Plan {
     let climate = Climate::calm(seed);
-    let step =
-        |(at_ms, client, action)| Step { at_us: at_ms * MS, what: What::Client { client, action } };
+    let step = |(at_ms, client, action)| Step {
+        at_us: at_ms * MS,
+        event: PlannedEvent::Client { client, action },
+    };
     Plan { climate, steps: actions.into_iter().map(step).collect() }
 }
 

@@ -30,12 +30,12 @@ pub struct AdminServer {
     pub limiter_interval_ms: i64,
     /// `IPAuthenticationProvider.usexforwardedfor`: a proxy's header names the address of scheme `ip`.
     pub trusts_forwarded_for: bool,
-    pub told: Told,
+    pub shown: ShownConfig,
 }
 
 /// What AdminServer shows of the configuration: without secrets.
 #[derive(Clone, Debug, Default)]
-pub struct Told {
+pub struct ShownConfig {
     /// The text of zoo.cfg.
     pub text: String,
     /// System properties, sorted.
@@ -43,13 +43,13 @@ pub struct Told {
 }
 
 /// It repeats what is set, so two configurations that set the same in other words are equal.
-impl PartialEq for Told {
+impl PartialEq for ShownConfig {
     fn eq(&self, _: &Self) -> bool {
         true
     }
 }
 
-impl Eq for Told {}
+impl Eq for ShownConfig {}
 
 /// `None`: there is none.
 ///
@@ -74,7 +74,7 @@ pub(super) fn take(from: &mut Reader<'_>) -> Option<AdminServer> {
         limiter_interval_ms: from.number("zookeeper.admin.rateLimiterIntervalInMS", INT, 300_000),
         trusts_forwarded_for: from
             .flag("zookeeper.IPAuthenticationProvider.usexforwardedfor", false),
-        told: Told::default(),
+        shown: ShownConfig::default(),
     };
     Some(settings).filter(|_| !off)
 }
@@ -115,7 +115,7 @@ pub(super) fn take_tls(
     Some(AdminTls { settings, is_forced })
 }
 
-impl Told {
+impl ShownConfig {
     /// * `system`: before its properties are taken.
     pub(super) fn of(system: &SystemProperties) -> Self {
         let properties = system.all().into_iter().map(|(name, property)| {
@@ -126,7 +126,7 @@ impl Told {
     }
 
     /// * `text`: the file.
-    pub(super) fn tell(&mut self, text: &[u8]) {
+    pub(super) fn set_text(&mut self, text: &[u8]) {
         self.text = without_secrets(&String::from_utf8_lossy(text));
     }
 }
@@ -136,7 +136,7 @@ const HIDDEN: &str = "***";
 
 /// The text of a properties file with [`HIDDEN`] in place of each value that may be a secret, in comments too.
 fn without_secrets(text: &str) -> String {
-    let mut told = String::with_capacity(text.len());
+    let mut shown = String::with_capacity(text.len());
     let mut lines = text.split_inclusive('\n').peekable();
     while let Some(first) = lines.next() {
         let bare = first.trim_start();
@@ -151,15 +151,15 @@ fn without_secrets(text: &str) -> String {
             Ok(entries) => match entries.keys().find(|key| secrets::is_secret(key)) {
                 Some(key) => {
                     let mark = if is_comment { "#" } else { "" };
-                    told.push_str(&format!("{mark}{key}={HIDDEN}\n"));
+                    shown.push_str(&format!("{mark}{key}={HIDDEN}\n"));
                 }
-                None => told.push_str(&line),
+                None => shown.push_str(&line),
             },
             // No key is known, so the value is not shown either.
-            Err(_) => told.push_str(&format!("# {HIDDEN}\n")),
+            Err(_) => shown.push_str(&format!("# {HIDDEN}\n")),
         }
     }
-    told
+    shown
 }
 
 /// Whether a line of a properties file goes on in the next one.
@@ -178,10 +178,10 @@ mod tests {
     fn secrets_are_not_shown() {
         let text = "a=1\n#old.password=x1\nssl.keyStore.password = x2\nssl.trustStore.pass\\\n  word:x3\n\
             \\u0070assword x4\nssl.keyStore.passwordPath=/p\nlast=secret\\ value\nmy.secret=\\\n  x5";
-        let told = without_secrets(text);
+        let shown = without_secrets(text);
         let expected = "a=1\n#old.password=***\nssl.keyStore.password=***\nssl.trustStore.password=***\n\
             password=***\nssl.keyStore.passwordPath=/p\nlast=secret\\ value\nmy.secret=***\n";
-        assert_eq!(told, expected);
+        assert_eq!(shown, expected);
     }
 
     // rows: C-230 C-231 C-232 C-233 C-234 C-239 C-240 C-241
@@ -192,8 +192,8 @@ mod tests {
             let source = Source { name: "z", text: text.as_bytes(), my_id: None };
             parse(source, &Environment::new(), &[]).unwrap()
         };
-        let told = of("").admin.unwrap().told;
-        assert!(told.text.ends_with("clientPort=2181\n\n"), "{told:?}");
+        let shown = of("").admin.unwrap().shown;
+        assert!(shown.text.ends_with("clientPort=2181\n\n"), "{shown:?}");
         let plain = of("").admin.unwrap();
         let defaults = AdminServer {
             host: None,
@@ -206,7 +206,7 @@ mod tests {
             restores: true,
             limiter_interval_ms: 300_000,
             trusts_forwarded_for: false,
-            told,
+            shown,
         };
         assert_eq!(plain, defaults);
         assert_eq!(of("admin.enableServer=false").admin, None);

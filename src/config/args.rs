@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::dynamic::NEXT;
 use super::logins::{self, JaasFile};
-use super::parse::{self, DEFAULT_CONFIG, Dynamic, Outside, Source};
+use super::parse::{self, DEFAULT_CONFIG, Dynamic, ParseContext, Source};
 use super::system_properties::SystemProperties;
 use super::{
     Config, ConfigError, Environment, Problem, SettingPlace, Warning, parse_properties,
@@ -133,23 +133,23 @@ fn load_checked(
     env: &Environment,
 ) -> (Option<Config>, Vec<Problem>, Vec<Warning>) {
     let jaas = read_jaas(read, env, &launch.flags);
-    let mut outside = Outside::new(env, &launch.flags);
-    outside.jaas = jaas.as_ref();
+    let mut context = ParseContext::new(env, &launch.flags);
+    context.jaas = jaas.as_ref();
     if let Settings::Positional(arguments) = &launch.settings {
-        return parse::positional_all(arguments, outside);
+        return parse::positional_all(arguments, context);
     }
     let files = match Files::read(read, &launch.settings) {
         Ok(files) => files,
         Err(problem) => return (None, vec![problem], vec![]),
     };
-    outside.lacks_data_dir = files.lacks_data_dir;
+    context.lacks_data_dir = files.lacks_data_dir;
     let source = Source { name: &files.name, text: &files.text, my_id: files.my_id.as_deref() };
     let dynamic = files.dynamic.as_ref().map(|(name, text)| Dynamic {
         name,
         text: text.as_deref().map_err(Clone::clone),
         next: files.next.as_ref().map(|(name, text)| (name.as_str(), text.as_slice())),
     });
-    let mut all = parse::parse_all(source, dynamic, outside);
+    let mut all = parse::parse_all(source, dynamic, context);
     if let Settings::File(path) = &launch.settings {
         let system = SystemProperties::from_flags(env, &launch.flags);
         let lost = script_flags::warnings(read, path, env, &system);

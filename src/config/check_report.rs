@@ -6,7 +6,7 @@ use super::keys::{self, Class, KEYS, Key, Scope};
 use super::problem::OneLine;
 use super::system_properties::{SystemProperties, trim};
 use super::tls::{ClientTls, QuorumTls, TlsSettings};
-use super::unused::{Between, Tls};
+use super::unused::{ServerConnections, Tls};
 use super::{
     Config, Environment, Launch, Problem, SettingPlace, Settings, Warning, parse_properties, risks,
     secrets, unsupported, unused,
@@ -140,13 +140,13 @@ fn tls_of(config: &Config) -> (Option<ClientTls>, Option<QuorumTls>, Vec<TlsSett
 }
 
 fn where_tls_is(config: &Config) -> Tls {
-    let between = match (&config.ensemble, &config.quorum_tls) {
-        (None, _) => Between::Alone,
-        (Some(_), None) => Between::Plain,
-        (Some(_), Some(_)) => Between::Tls,
+    let servers = match (&config.ensemble, &config.quorum_tls) {
+        (None, _) => ServerConnections::Alone,
+        (Some(_), None) => ServerConnections::Plain,
+        (Some(_), Some(_)) => ServerConnections::Tls,
     };
     let admin = config.admin.as_ref().is_some_and(|admin| admin.tls.is_some());
-    Tls { clients: config.client_tls.is_some(), between, admin }
+    Tls { clients: config.client_tls.is_some(), servers, admin }
 }
 
 /// The setting that gives the host for clients: the key for it, or the line of this server.

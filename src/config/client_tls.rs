@@ -5,7 +5,7 @@ use super::client_address::SecureAddress;
 use super::property_reader::{INT, Reader};
 use super::system_properties::SystemProperties;
 use super::tls::ClientTls;
-use super::tls_settings::{self, Side};
+use super::tls_settings::{self, SslPrefix};
 
 const UNIFIED: &str = "zookeeper.client.portUnification";
 const SUPER_USER: &str = "zookeeper.X509AuthenticationProvider.superUser";
@@ -35,7 +35,7 @@ pub(super) fn take(
     let drops_early =
         from.flag("zookeeper.netty.server.earlyDropSecureConnectionHandshakes", false);
     let x509_super_user = from.text(SUPER_USER);
-    let settings = tls_settings::take(checker, system, Side::Clients, &place)?;
+    let settings = tls_settings::take(checker, system, SslPrefix::Client, &place)?;
     let (secure_host, secure_port) =
         secure.map_or((None, None), |secure| (secure.host, Some(secure.port)));
     Some(ClientTls {

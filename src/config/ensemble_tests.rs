@@ -1,6 +1,6 @@
 //! Whole configurations of members, compared with their outcome in Java.
 
-use crate::config::parse::{Dynamic, Outside, parse_all};
+use crate::config::parse::{Dynamic, ParseContext, parse_all};
 use crate::config::{Config, ConfigError, Environment, Source};
 use crate::model::golden::bytes_of;
 use crate::model::{Role, View};
@@ -26,8 +26,8 @@ fn parsed(case: &str) -> Result<Config, ConfigError> {
     });
     let source = Source { name: "@/zoo.cfg", text: &text, my_id };
     let env = Environment::new();
-    let outside = Outside::new(&env, &[]);
-    let (config, problems, _) = parse_all(source, dynamic, outside);
+    let context = ParseContext::new(&env, &[]);
+    let (config, problems, _) = parse_all(source, dynamic, context);
     config.ok_or(ConfigError { problems })
 }
 

@@ -6,7 +6,7 @@ use super::property_reader::Reader;
 use super::secrets::shown;
 use super::system_properties::SystemProperties;
 use super::tls::TlsSettings;
-use super::tls_settings::{self, Side};
+use super::tls_settings::{self, SslPrefix};
 
 /// `metricsProvider.className`.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -124,7 +124,7 @@ fn take_https(checker: &mut Checker) -> Option<MetricsHttps> {
     }
     let place =
         port.as_ref().map_or(checker.whole.clone(), |(_, place): &(_, SettingPlace)| place.clone());
-    let settings = tls_settings::take(checker, &mut system, Side::Metrics, &place);
+    let settings = tls_settings::take(checker, &mut system, SslPrefix::Metrics, &place);
     let left = system.all().into_iter().map(|(key, property)| {
         let key = key.trim_start_matches("zookeeper.").to_owned();
         (key, Setting { raw: property.value.clone(), value: property.value, place: property.place })

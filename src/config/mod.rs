@@ -60,7 +60,7 @@ mod whitelist;
 
 pub use crate::model::properties::{Entries, Entry, PropertiesError, parse as parse_properties};
 
-pub use admin_server::{AdminServer, Told};
+pub use admin_server::{AdminServer, ShownConfig};
 pub use args::{Launch, ReadFile, Settings, load, load_from, parse_args};
 pub use audit::Audit;
 pub use auth_providers::Providers;

@@ -11,7 +11,7 @@ use super::sasl::{ClientSasl, QuorumSasl, SaslRules};
 use super::system_properties::SystemProperties;
 use super::tls::{AdminTls, ClientTls, QuorumTls};
 use super::{
-    Config, ConfigError, Entries, Environment, Problem, PropertiesError, SettingPlace, Told,
+    Config, ConfigError, Entries, Environment, Problem, PropertiesError, SettingPlace, ShownConfig,
     Warning, admin_server, auth_providers, clashes, client_address, client_sasl, client_tls,
     dynamic, file_settings, keys, logins, members, parse_properties, property_settings,
     quorum_sasl, quorum_tls, throttle, unsupported, unused,
@@ -43,9 +43,9 @@ pub(super) struct Dynamic<'a> {
     pub next: Option<(&'a str, &'a [u8])>,
 }
 
-/// What counts in addition to the file.
+/// What a configuration depends on in addition to its file.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Outside<'a> {
+pub(super) struct ParseContext<'a> {
     pub env: &'a Environment,
     pub flags: &'a [String],
     /// The file that `-Djava.security.auth.login.config` names.
@@ -54,7 +54,7 @@ pub(super) struct Outside<'a> {
     pub lacks_data_dir: bool,
 }
 
-impl<'a> Outside<'a> {
+impl<'a> ParseContext<'a> {
     pub const fn new(env: &'a Environment, flags: &'a [String]) -> Self {
         Self { env, flags, jaas: None, lacks_data_dir: false }
     }
@@ -75,7 +75,7 @@ pub fn parse(
     env: &Environment,
     flags: &[String],
 ) -> Result<Config, ConfigError> {
-    let (config, problems, _) = parse_all(source, None, Outside::new(env, flags));
+    let (config, problems, _) = parse_all(source, None, ParseContext::new(env, flags));
     config.ok_or(ConfigError { problems })
 }
 
@@ -83,7 +83,7 @@ pub fn parse(
 pub(super) fn parse_all(
     source: Source<'_>,
     dynamic: Option<Dynamic<'_>>,
-    outside: Outside<'_>,
+    context: ParseContext<'_>,
 ) -> (Option<Config>, Vec<Problem>, Vec<Warning>) {
     let entries = match entries_of(source.name, source.text) {
         Ok(entries) => entries,
@@ -91,9 +91,9 @@ pub(super) fn parse_all(
     };
     let mut checker = Checker::of_file(source.name, entries);
     let files = Files { config_file: source.name.into(), ..add_dynamic(&mut checker, dynamic) };
-    let (config, problems, warnings) = assemble(checker, source.my_id, files, outside);
+    let (config, problems, warnings) = assemble(checker, source.my_id, files, context);
     let config = config.map(|mut config| {
-        config.admin.iter_mut().for_each(|admin| admin.told.tell(source.text));
+        config.admin.iter_mut().for_each(|admin| admin.shown.set_text(source.text));
         config
     });
     (config, problems, warnings)
@@ -191,21 +191,21 @@ pub fn parse_positional(
     env: &Environment,
     flags: &[String],
 ) -> Result<Config, ConfigError> {
-    let outside = Outside::new(env, flags);
-    let (config, problems, _) = positional_all(arguments, outside);
+    let context = ParseContext::new(env, flags);
+    let (config, problems, _) = positional_all(arguments, context);
     config.ok_or(ConfigError { problems })
 }
 
 /// As [`parse_positional`], and returns the warnings even where there are problems.
 pub(super) fn positional_all(
     arguments: &[String],
-    outside: Outside<'_>,
+    context: ParseContext<'_>,
 ) -> (Option<Config>, Vec<Problem>, Vec<Warning>) {
     let names = ["clientPort", "dataDir", "tickTime", "maxClientCnxns"];
     let mut settings: BTreeMap<_, _> = names.into_iter().zip(arguments.iter().cloned()).collect();
     settings.entry("maxClientCnxns").or_insert_with(|| "0".to_owned());
     let checker = Checker::of_arguments(settings.into_iter());
-    assemble(checker, None, Files::default(), outside)
+    assemble(checker, None, Files::default(), context)
 }
 
 /// The configuration if there is no problem, all problems, all warnings.
@@ -213,12 +213,12 @@ fn assemble(
     mut checker: Checker,
     my_id: Option<&str>,
     files: Files,
-    outside: Outside<'_>,
+    context: ParseContext<'_>,
 ) -> (Option<Config>, Vec<Problem>, Vec<Warning>) {
-    let (mut system, odd_words) = SystemProperties::with_warnings(outside.env, outside.flags);
+    let (mut system, odd_words) = SystemProperties::with_warnings(context.env, context.flags);
     checker.warnings.extend(odd_words);
     let many_addresses = system.is_true("zookeeper.multiAddress.enabled", false);
-    let my_id = MyId::new(&checker, my_id, outside.lacks_data_dir);
+    let my_id = MyId::new(&checker, my_id, context.lacks_data_dir);
     let members = members::take(&mut checker, &my_id, many_addresses);
     let mut idle = unsupported::Idle::default();
     let (is_member, is_lost) = (members.ensemble.is_some(), members.is_lost);
@@ -234,11 +234,11 @@ fn assemble(
     let from_file =
         file_settings::take(&mut checker, members.own_line, secure.as_ref(), secure_is_wrong);
     unsupported::pass_through(&mut checker, &mut system);
-    let told = Told::of(&system);
+    let shown = ShownConfig::of(&system);
     let tick_time_ms = from_file.as_ref().map_or(0, |from_file| from_file.tick_time_ms);
     let ensemble =
         keys.map(|keys| ensemble::take(&mut checker, &mut system, keys, files, tick_time_ms));
-    let logins = logins::read(&mut checker, outside.env, &mut system, outside.jaas);
+    let logins = logins::read(&mut checker, context.env, &mut system, context.jaas);
     let secured = Secured::take(&mut checker, &mut system, secure, switches, &logins, &mut idle);
     unsupported::properties(&mut checker, &system, &mut idle);
     property_settings::refuse_unknown_names(&mut checker, &mut system);
@@ -265,7 +265,7 @@ fn assemble(
     let warnings = checker.warnings.clone();
     let config = config.filter(|_| checker.problems.is_empty());
     (
-        config.map(|config| with_told(Config { ensemble, warnings, ..config }, told)),
+        config.map(|config| with_shown(Config { ensemble, warnings, ..config }, shown)),
         checker.problems,
         checker.warnings,
     )
@@ -293,9 +293,9 @@ fn check_ports(
     );
 }
 
-fn with_told(mut config: Config, told: Told) -> Config {
+fn with_shown(mut config: Config, shown: ShownConfig) -> Config {
     if let Some(admin) = &mut config.admin {
-        admin.told = told;
+        admin.shown = shown;
     }
     config
 }
@@ -333,7 +333,8 @@ impl Secured {
         logins: &Logins,
         idle: &mut unsupported::Idle,
     ) -> Self {
-        let between = unused::Between::of(switches.as_ref().map(|switches| &switches.tls));
+        let servers =
+            unused::ServerConnections::of(switches.as_ref().map(|switches| &switches.tls));
         let clients_use_tls = client_tls::is_on(system, secure.as_ref());
         let client_tls = client_tls::take(checker, system, secure);
         let client_sasl = client_sasl::take(checker, system, logins);
@@ -345,12 +346,12 @@ impl Secured {
             quorum_sasl = quorum_sasl::take(checker, system, sasl, logins, fips_mode);
         }
         let of_servers = quorum_tls.as_ref().map(|tls| &tls.settings);
-        let admin_tls = match (between, of_servers) {
+        let admin_tls = match (servers, of_servers) {
             // Problems with the stores are reported already.
-            (unused::Between::Tls, None) => None,
+            (unused::ServerConnections::Tls, None) => None,
             (_, quorum) => admin_server::take_tls(checker, system, quorum),
         };
-        let place = unused::Tls { clients: clients_use_tls, between, admin: admin_tls.is_some() };
+        let place = unused::Tls { clients: clients_use_tls, servers, admin: admin_tls.is_some() };
         unused::report(system, idle, place);
         Self {
             clients_use_tls,

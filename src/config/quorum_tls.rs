@@ -5,7 +5,7 @@ use super::checker::Checker;
 use super::property_reader::Reader;
 use super::system_properties::SystemProperties;
 use super::tls::QuorumTls;
-use super::tls_settings::{self, Side};
+use super::tls_settings::{self, SslPrefix};
 
 /// The switches, which are read from the file alone.
 pub(super) struct Switches {
@@ -46,7 +46,7 @@ pub(super) fn take(
     fips_mode: bool,
 ) -> Option<QuorumTls> {
     let mut settings =
-        tls_settings::take(checker, system, Side::Servers, switches.place.as_ref()?)?;
+        tls_settings::take(checker, system, SslPrefix::Quorum, switches.place.as_ref()?)?;
     // As Java: with fips-mode host names are not compared between servers.
     settings.verifies_host &= !fips_mode;
     settings.verifies_client_host &= !fips_mode;

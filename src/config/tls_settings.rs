@@ -23,30 +23,30 @@ const KINDS: [(&str, &str, StoreKind); 4] = [
     ("BCFKS", ".bcfks", StoreKind::Bcfks),
 ];
 
-/// Whose connections the settings are for; their defaults differ.
+/// The prefix of TLS settings, which says whose connections they are for; their defaults differ.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Side {
-    Clients,
-    Servers,
+pub(super) enum SslPrefix {
+    Client,
+    Quorum,
     Metrics,
 }
 
-impl Side {
-    const fn prefix(self) -> &'static str {
+impl SslPrefix {
+    const fn text(self) -> &'static str {
         match self {
-            Self::Clients => "ssl.",
-            Self::Servers => "ssl.quorum.",
+            Self::Client => "ssl.",
+            Self::Quorum => "ssl.quorum.",
             Self::Metrics => "metricsProvider.ssl.",
         }
     }
 
     /// The default of `clientHostnameVerification` and `allowReverseDnsLookup`.
     fn default(self) -> bool {
-        self == Self::Servers
+        self == Self::Quorum
     }
 }
 
-/// Takes all settings of one side; `None` if one was wrong, and a problem says which.
+/// Takes all settings with one prefix; `None` if one was wrong, and a problem says which.
 ///
 /// * `place`: the setting that switches TLS on, where missing settings are reported.
 ///
@@ -54,23 +54,23 @@ impl Side {
 pub(super) fn take(
     checker: &mut Checker,
     system: &mut SystemProperties,
-    side: Side,
+    ssl_prefix: SslPrefix,
     place: &SettingPlace,
 ) -> Option<TlsSettings> {
     let problems = checker.problems.len();
-    let mut from = Taker { checker, system, side };
+    let mut from = Taker { checker, system, ssl_prefix };
     let versions = from.versions();
     let suites = from.cipher_suites(versions.as_deref());
     let client_auth = from.client_auth();
     let key_store = from.store("keyStore");
     let trust_store = from.store("trustStore");
     let verifies_host = from.flag("hostnameVerification", true);
-    let verifies_client_host = from.flag("clientHostnameVerification", side.default());
-    let allows_reverse_dns = from.flag("allowReverseDnsLookup", side.default());
+    let verifies_client_host = from.flag("clientHostnameVerification", ssl_prefix.default());
+    let allows_reverse_dns = from.flag("allowReverseDnsLookup", ssl_prefix.default());
     let (crl, ocsp) = (from.flag("crl", false), from.flag("ocsp", false));
-    let detection_timeout_ms = match side {
-        Side::Servers => from.detection_timeout(),
-        Side::Clients | Side::Metrics => DETECTION_TIMEOUT_MS,
+    let detection_timeout_ms = match ssl_prefix {
+        SslPrefix::Quorum => from.detection_timeout(),
+        SslPrefix::Client | SslPrefix::Metrics => DETECTION_TIMEOUT_MS,
     };
     from.check_stores(key_store.as_ref(), trust_store.as_ref(), client_auth, place);
     if problems < checker.problems.len() {
@@ -81,7 +81,7 @@ pub(super) fn take(
         cipher_suites.iter().any(|suite| cipher_suites::version_of(suite) == Some(*version))
     };
     Some(TlsSettings {
-        prefix: side.prefix(),
+        prefix: ssl_prefix.text(),
         versions: versions?.into_iter().filter(has_suite).collect(),
         cipher_suites,
         key_store,
@@ -110,7 +110,7 @@ pub(super) fn take_for_admin(
     place: &SettingPlace,
 ) -> Option<TlsSettings> {
     let problems = checker.problems.len();
-    let mut from = Taker { checker, system, side: Side::Servers };
+    let mut from = Taker { checker, system, ssl_prefix: SslPrefix::Quorum };
     let (key_store, trust_store) = match quorum {
         Some(quorum) => (quorum.key_store.clone(), quorum.trust_store.clone()),
         None => (from.store("keyStore"), from.store("trustStore")),
@@ -127,7 +127,7 @@ pub(super) fn take_for_admin(
         return None;
     }
     Some(TlsSettings {
-        prefix: Side::Servers.prefix(),
+        prefix: SslPrefix::Quorum.text(),
         versions: vec![TlsVersion::V12, TlsVersion::V13],
         cipher_suites: cipher_suites::DEFAULT.iter().map(|&suite| suite.to_owned()).collect(),
         key_store,
@@ -145,28 +145,28 @@ pub(super) fn take_for_admin(
 struct Taker<'a> {
     checker: &'a mut Checker,
     system: &'a mut SystemProperties,
-    side: Side,
+    ssl_prefix: SslPrefix,
 }
 
 impl Taker<'_> {
     /// A setting that is not empty.
     fn take(&mut self, name: &str) -> Option<Property> {
-        let property = self.system.take(&format!("zookeeper.{}{name}", self.side.prefix()));
+        let property = self.system.take(&format!("zookeeper.{}{name}", self.ssl_prefix.text()));
         property.filter(|property| !property.value.is_empty())
     }
 
     fn flag(&mut self, name: &str, default: bool) -> bool {
-        let key = format!("zookeeper.{}{name}", self.side.prefix());
+        let key = format!("zookeeper.{}{name}", self.ssl_prefix.text());
         Reader::new(self.system, &mut self.checker.warnings).flag(&key, default)
     }
 
     fn problem(&mut self, name: &str, setting: &Property, why: &str) {
-        let text = format!("{}{name}={} {why}", self.side.prefix(), setting.value);
+        let text = format!("{}{name}={} {why}", self.ssl_prefix.text(), setting.value);
         self.checker.problem(&setting.place, text);
     }
 
     fn warn(&mut self, name: &str, setting: &Property, why: &str) {
-        let text = format!("{}{name}={}: {why}", self.side.prefix(), setting.value);
+        let text = format!("{}{name}={}: {why}", self.ssl_prefix.text(), setting.value);
         self.checker.warn(&setting.place, text);
     }
 
@@ -206,7 +206,7 @@ impl Taker<'_> {
     /// ZooKeeper's manual says otherwise.
     fn protocol(&mut self) -> Option<Vec<TlsVersion>> {
         let both = vec![TlsVersion::V12, TlsVersion::V13];
-        let takes_both = self.side != Side::Clients;
+        let takes_both = self.ssl_prefix != SslPrefix::Client;
         let Some(protocol) = self.take("protocol") else {
             return Some(if takes_both { both } else { vec![TlsVersion::V13] });
         };
@@ -256,14 +256,14 @@ impl Taker<'_> {
                 "{} left out: this server has only suites of ECDHE with GCM or ChaCha20, and those of TLSv1.3",
                 dropped.join(", ")
             );
-            let text = format!("{}ciphersuites: {why}", self.side.prefix());
+            let text = format!("{}ciphersuites: {why}", self.ssl_prefix.text());
             self.checker.warn(&given.place, text);
         }
         Some(kept)
     }
 
     fn client_auth(&mut self) -> ClientAuth {
-        if self.side == Side::Metrics {
+        if self.ssl_prefix == SslPrefix::Metrics {
             // Both are on unless set, and the first wins.
             let (need, want) =
                 (self.flag("need.client.auth", true), self.flag("want.client.auth", true));
@@ -291,7 +291,7 @@ impl Taker<'_> {
         let password = self.take(&format!("{which}.password"));
         let file = self.take(&format!("{which}.passwordPath"));
         let kind = self.kind(&format!("{which}.type"));
-        let prefix = self.side.prefix();
+        let prefix = self.ssl_prefix.text();
         let Some(location) = location else {
             for (given, name) in [(password, "password"), (file, "passwordPath")] {
                 if let Some(given) = given {
@@ -354,7 +354,7 @@ impl Taker<'_> {
         client_auth: ClientAuth,
         place: &SettingPlace,
     ) {
-        let prefix = self.side.prefix();
+        let prefix = self.ssl_prefix.text();
         if key_store.is_none() {
             let text = format!(
                 "TLS needs a key and a certificate; set {prefix}keyStore.location to their store"
@@ -364,16 +364,16 @@ impl Taker<'_> {
         if trust_store.is_some() {
             return;
         }
-        let text = match (self.side, client_auth) {
-            (Side::Servers, _) => {
+        let text = match (self.ssl_prefix, client_auth) {
+            (SslPrefix::Quorum, _) => {
                 "TLS between servers needs the certificates that are trusted; set ssl.quorum.trustStore.location to their store"
             }
-            (Side::Clients | Side::Metrics, ClientAuth::None) => return,
-            (Side::Metrics, _) => {
+            (SslPrefix::Client | SslPrefix::Metrics, ClientAuth::None) => return,
+            (SslPrefix::Metrics, _) => {
                 "readers of metrics are asked for certificates; set metricsProvider.ssl.trustStore.location to those that are \
                  trusted, or metricsProvider.ssl.need.client.auth=false and metricsProvider.ssl.want.client.auth=false"
             }
-            (Side::Clients, _) => {
+            (SslPrefix::Client, _) => {
                 "clients are asked for certificates (ssl.clientAuth); set ssl.trustStore.location to those that are trusted, \
                  or ssl.clientAuth=none"
             }

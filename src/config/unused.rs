@@ -27,14 +27,14 @@ const OF_CLIENT_PORTS: [&str; 3] = [
 
 /// Connections between servers.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Between {
+pub(super) enum ServerConnections {
     /// There are no other servers.
     Alone,
     Plain,
     Tls,
 }
 
-impl Between {
+impl ServerConnections {
     /// * `switches`: those of a member.
     pub fn of(switches: Option<&Switches>) -> Self {
         match switches {
@@ -49,7 +49,7 @@ impl Between {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tls {
     pub clients: bool,
-    pub between: Between,
+    pub servers: ServerConnections,
     /// AdminServer uses the stores of connections between servers.
     pub admin: bool,
 }
@@ -60,10 +60,10 @@ pub(super) fn reason(name: &str, tls: Tls) -> Option<&'static str> {
         if tls.admin && (quorum.starts_with("keyStore.") || quorum.starts_with("trustStore.")) {
             return None;
         }
-        return match tls.between {
-            Between::Alone => Some(keys::MEMBERS_ONLY),
-            Between::Plain => Some(NO_QUORUM_TLS),
-            Between::Tls => None,
+        return match tls.servers {
+            ServerConnections::Alone => Some(keys::MEMBERS_ONLY),
+            ServerConnections::Plain => Some(NO_QUORUM_TLS),
+            ServerConnections::Tls => None,
         };
     }
     if !name.starts_with("ssl.") && !OF_CLIENT_PORTS.contains(&name) {

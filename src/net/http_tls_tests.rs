@@ -3,7 +3,7 @@
 use super::http::{HttpAnswer, HttpBody, HttpRequest, serve_http};
 use super::http_tls::{HttpTls, Plain};
 use super::tls::test_certificates::{Authority, settings};
-use super::tls::{Engine, Handshakes, Side, tool_client};
+use super::tls::{Engine, EngineRole, Handshakes, tool_client};
 use crate::config::tls::ClientAuth;
 use crate::metrics::Registry;
 use rustls::{ClientConnection, StreamOwned};
@@ -33,7 +33,7 @@ impl Port {
         let other = Authority::new(folder.path(), "other");
         let mut settings = settings(&authority.issue("server"), &authority.trust);
         settings.client_auth = client_auth;
-        let (engine, _) = Engine::new(settings, Side::Clients).unwrap();
+        let (engine, _) = Engine::new(settings, EngineRole::Server).unwrap();
         let metrics = Arc::new(Registry::default());
         let plain = plain(metrics.clone());
         let handshakes = Handshakes::of_http().unwrap();

@@ -319,7 +319,7 @@ impl WatchNotifier<'_> {
             // A client gets no event of a znode that it may not read (P-32). Watchers with the same identities are checked
             // once.
             let mut may_read = || {
-                let who = conn.who();
+                let who = conn.identities();
                 let known = last.take().filter(|(other, _)| **other == *who);
                 let judge = || self.shared.permits(acl, perms::READ, &who);
                 let may = known.map_or_else(judge, |(_, may)| may);

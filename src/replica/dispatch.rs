@@ -108,7 +108,7 @@ pub const fn writes(mode: Mode) -> Writes {
 
 /// What is done about a session whose connection has ended.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Gone {
+pub enum SessionAfterClose {
     /// The session is kept until it expires. When it was last heard stays known through its connection.
     Keep,
     /// The leader keeps the session, and this server forgets it.
@@ -121,10 +121,12 @@ pub enum Gone {
 /// standalone, leading     kept
 /// following, observing    forgotten
 /// ```
-pub const fn gone(mode: Mode) -> Gone {
+pub const fn session_after_close(mode: Mode) -> SessionAfterClose {
     match mode {
-        Mode::Resting | Mode::ReadOnly | Mode::Standalone | Mode::Leading => Gone::Keep,
-        Mode::Following | Mode::Observing => Gone::Forget,
+        Mode::Resting | Mode::ReadOnly | Mode::Standalone | Mode::Leading => {
+            SessionAfterClose::Keep
+        }
+        Mode::Following | Mode::Observing => SessionAfterClose::Forget,
     }
 }
 
@@ -287,8 +289,8 @@ mod tests {
         let keeps = &[Mode::Resting, Mode::ReadOnly, Mode::Standalone, Mode::Leading];
         check(
             &[()],
-            |mode, ()| gone(mode),
-            &[(keeps, None, Gone::Keep), (LEARNERS, None, Gone::Forget)],
+            |mode, ()| session_after_close(mode),
+            &[(keeps, None, SessionAfterClose::Keep), (LEARNERS, None, SessionAfterClose::Forget)],
         );
     }
 
@@ -332,7 +334,7 @@ mod tests {
                 let forwards = open(mode, fact) == Open::Forward
                     || reopen(mode, fact) == Reopen::Forward
                     || writes(mode) == Writes::Forward
-                    || gone(mode) == Gone::Forget
+                    || session_after_close(mode) == SessionAfterClose::Forget
                     || from_learner(mode) == FromLearner::Forward
                     || ping(mode) == Ping::Answer
                     || leaders_answer(mode) == LeadersAnswer::Answer;

@@ -209,12 +209,12 @@ impl Forwarding {
             return;
         }
         let mut from = data.clone();
-        let (session, lives) = (SessionId(from.get_i64()), from.get_u8() != 0);
+        let (session, is_valid) = (SessionId(from.get_i64()), from.get_u8() != 0);
         let at = self.revalidations.iter().position(|(id, _)| *id == session);
         match at.and_then(|at| self.revalidations.remove(at)) {
             Some((_, Some(connection))) => {
                 self.observer_questions.answered(connection);
-                if !lives {
+                if !is_valid {
                     self.observers.does_not_live(session, connection);
                 }
                 out.push(to_learner(connection, &Packet::Revalidate { data: data.clone() }));
@@ -223,10 +223,10 @@ impl Forwarding {
             // accepted the newer connection: 1. the client could move on to another server; 2. the leader, when it gets to
             // the newer revalidation, perhaps late, would give the session back to this server; 3. requests the client sent
             // here would be processed after requests it sent there.
-            Some((_, None)) if lives && self.revalidations.contains(&(session, None)) => {}
-            Some((_, None)) => self.on_own_revalidated(core, session, lives),
+            Some((_, None)) if is_valid && self.revalidations.contains(&(session, None)) => {}
+            Some((_, None)) => self.on_own_revalidated(core, session, is_valid),
             None => {
-                tracing::warn!(target: crate::model::STRANGERS, %session, lives, "REVALIDATE ignored: no client or observer waits for it; report it if it repeats")
+                tracing::warn!(target: crate::model::STRANGERS, %session, is_valid, "REVALIDATE ignored: no client or observer waits for it; report it if it repeats")
             }
         }
     }
@@ -242,9 +242,9 @@ impl Forwarding {
         }
     }
 
-    fn on_own_revalidated(&mut self, core: &mut Core, session: SessionId, lives: bool) {
+    fn on_own_revalidated(&mut self, core: &mut Core, session: SessionId, is_valid: bool) {
         let Some(reopen) = self.returning.remove(&session) else { return };
-        if !lives {
+        if !is_valid {
             return core.refuse_session(&reopen.conn);
         }
         let (owner, timeout_ms) = (Owner::Conn(reopen.conn.clone()), reopen.timeout_ms);
@@ -407,8 +407,8 @@ mod tests {
         conn
     }
 
-    fn answer(lives: bool) -> Bytes {
-        [&SESSION.0.to_be_bytes()[..], &[u8::from(lives)]].concat().into()
+    fn answer(is_valid: bool) -> Bytes {
+        [&SESSION.0.to_be_bytes()[..], &[u8::from(is_valid)]].concat().into()
     }
 
     #[test]

@@ -106,10 +106,10 @@ pub fn revalidate(session: SessionId, timeout_ms: i32) -> Packet {
 }
 
 /// The answer to [`revalidate`]: {long session, boolean valid}.
-pub fn revalidated(session: SessionId, lives: bool) -> Packet {
+pub fn revalidated(session: SessionId, is_valid: bool) -> Packet {
     let mut data = BytesMut::with_capacity(9);
     data.put_i64(session.0);
-    data.put_u8(u8::from(lives));
+    data.put_u8(u8::from(is_valid));
     Packet::Revalidate { data: data.freeze() }
 }
 

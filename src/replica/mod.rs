@@ -63,7 +63,7 @@ use crate::zab::{self, LearnerConnectionId, Packet};
 use bytes::Bytes;
 use configuration::LastConfigs;
 use core::{Core, OutOfZxids};
-use dispatch::{FromLearner, Gone, LeadersAnswer, Open, Ping, Reopen, Writes};
+use dispatch::{FromLearner, LeadersAnswer, Open, Ping, Reopen, SessionAfterClose, Writes};
 use forwarding::Forwarding;
 use learner_packets::{LeaderPacket, LearnerPacket};
 use request_processor::RequestProcessor;
@@ -290,9 +290,11 @@ impl Replica {
             ClientCommand::Reopen(reopen) => self.on_reopen(reopen, out),
             ClientCommand::Writes(batch) => self.on_writes(&batch, out),
             ClientCommand::Gone { conn } => {
-                match dispatch::gone(self.mode()) {
-                    Gone::Keep => {}
-                    Gone::Forget => self.forward(|forwarding, _| forwarding.gone(&conn)),
+                match dispatch::session_after_close(self.mode()) {
+                    SessionAfterClose::Keep => {}
+                    SessionAfterClose::Forget => {
+                        self.forward(|forwarding, _| forwarding.gone(&conn))
+                    }
                 }
                 tracing::debug!(peer = %conn.peer, "connection ended");
             }

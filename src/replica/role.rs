@@ -230,7 +230,7 @@ impl Role {
 fn give_up_requests(core: &mut Core, mut done: Load) {
     for conn in core.shared.conns.all() {
         // Answers in the outbox are sent before the connection is closed, whichever server leads next: a reconfiguration may be what ends the role.
-        conn.close_behind(&mut core.wakers);
+        conn.close_after_sending(&mut core.wakers);
     }
     for inflight in &mut core.inflight {
         inflight.conn = None;

@@ -105,7 +105,7 @@ impl Connection {
         if !fresh.is_empty() {
             self.who = self.who.iter().cloned().chain(fresh).collect::<Arc<[Identity]>>();
             self.who_bytes = identities_len(&self.who);
-            self.conn.set_who(self.who.clone());
+            self.conn.set_identities(self.who.clone());
             self.barred = !self.shared.limits.schemes.is_authenticated(&self.who);
         }
         true

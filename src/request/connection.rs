@@ -127,7 +127,7 @@ pub struct Connection {
 
 impl Connection {
     pub fn new(conn: Arc<Conn>, shared: Arc<Shared>) -> Self {
-        let who = conn.who();
+        let who = conn.identities();
         Self {
             barred: !shared.limits.schemes.is_authenticated(&who),
             who_bytes: identities_len(&who),

@@ -151,7 +151,7 @@ pub struct Conn {
     is_kept_waiting: AtomicU64,
     outbox: Mutex<Outbox>,
     /// The client's identities. Replaced as a whole, so that each check uses one state of them.
-    who: Mutex<Arc<[Identity]>>,
+    identities: Mutex<Arc<[Identity]>>,
     /// Monotonic milliseconds at which it was accepted.
     pub opened_ms: u64,
     pub stats: ConnStats,
@@ -198,7 +198,7 @@ impl Conn {
             heard_ms: AtomicU64::new(now_ms),
             is_kept_waiting: AtomicU64::new(0),
             outbox: Mutex::default(),
-            who: Mutex::new([Identity::new("ip", &address)].into()),
+            identities: Mutex::new([Identity::new("ip", &address)].into()),
             opened_ms: now_ms,
             stats: ConnStats::default(),
         }
@@ -206,8 +206,8 @@ impl Conn {
 
     /// Adds the identities that the client has by its certificate, before the connection is used.
     pub fn identified(self, proved: impl IntoIterator<Item = Identity>) -> Self {
-        let who: Arc<[Identity]> = self.who().iter().cloned().chain(proved).collect();
-        self.set_who(who);
+        let identities: Arc<[Identity]> = self.identities().iter().cloned().chain(proved).collect();
+        self.set_identities(identities);
         self
     }
 
@@ -217,13 +217,13 @@ impl Conn {
     }
 
     /// The identities that the client has authenticated so far.
-    pub fn who(&self) -> Arc<[Identity]> {
-        self.who.lock().clone()
+    pub fn identities(&self) -> Arc<[Identity]> {
+        self.identities.lock().clone()
     }
 
     /// Replaces the client's identities; only the connection's own machine does.
-    pub(super) fn set_who(&self, who: Arc<[Identity]>) {
-        *self.who.lock() = who;
+    pub(super) fn set_identities(&self, identities: Arc<[Identity]>) {
+        *self.identities.lock() = identities;
     }
 
     /// Notes that the client was heard. `false`: too late, the session's end is decided.
@@ -339,7 +339,7 @@ impl Conn {
     }
 
     /// Closes once everything that is waiting has been sent.
-    pub fn close_behind(&self, wakers: &mut Vec<Waker>) {
+    pub fn close_after_sending(&self, wakers: &mut Vec<Waker>) {
         let mut outbox = self.outbox.lock();
         if outbox.end == End::Open {
             outbox.end = End::AfterFlush;

@@ -5,7 +5,7 @@ use crate::config::{Config, Environment, Source, parse};
 use crate::member::ListenAddress;
 use crate::metrics::Registry;
 use crate::net::tls::test_certificates::{Authority, settings};
-use crate::net::tls::{Engine, HandshakeError, Handshakes, Side, TlsStream};
+use crate::net::tls::{Engine, EngineRole, HandshakeError, Handshakes, TlsStream};
 use crate::net::{ClientPorts, Listener, ServerHandles, Sink, TlsPort, WordAnswer, WordRequest};
 use crate::request::{ClientCommand, Limits, Shared};
 use crate::tree::{Options, State, Tree};
@@ -58,7 +58,7 @@ impl Port {
         let authority = Authority::new(folder.path(), "ca");
         let mut wanted = settings(&authority.issue("server"), &authority.trust);
         let handshakes = Arc::new(Handshakes::of_clients().unwrap());
-        let engine = Arc::new(Engine::new(wanted.clone(), Side::Clients).unwrap().0);
+        let engine = Arc::new(Engine::new(wanted.clone(), EngineRole::Server).unwrap().0);
         let mut tls = TlsPort {
             engine,
             handshakes: handshakes.clone(),
@@ -68,7 +68,7 @@ impl Port {
             sessionless_max: Duration::from_secs(60),
         };
         change(&mut wanted, &mut tls);
-        tls.engine = Arc::new(Engine::new(wanted, Side::Clients).unwrap().0);
+        tls.engine = Arc::new(Engine::new(wanted, EngineRole::Server).unwrap().0);
         let config = config(lines);
         let place = ListenAddress { host: Some("127.0.0.1".to_owned()), port: 0 };
         let listener = Listener::bind_at(&place, &config, Some(Arc::new(tls))).unwrap();
@@ -104,7 +104,7 @@ impl Port {
     async fn dial(&self, name: &str, versions: &[TlsVersion]) -> Result<TlsStream, HandshakeError> {
         let mut wanted = settings(&self.authority.issue(name), &self.authority.trust);
         wanted.versions = versions.to_vec();
-        let engine = Engine::new(wanted, Side::Servers).unwrap().0;
+        let engine = Engine::new(wanted, EngineRole::Peer).unwrap().0;
         let socket = self.connect().await;
         let name = "localhost".try_into().unwrap();
         self.handshakes.perform(socket, move || engine.dialed(name), Vec::new()).await
@@ -194,7 +194,7 @@ async fn client_certificate_is_judged_as_client_auth_says() {
         let folder = tempfile::tempdir().unwrap();
         let stranger = Authority::new(folder.path(), "other");
         let wanted = settings(&stranger.issue("stranger"), &port.authority.trust);
-        let engine = Engine::new(wanted, Side::Servers).unwrap().0;
+        let engine = Engine::new(wanted, EngineRole::Peer).unwrap().0;
         let (socket, name) = (port.connect().await, "localhost".try_into().unwrap());
         let dialed = port.handshakes.perform(socket, move || engine.dialed(name), Vec::new()).await;
         // In TLS 1.3 the dialing side is done before its certificate is judged.

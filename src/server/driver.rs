@@ -5,7 +5,7 @@ use super::clock::Clock;
 use super::inbox::{Event, Inbox, Waiting};
 use super::operator_requests::PendingRequests;
 use super::peers::Peers;
-use super::pipeline::{self, Handed, HandedOver, Pipeline};
+use super::pipeline::{self, HandedOver, LogBatch, Pipeline};
 use super::publish::Published;
 use super::replica_report::{self, Report};
 use super::role_log::Roles;
@@ -205,7 +205,7 @@ impl<D: Disk + Clone + 'static> Driver<D> {
         let HandedOver { through, records, births, .. } = handed;
         // A learner's writes are prepared by its leader.
         let prepared_us = self.parts.member.replica.prepares().then_some(prepared_us);
-        self.pipeline.handed(Handed { through, records, at_us, births }, prepared_us);
+        self.pipeline.handed_over(LogBatch { through, records, at_us, births }, prepared_us);
     }
 }
 

@@ -7,7 +7,7 @@ use crate::member::quorum_connection::{QuorumConnection, QuorumEvent};
 use crate::model::{Epoch, Zxid};
 use crate::net::quorum::{LearnerPort, PeerEvent, PeerHandle, listen, start};
 use crate::net::tls::test_certificates::{Authority, settings};
-use crate::net::tls::{Engine, Handshakes, Side};
+use crate::net::tls::{Engine, EngineRole, Handshakes};
 use crate::net::{PeerSecurity, PeerStream, PeerTls};
 use crate::zab::Packet;
 use bytes::Bytes;
@@ -46,7 +46,7 @@ impl Servers {
 }
 
 fn of(settings: TlsSettings, dials: bool, is_unified: bool) -> PeerSecurity {
-    let engine = Arc::new(Engine::new(settings, Side::Servers).unwrap().0);
+    let engine = Arc::new(Engine::new(settings, EngineRole::Peer).unwrap().0);
     let handshakes = Handshakes::of_servers().unwrap();
     PeerSecurity::new(Some(PeerTls {
         engine,

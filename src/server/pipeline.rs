@@ -15,8 +15,8 @@ use std::sync::Arc;
 /// The records that the log thread was handed and has not flushed, and the times that are measured.
 pub struct Pipeline {
     metrics: Arc<Registry>,
-    handed: VecDeque<Handed>,
-    /// Records in `handed`.
+    unflushed: VecDeque<LogBatch>,
+    /// Records in `unflushed`.
     waiting: u64,
     preparing: Shares,
     logging: Shares,
@@ -51,7 +51,7 @@ pub struct Taken {
 }
 
 /// Records that the log was handed together.
-pub struct Handed {
+pub struct LogBatch {
     /// Zxid of the last record.
     pub through: Zxid,
     pub records: u64,
@@ -64,7 +64,7 @@ pub struct Handed {
 impl Pipeline {
     pub fn new(metrics: Arc<Registry>) -> Self {
         let (preparing, logging) = Default::default();
-        Self { metrics, handed: VecDeque::new(), waiting: 0, preparing, logging }
+        Self { metrics, unflushed: VecDeque::new(), waiting: 0, preparing, logging }
     }
 
     /// Counts the requests of a command that is prepared next.
@@ -112,18 +112,18 @@ impl Pipeline {
     /// Records that the log thread was handed records.
     ///
     /// * `prepared_us`: when they were prepared, if this server prepared them.
-    pub fn handed(&mut self, handed: Handed, prepared_us: Option<u64>) {
-        let records = handed.records;
+    pub fn handed_over(&mut self, batch: LogBatch, prepared_us: Option<u64>) {
+        let records = batch.records;
         // Both `*_request_queued` counters: requests without a transaction are added where the counters are printed.
         if let Some(prepared_us) = prepared_us {
-            let took_ms = handed.at_us.saturating_sub(prepared_us) as i64 / 1000;
+            let took_ms = batch.at_us.saturating_sub(prepared_us) as i64 / 1000;
             self.metrics.proposal_process_time.record_many(took_ms, records);
             self.metrics.prep_processor_request_queued.add(records);
         }
         self.metrics.sync_processor_request_queued.add(records);
         self.metrics.sync_processor_queue_size.record(self.waiting as i64);
         self.waiting += records;
-        self.handed.push_back(handed);
+        self.unflushed.push_back(batch);
     }
 
     /// Records that the log thread has flushed.
@@ -147,21 +147,21 @@ impl Pipeline {
         self.logging.record(&metrics.sync_process_time, write_us - each_us * last, records - last);
         self.logging.record(&metrics.sync_process_time, each_us + sync_us, last);
         // A flush may end in the middle of records that were handed over together.
-        while let Some(handed) = self.handed.front()
-            && handed.through <= report.through
+        while let Some(batch) = self.unflushed.front()
+            && batch.through <= report.through
         {
-            let with_log_us = now_us.saturating_sub(handed.at_us);
+            let with_log_us = now_us.saturating_sub(batch.at_us);
             let waited_ms = with_log_us.saturating_sub(sync_us) as i64 / 1000;
-            metrics.sync_processor_queue_time_ms.record_many(waited_ms, handed.records);
+            metrics.sync_processor_queue_time_ms.record_many(waited_ms, batch.records);
             metrics
                 .sync_processor_queue_and_flush_time_ms
-                .record_many(with_log_us as i64 / 1000, handed.records);
-            let ages_ms = handed.births.iter().map(|born_ms| wall_ms - born_ms);
+                .record_many(with_log_us as i64 / 1000, batch.records);
+            let ages_ms = batch.births.iter().map(|born_ms| wall_ms - born_ms);
             ages_ms
                 .filter(|age_ms| 0 <= *age_ms)
                 .for_each(|age_ms| metrics.proposal_ack_creation_latency.record(age_ms));
-            self.waiting -= handed.records;
-            self.handed.pop_front();
+            self.waiting -= batch.records;
+            self.unflushed.pop_front();
         }
     }
 }
@@ -226,12 +226,12 @@ mod tests {
         let mut pipeline = Pipeline::new(metrics.clone());
         let zxid = |raw| Zxid::from_wire(raw).unwrap();
         pipeline.prepared(4, 8_000);
-        let handed = |through, records, at_us| {
+        let batch = |through, records, at_us| {
             let births = vec![990; records];
-            Handed { through: zxid(through), records: records as u64, at_us, births }
+            LogBatch { through: zxid(through), records: records as u64, at_us, births }
         };
-        pipeline.handed(handed(4, 4, 3_000), Some(1_000));
-        pipeline.handed(handed(6, 2, 5_000), Some(5_000));
+        pipeline.handed_over(batch(4, 4, 3_000), Some(1_000));
+        pipeline.handed_over(batch(6, 2, 5_000), Some(5_000));
         pipeline.flushed(&report(4, 4, 1_700, 8), 13_000, 1_000);
         pipeline.flushed(&report(6, 2, 2_300, 1), 15_000, 1_005);
         let count = |summary: crate::metrics::SummaryValues| (summary.count, summary.sum);
@@ -252,7 +252,7 @@ mod tests {
         assert_eq!(count(all), (6, 60));
         assert_eq!(count(metrics.sync_processor_queue_flush_time_ms.values()), (2, 9));
         assert_eq!(count(metrics.proposal_ack_creation_latency.values()), (6, 4 * 10 + 2 * 15));
-        pipeline.handed(handed(7, 1, 0), None);
+        pipeline.handed_over(batch(7, 1, 0), None);
         assert_eq!(metrics.sync_processor_queue_size.values().sum, 4, "nothing waits any more");
         assert_eq!(metrics.sync_processor_request_queued.get(), 7);
         assert_eq!(metrics.prep_processor_request_queued.get(), 6, "a learner prepares nothing");

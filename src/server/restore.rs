@@ -16,9 +16,9 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// Progress of a long restore is logged this often.
-const TELL_EVERY: Duration = Duration::from_secs(1);
+const LOG_EVERY: Duration = Duration::from_secs(1);
 /// The clock is read after each this many transactions.
-const TXNS_UNTOLD: u64 = 4096;
+const LOG_EVERY_TXNS: u64 = 4096;
 /// Znodes that are named in one log line.
 const LOST_SHOWN: usize = 10;
 /// Znodes above `jute.maxbuffer` that are named in one log line.
@@ -82,15 +82,16 @@ pub struct Restorer {
     /// Bytes of the log that were read, and bytes of the whole log.
     log_bytes: (u64, u64),
     stage: Stage,
-    told: Instant,
+    /// When the last line was logged.
+    logged: Instant,
 }
 
 /// Where the tree is built.
 enum Stage {
-    Here(Box<Rebuild>),
-    There(There),
-    /// While the tree moves from `Here` to `There`.
-    Nowhere,
+    ThisThread(Box<Rebuild>),
+    OtherThread(RestoreThread),
+    /// While the tree moves from `ThisThread` to `OtherThread`.
+    Moving,
 }
 
 impl Restorer {
@@ -111,8 +112,8 @@ impl Restorer {
             keeps_orphans: false,
             replayed: 0,
             log_bytes: (0, 0),
-            stage: Stage::Here(Box::new(Rebuild::new(options))),
-            told: Instant::now(),
+            stage: Stage::ThisThread(Box::new(Rebuild::new(options))),
+            logged: Instant::now(),
         }
     }
 
@@ -129,9 +130,9 @@ impl Restorer {
     pub fn finish(mut self) -> Restored {
         self.send_entries();
         let mut building = match self.stage {
-            Stage::Here(building) => *building,
-            Stage::There(there) => there.end(),
-            Stage::Nowhere => unreachable!("moving ends before anything else is asked"),
+            Stage::ThisThread(building) => *building,
+            Stage::OtherThread(thread) => thread.end(),
+            Stage::Moving => unreachable!("moving ends before anything else is asked"),
         };
         let digest_mismatches = building.replay_done();
         let orphans = if self.keeps_orphans { 0 } else { building.remove_orphans() };
@@ -149,26 +150,26 @@ impl Restorer {
     /// Counts bytes, and starts the second thread when they are many.
     fn count(&mut self, bytes: usize) {
         self.taken += bytes as u64;
-        if self.taken < self.alone_max || !matches!(self.stage, Stage::Here(_)) {
+        if self.taken < self.alone_max || !matches!(self.stage, Stage::ThisThread(_)) {
             return;
         }
-        if let Stage::Here(building) = std::mem::replace(&mut self.stage, Stage::Nowhere) {
-            self.stage = There::start(building);
+        if let Stage::ThisThread(building) = std::mem::replace(&mut self.stage, Stage::Moving) {
+            self.stage = RestoreThread::start(building);
         }
     }
 
     fn send_entries(&mut self) {
-        if let (Stage::There(there), false) = (&self.stage, self.entries.is_empty()) {
+        if let (Stage::OtherThread(thread), false) = (&self.stage, self.entries.is_empty()) {
             let next = Vec::with_capacity(ENTRIES_MAX + ENTRIES_MAX / 4);
-            there.send(Work::Entries(std::mem::replace(&mut self.entries, next)));
+            thread.send(Work::Entries(std::mem::replace(&mut self.entries, next)));
         }
     }
 
     /// Whether a progress line is due: a big tree takes a while, and the operator sees how long.
-    fn is_time_to_tell(&mut self) -> bool {
-        let due = self.told.elapsed() >= TELL_EVERY;
+    fn is_time_to_log(&mut self) -> bool {
+        let due = self.logged.elapsed() >= LOG_EVERY;
         if due {
-            self.told = Instant::now();
+            self.logged = Instant::now();
         }
         due
     }
@@ -178,21 +179,21 @@ impl Restore for Restorer {
     type Error = RestoreError;
 
     fn reset(&mut self) {
-        let stage = std::mem::replace(&mut self.stage, Stage::Nowhere);
-        if let Stage::There(there) = stage {
-            there.end();
+        let stage = std::mem::replace(&mut self.stage, Stage::Moving);
+        if let Stage::OtherThread(thread) = stage {
+            thread.end();
         }
         let keeps_orphans = self.keeps_orphans;
         *self = Self { keeps_orphans, ..Self::with_alone_max(self.options, self.alone_max) };
     }
 
     fn snapshot_read(&mut self, done_bytes: u64, all_bytes: u64) {
-        if self.is_time_to_tell() {
+        if self.is_time_to_log() {
             let percent = percent(done_bytes, all_bytes);
             tracing::info!(
                 znodes = self.nodes,
                 bytes = done_bytes,
-                of = all_bytes,
+                total_bytes = all_bytes,
                 percent,
                 "restoring: snapshot"
             );
@@ -209,26 +210,26 @@ impl Restore for Restorer {
         self.nodes += self.batch.len() as u64;
         self.count(taken.bytes);
         match &mut self.stage {
-            Stage::Here(building) => building.add(&self.batch)?,
-            Stage::There(there) => {
-                there.check()?;
-                let spare = there.spare.try_recv().unwrap_or_default();
-                there.send(Work::Batch(std::mem::replace(&mut self.batch, spare)));
+            Stage::ThisThread(building) => building.add(&self.batch)?,
+            Stage::OtherThread(thread) => {
+                thread.check()?;
+                let spare = thread.spare.try_recv().unwrap_or_default();
+                thread.send(Work::Batch(std::mem::replace(&mut self.batch, spare)));
             }
-            Stage::Nowhere => {}
+            Stage::Moving => {}
         }
         Ok(Progress { consumed: taken.bytes, finished: taken.ended })
     }
 
     fn snapshot_done(&mut self, zxid: Zxid, trailers: Trailers) -> Result<(), RestoreError> {
         match &mut self.stage {
-            Stage::Here(building) => building.snapshot_done(zxid, digest_of(trailers))?,
-            Stage::There(there) => {
-                there.send(Work::SnapshotDone(zxid, trailers));
-                there.settle();
-                there.check()?;
+            Stage::ThisThread(building) => building.snapshot_done(zxid, digest_of(trailers))?,
+            Stage::OtherThread(thread) => {
+                thread.send(Work::SnapshotDone(zxid, trailers));
+                thread.settle();
+                thread.check()?;
             }
-            Stage::Nowhere => {}
+            Stage::Moving => {}
         }
         Ok(())
     }
@@ -237,22 +238,29 @@ impl Restore for Restorer {
         // Applying can't fail, so an entry that can't be decoded is refused here, with its place in the log.
         let decoded = Entry::decode(entry).map_err(|source| RestoreError::Txn { zxid, source })?;
         match &mut self.stage {
-            Stage::Here(building) => building.replay(&decoded),
-            Stage::There(_) => {
+            Stage::ThisThread(building) => building.replay(&decoded),
+            Stage::OtherThread(_) => {
                 self.entries.extend_from_slice(&(entry.len() as u32).to_ne_bytes());
                 self.entries.extend_from_slice(entry);
                 if ENTRIES_MAX <= self.entries.len() {
                     self.send_entries();
                 }
             }
-            Stage::Nowhere => {}
+            Stage::Moving => {}
         }
         self.count(entry.len());
         self.replayed += 1;
-        if self.replayed.is_multiple_of(TXNS_UNTOLD) && self.is_time_to_tell() {
-            let (zxid, (bytes, of)) = (format!("{zxid:#x}"), self.log_bytes);
-            let percent = percent(bytes, of);
-            tracing::info!(txns = self.replayed, zxid, bytes, of, percent, "restoring: log");
+        if self.replayed.is_multiple_of(LOG_EVERY_TXNS) && self.is_time_to_log() {
+            let (zxid, (bytes, total_bytes)) = (format!("{zxid:#x}"), self.log_bytes);
+            let percent = percent(bytes, total_bytes);
+            tracing::info!(
+                txns = self.replayed,
+                zxid,
+                bytes,
+                total_bytes,
+                percent,
+                "restoring: log"
+            );
         }
         Ok(())
     }
@@ -272,7 +280,7 @@ enum Work {
 }
 
 /// A tree that another thread builds.
-struct There {
+struct RestoreThread {
     work: SyncSender<Work>,
     /// Batches to be used again.
     spare: Receiver<Batch>,
@@ -281,7 +289,7 @@ struct There {
     thread: JoinHandle<Rebuild>,
 }
 
-impl There {
+impl RestoreThread {
     /// Moves the tree to a second thread. If none can be started, the tree stays here.
     fn start(building: Box<Rebuild>) -> Stage {
         let (work, works) = mpsc::sync_channel(QUEUE_MAX);
@@ -308,11 +316,11 @@ impl There {
         match spawned {
             Ok(thread) => {
                 hand.send(building).expect("the thread waits for it");
-                Stage::There(Self { work, spare, failed, thread })
+                Stage::OtherThread(Self { work, spare, failed, thread })
             }
             Err(error) => {
                 tracing::warn!(%error, "cannot start a second restore thread: raise ulimit -u");
-                Stage::Here(building)
+                Stage::ThisThread(building)
             }
         }
     }

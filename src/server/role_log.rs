@@ -128,12 +128,12 @@ impl Roles {
                 let version = format!("{version:x}");
                 tracing::info!(version, "the configuration in force has changed");
             }
-            Note::Leads { epoch, with } => {
+            Note::Leads { epoch, voters } => {
                 let away_ms = self.serve(Queues::OfLeader, now_us);
                 self.metrics.leader_unavailable_time.record(away_ms);
-                let with: Vec<String> = with.iter().map(ServerId::to_string).collect();
-                let with = with.join(" ");
-                tracing::info!(epoch = epoch.0, with, away_ms, "leading: clients are served");
+                let voters: Vec<String> = voters.iter().map(ServerId::to_string).collect();
+                let voters = voters.join(" ");
+                tracing::info!(epoch = epoch.0, voters, away_ms, "leading: clients are served");
             }
             Note::Alone { is_alone: true } => {
                 tracing::warn!(
@@ -142,7 +142,7 @@ impl Roles {
                 );
             }
             Note::Alone { is_alone: false } => tracing::info!("this server leads alone no longer"),
-            Note::Learns { leader, epoch, how, txns } => {
+            Note::Learns { leader, epoch, sync_type, txns } => {
                 let away_ms = self.serve(Queues::OfLearner, now_us);
                 let sync_ms = since_ms(self.promised_us, now_us);
                 let role = if self.state == PeerState::Observing {
@@ -156,7 +156,7 @@ impl Roles {
                     target: STRANGERS,
                     server_id = leader.0,
                     epoch = epoch.0,
-                    sync = how.name(),
+                    sync = sync_type.name(),
                     txns,
                     sync_ms,
                     away_ms,
@@ -191,14 +191,14 @@ impl Roles {
     }
 
     fn on_sync(&self, sync: Sync, under_way: u64, begins: bool) {
-        let Sync { learner, is_observer, how, txns } = sync;
-        let (all, inflight) = if how.is_tree() {
+        let Sync { learner, is_observer, sync_type, txns } = sync;
+        let (all, inflight) = if sync_type.is_tree() {
             (&self.metrics.snap_count, &self.metrics.inflight_snap_count)
         } else {
             (&self.metrics.diff_count, &self.metrics.inflight_diff_count)
         };
         inflight.record(under_way as i64);
-        let (learner, sync) = (learner.0, how.name());
+        let (learner, sync) = (learner.0, sync_type.name());
         match begins {
             true => {
                 all.increment();
@@ -249,7 +249,7 @@ const fn since_ms(from_us: u64, now_us: u64) -> i64 {
 mod tests {
     use super::*;
     use crate::model::{Epoch, Zxid};
-    use crate::zab::How;
+    use crate::zab::SyncType;
 
     fn roles() -> (Arc<Registry>, Roles) {
         let metrics = Arc::new(Registry::default());
@@ -272,7 +272,7 @@ mod tests {
         roles.take(looking(), 2_000_000);
         roles.take(Note::Elected { leader, state: PeerState::Following }, 2_050_000);
         roles.take(Note::Synchronising { leader, epoch }, 2_060_000);
-        roles.take(Note::Learns { leader, epoch, how: How::Diff, txns: 3 }, 2_080_000);
+        roles.take(Note::Learns { leader, epoch, sync_type: SyncType::Diff, txns: 3 }, 2_080_000);
         let sums = |summary: crate::metrics::SummaryValues| (summary.count, summary.sum);
         assert_eq!(sums(metrics.election_time.values()), (2, 300 + 50));
         assert_eq!(sums(metrics.follower_sync_time.values()), (1, 20));
@@ -282,14 +282,14 @@ mod tests {
 
         roles.take(looking(), 3_000_000);
         roles.take(Note::Elected { leader, state: PeerState::Leading }, 3_010_000);
-        roles.take(Note::Leads { epoch, with: vec![leader] }, 3_030_000);
+        roles.take(Note::Leads { epoch, voters: vec![leader] }, 3_030_000);
         assert_eq!(sums(metrics.leader_unavailable_time.values()), (1, 30));
         assert_eq!(sums(metrics.unavailable_time.values()), (2, 1110));
 
         roles.take(looking(), 4_000_000);
         roles.take(Note::Elected { leader, state: PeerState::Observing }, 4_500_000);
         roles.take(Note::Synchronising { leader, epoch }, 4_500_000);
-        roles.take(Note::Learns { leader, epoch, how: How::Diff, txns: 0 }, 4_507_000);
+        roles.take(Note::Learns { leader, epoch, sync_type: SyncType::Diff, txns: 0 }, 4_507_000);
         assert_eq!(metrics.election_time.values().count, 3, "an observer has no election");
         assert_eq!(sums(metrics.observer_sync_time.values()), (1, 7));
     }
@@ -321,11 +321,12 @@ mod tests {
     #[test]
     fn synchronisations_are_counted_by_kind() {
         let (metrics, mut roles) = roles();
-        let sync = |how| Sync { learner: ServerId(1), is_observer: false, how, txns: 0 };
-        let snap = How::Snap { zxid: Zxid::ZERO };
-        let trunc = How::Trunc { to: Zxid::ZERO };
-        for (how, under_way) in [(How::Diff, 1), (trunc, 2), (snap, 1)] {
-            roles.take(Note::SyncBegun { sync: sync(how), under_way }, 0);
+        let sync =
+            |sync_type| Sync { learner: ServerId(1), is_observer: false, sync_type, txns: 0 };
+        let snap = SyncType::Snap { zxid: Zxid::ZERO };
+        let trunc = SyncType::Trunc { to: Zxid::ZERO };
+        for (sync_type, under_way) in [(SyncType::Diff, 1), (trunc, 2), (snap, 1)] {
+            roles.take(Note::SyncBegun { sync: sync(sync_type), under_way }, 0);
         }
         roles.take(Note::SyncEnded { sync: sync(trunc), under_way: 1 }, 0);
         assert_eq!((metrics.diff_count.get(), metrics.snap_count.get()), (2, 1));

@@ -53,7 +53,7 @@ pub async fn close_connections(shared: &Shared, tasks: &TaskTracker) {
     tasks.close();
     let mut wakers = Vec::new();
     let conns = shared.conns.all();
-    conns.iter().for_each(|conn| conn.close_behind(&mut wakers));
+    conns.iter().for_each(|conn| conn.close_after_sending(&mut wakers));
     wakers.into_iter().for_each(std::task::Waker::wake);
     if tokio::time::timeout(LAST_REPLIES_MAX, tasks.wait()).await.is_err() {
         let connections = tasks.len();

@@ -4,7 +4,7 @@ use super::error::ServerError;
 use crate::config::Config;
 use crate::config::tls::TlsSettings;
 use crate::metrics::Registry;
-use crate::net::tls::{Engine, EngineError, Handshakes, Side, Stores, Used, Watch};
+use crate::net::tls::{Engine, EngineError, EngineRole, Handshakes, Stores, Used, Watch};
 use crate::net::{HttpTls, PeerSecurity, PeerTls, Plain};
 use rustls_pki_types::UnixTime;
 use std::io;
@@ -42,8 +42,8 @@ impl Tls {
         let mut watches = Vec::new();
         let mut clients = None;
         if let Some(tls) = &config.client_tls {
-            let (engine, stores) = Engine::new(tls.settings.clone(), Side::Clients)?;
-            warn_of(&tls.settings, Side::Clients, &stores, &[]);
+            let (engine, stores) = Engine::new(tls.settings.clone(), EngineRole::Server)?;
+            warn_of(&tls.settings, EngineRole::Server, &stores, &[]);
             let engine = Arc::new(engine);
             // Java reads the stores for each connection, with and without client.certReload.
             watches.push(Watch::new(engine.clone(), &stores, true));
@@ -52,12 +52,12 @@ impl Tls {
         }
         let mut servers = PeerSecurity::default();
         if let Some(tls) = &config.quorum_tls {
-            let (engine, stores) = Engine::new(tls.settings.clone(), Side::Servers)?;
+            let (engine, stores) = Engine::new(tls.settings.clone(), EngineRole::Peer)?;
             let own = config.ensemble.as_ref().filter(|_| tls.settings.verifies_host);
             let own = own.and_then(|ensemble| ensemble.view.members.get(&ensemble.my_id));
             let own = own.into_iter().flat_map(|own| &own.addresses);
             let own: Vec<String> = own.map(|address| address.host.to_string()).collect();
-            warn_of(&tls.settings, Side::Servers, &stores, &own);
+            warn_of(&tls.settings, EngineRole::Peer, &stores, &own);
             let engine = Arc::new(engine);
             watches.push(Watch::new(engine.clone(), &stores, tls.reloads));
             servers = PeerSecurity::new(Some(PeerTls {
@@ -82,8 +82,8 @@ impl Tls {
 }
 
 /// * `hosts`: under which other servers dial this one, if they compare names.
-fn warn_of(settings: &TlsSettings, side: Side, stores: &Stores, hosts: &[String]) {
-    let used = Used { settings, side, keys: &stores.keys, trusted: &stores.trusted, hosts };
+fn warn_of(settings: &TlsSettings, role: EngineRole, stores: &Stores, hosts: &[String]) {
+    let used = Used { settings, role, keys: &stores.keys, trusted: &stores.trusted, hosts };
     for warning in used.warnings(UnixTime::now()) {
         tracing::warn!("{warning}");
     }
@@ -100,8 +100,8 @@ fn http(
     watches: &mut Vec<Watch>,
 ) -> Result<HttpEngines, ServerError> {
     let mut of = |settings: &TlsSettings, plain, failed: fn(EngineError) -> ServerError| {
-        let (engine, stores) = Engine::new(settings.clone(), Side::Clients).map_err(failed)?;
-        warn_of(settings, Side::Clients, &stores, &[]);
+        let (engine, stores) = Engine::new(settings.clone(), EngineRole::Server).map_err(failed)?;
+        warn_of(settings, EngineRole::Server, &stores, &[]);
         let engine = Arc::new(engine);
         watches.push(Watch::new(engine.clone(), &stores, true));
         let handshakes = Handshakes::of_http().map_err(threads)?;

@@ -42,7 +42,7 @@ impl World {
     pub fn identities_at(&mut self, end: EndId) -> Option<Vec<Identity>> {
         let Some(Holder::ClientConnection(at)) = self.net.holder(end.other()) else { return None };
         let connection = self.process(at)?.clients.get(&end.other())?;
-        Some(connection.machine.conn().who().to_vec())
+        Some(connection.machine.conn().identities().to_vec())
     }
 
     pub fn client_connection_receives(&mut self, at: ProcessId, end: EndId, chunk: Chunk) {

@@ -183,7 +183,7 @@ impl World {
             self.note(server, || format!("* {note:?}"));
             match note {
                 Note::SyncBegun { sync, .. } => {
-                    self.trace.count(sync.how.name());
+                    self.trace.count(sync.sync_type.name());
                     if !is_serving {
                         self.cut_off_synchronising_leader(server, last);
                     }

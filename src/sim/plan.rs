@@ -165,7 +165,7 @@ pub enum ClientAction {
 }
 
 #[derive(Clone, Debug)]
-pub enum What {
+pub enum PlannedEvent {
     Client { client: usize, action: ClientAction },
     Fault(Fault),
 }
@@ -173,7 +173,7 @@ pub enum What {
 #[derive(Clone, Debug)]
 pub struct Step {
     pub at_us: Micros,
-    pub what: What,
+    pub event: PlannedEvent,
 }
 
 #[derive(Clone, Debug)]
@@ -197,7 +197,7 @@ impl Plan {
             let mut at_us = (200 + 100 * client as u64) * MS;
             let mut action = ClientAction::Send(workload::setup());
             while at_us < climate.lasts_us {
-                steps.push(Step { at_us, what: What::Client { client, action } });
+                steps.push(Step { at_us, event: PlannedEvent::Client { client, action } });
                 at_us += rng.range(1, busy_ms) * MS;
                 action = some_action(&mut rng, &climate);
             }
@@ -213,7 +213,7 @@ impl Plan {
                 break;
             }
             let fault = some_fault(&mut rng, &climate);
-            steps.push(Step { at_us, what: What::Fault(fault) });
+            steps.push(Step { at_us, event: PlannedEvent::Fault(fault) });
         }
         if climate.adverse {
             add_adversities(&climate, &mut steps);
@@ -248,7 +248,9 @@ impl Plan {
         if climate.starts_together {
             // There are no faults until the servers serve; clients may connect.
             let is_calm = |at_us| at_us < STARTS_TOGETHER_US + SERVES_US;
-            steps.retain(|step| matches!(step.what, What::Client { .. }) || !is_calm(step.at_us));
+            steps.retain(|step| {
+                matches!(step.event, PlannedEvent::Client { .. }) || !is_calm(step.at_us)
+            });
         }
         steps.sort_by_key(|step| step.at_us);
         Self { climate, steps }
@@ -314,7 +316,7 @@ fn add_faults(
     let mut rng = Rng::new(climate.seed, stream);
     let mut at_us = rng.range(pause_ms.start, pause_ms.end) * MS;
     while at_us < climate.lasts_us {
-        steps.push(Step { at_us, what: What::Fault(fault(&mut rng)) });
+        steps.push(Step { at_us, event: PlannedEvent::Fault(fault(&mut rng)) });
         at_us += rng.range(pause_ms.start, pause_ms.end) * MS;
     }
 }
@@ -340,7 +342,7 @@ fn add_adversities(climate: &Climate, steps: &mut Vec<Step>) {
             let for_us = rng.range(20, 400) * MS;
             Fault::IsolateLeader { spared: rng.pick(climate.servers()), for_us, crash }
         };
-        steps.push(Step { at_us, what: What::Fault(fault) });
+        steps.push(Step { at_us, event: PlannedEvent::Fault(fault) });
     }
 }
 
@@ -365,7 +367,7 @@ fn add_losses(climate: &Climate, steps: &mut Vec<Step>) {
             2 if climate.changes => Fault::LockConfiguration { server, for_us: down_us },
             _ => Fault::Lose { server, loss, down_us },
         };
-        steps.push(Step { at_us, what: What::Fault(fault) });
+        steps.push(Step { at_us, event: PlannedEvent::Fault(fault) });
     }
 }
 
@@ -423,6 +425,6 @@ fn some_cut(rng: &mut Rng, climate: &Climate) -> Fault {
 
 impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:>9.3} ms  {:?}", self.at_us as f64 / 1000.0, self.what)
+        write!(f, "{:>9.3} ms  {:?}", self.at_us as f64 / 1000.0, self.event)
     }
 }

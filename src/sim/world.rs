@@ -6,7 +6,9 @@ use super::check::{Checks, Failure, Seen};
 use super::client::Client;
 use super::membership;
 use super::network::{Due, EndId, Holder, Network, ProcessId};
-use super::plan::{Climate, MS, Micros, Plan, PlantedFault, SERVES_US, STARTS_TOGETHER_US, What};
+use super::plan::{
+    Climate, MS, Micros, Plan, PlannedEvent, PlantedFault, SERVES_US, STARTS_TOGETHER_US,
+};
 use super::process::{Process, Server};
 use super::restored_tree::TreeCopy;
 use super::script::Tape;
@@ -97,12 +99,12 @@ impl World {
         world.count_climate();
         for number in 0..world.plan.steps.len() {
             let at_us = world.plan.steps[number].at_us;
-            world.do_at(at_us, move |world| match world.plan.steps[number].what.clone() {
-                What::Client { client, action } => world.act_as_client(client, action),
-                What::Fault(fault) if !world.is_healing && !world.is_recovering => {
+            world.do_at(at_us, move |world| match world.plan.steps[number].event.clone() {
+                PlannedEvent::Client { client, action } => world.act_as_client(client, action),
+                PlannedEvent::Fault(fault) if !world.is_healing && !world.is_recovering => {
                     world.strike(fault)
                 }
-                What::Fault(_) => {}
+                PlannedEvent::Fault(_) => {}
             });
         }
         world

@@ -5,7 +5,7 @@ use crate::config::tls::{StoreSettings, TlsSettings};
 use crate::config::{Check, Problem, SettingPlace, Warning};
 use crate::model::{ServerId, View};
 use crate::net::tls::stores::{self, Keys, Shown};
-use crate::net::tls::{Side, Used, Verifier};
+use crate::net::tls::{EngineRole, Used, Verifier};
 use rustls_pki_types::{CertificateDer, UnixTime};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -140,9 +140,9 @@ fn stores_of(check: &mut Check, settings: &TlsSettings, members: Option<Members<
         warn(check, &key, stores::warnings(store, None));
     }
     if let Some(keys) = &keys {
-        let side = if members.is_some() { Side::Servers } else { Side::Clients };
+        let role = if members.is_some() { EngineRole::Peer } else { EngineRole::Server };
         let hosts = members.as_ref().map(Members::own_hosts).unwrap_or_default();
-        let used = Used { settings, side, keys, trusted: &trusted, hosts: &hosts };
+        let used = Used { settings, role, keys, trusted: &trusted, hosts: &hosts };
         let now = UnixTime::now();
         let refusal = used.certificate(now);
         found.is_faulty = refusal.is_some();

@@ -225,7 +225,7 @@ pub(super) fn connect(host: &str, port: u16, patience: Duration) -> io::Result<T
 mod tests {
     use super::*;
     use crate::net::tls::test_certificates::{Authority, settings};
-    use crate::net::tls::{Engine, Side};
+    use crate::net::tls::{Engine, EngineRole};
     use std::net::TcpListener;
 
     /// A server that answers one word over TLS, and its address.
@@ -292,7 +292,7 @@ mod tests {
         let settings = settings(&authority.issue("server"), &authority.trust);
         let own = authority.issue("client").display().to_string();
         let trust = authority.trust.display().to_string();
-        let engine = || Engine::new(settings.clone(), Side::Clients).unwrap().0;
+        let engine = || Engine::new(settings.clone(), EngineRole::Server).unwrap().0;
         let files = ["--tls", "--tls-ca", &trust, "--tls-cert", &own, "--tls-key", &own];
         let (server, port) = answering(engine());
         let words = ["localhost", &port, "ruok"];

@@ -112,14 +112,15 @@ pub struct Seen<'b> {
 
 /// Splits a stream into items.
 pub struct Parser {
-    left: Left,
+    section: Section,
     hash: FixedState,
     digest: bool,
     /// The parent path of the znode before: the next znode is usually its sibling.
     parent: Vec<u8>,
 }
 
-enum Left {
+/// The part of a snapshot that comes next, and how many items of it are left.
+enum Section {
     SessionCount,
     Sessions(i32),
     AclCount,
@@ -131,7 +132,7 @@ enum Left {
 impl Parser {
     pub fn new(options: Options) -> Self {
         Self {
-            left: Left::SessionCount,
+            section: Section::SessionCount,
             hash: FixedState::with_seed(options.seed),
             digest: options.digest,
             parent: Vec::new(),
@@ -149,7 +150,7 @@ impl Parser {
         let mut odd = Vec::new();
         let taken = loop {
             let start = from.at();
-            if matches!(self.left, Left::Ended) {
+            if matches!(self.section, Section::Ended) {
                 break Taken { bytes: start, ended: true };
             }
             match self.item(&mut from, batch, bytes.len(), &mut odd) {
@@ -176,17 +177,17 @@ impl Parser {
         odd: &mut Vec<u8>,
     ) -> Result<(), LoadError> {
         let fail = |what| move |source| LoadError::Decode { what, source };
-        self.left = match self.left {
-            Left::SessionCount => Left::Sessions(from.read().map_err(fail("session count"))?),
-            Left::Sessions(left) if left > 0 => {
+        self.section = match self.section {
+            Section::SessionCount => Section::Sessions(from.read().map_err(fail("session count"))?),
+            Section::Sessions(left) if left > 0 => {
                 let (id, timeout_ms) = (from.read(), from.read());
                 let id = id.map_err(fail("session"))?;
                 batch.sessions.push((id, timeout_ms.map_err(fail("session"))?));
-                Left::Sessions(left - 1)
+                Section::Sessions(left - 1)
             }
-            Left::Sessions(_) => Left::AclCount,
-            Left::AclCount => Left::Acls(from.read().map_err(fail("access list count"))?),
-            Left::Acls(left) if left > 0 => {
+            Section::Sessions(_) => Section::AclCount,
+            Section::AclCount => Section::Acls(from.read().map_err(fail("access list count"))?),
+            Section::Acls(left) if left > 0 => {
                 let index = from.read().map_err(fail("access list"))?;
                 let start = from.at();
                 from.read::<Vector<'_, Acl<'_>>>().map_err(fail("access list"))?;
@@ -194,13 +195,13 @@ impl Parser {
                     return Err(LoadError::NullAcl { index });
                 }
                 batch.acls.push((index, start..from.at()));
-                Left::Acls(left - 1)
+                Section::Acls(left - 1)
             }
-            Left::Acls(_) => Left::Nodes,
-            Left::Nodes => {
+            Section::Acls(_) => Section::Nodes,
+            Section::Nodes => {
                 let path = from.read::<Ustring<'_>>().map_err(fail("path"))?.unwrap_or_default();
                 if path == "/" {
-                    Left::Ended
+                    Section::Ended
                 } else {
                     let after = from.at();
                     let item = self.node(&path, from).map_err(fail("znode"))?;
@@ -213,10 +214,10 @@ impl Parser {
                         }
                     };
                     batch.nodes.push(Item { path, ..item });
-                    Left::Nodes
+                    Section::Nodes
                 }
             }
-            Left::Ended => Left::Ended,
+            Section::Ended => Section::Ended,
         };
         Ok(())
     }
@@ -278,12 +279,12 @@ impl Builder {
         }
         // Looks up each index slot first: these cache misses overlap, and the second look-up finds
         // the slot in the cache.
-        let mut met = 0;
+        let mut collisions = 0;
         for item in &batch.nodes {
-            met += u32::from(self.tree.index.find(item.hash, |_| true).is_some());
+            collisions += u32::from(self.tree.index.find(item.hash, |_| true).is_some());
         }
-        if met > 0 {
-            tracing::debug!(met, "path hashes collide");
+        if collisions > 0 {
+            tracing::debug!(collisions, "path hashes collide");
         }
         batch.nodes.iter().try_for_each(|item| self.node(batch, item))
     }

@@ -8,7 +8,7 @@ use super::learner_handler::{LearnerHandler, Stage, put_committed};
 use super::learner_handlers::LearnerHandlers;
 use super::packet::Packet;
 use super::sync::{self, LogRead, Plan};
-use super::{Action, Core, How, LearnerConnectionId, Note, Sync};
+use super::{Action, Core, LearnerConnectionId, Note, Sync, SyncType};
 use crate::model::Zxid;
 
 /// Limit on trees sent at a time to servers in no configuration. Such a server may hold a tree's memory for as long as it likes.
@@ -103,10 +103,10 @@ impl LearnerHandlers {
         let held = std::mem::take(&mut handler.held);
         let was_read = read.is_some();
         let through = if was_read { handler.start } else { committed };
-        let (how, first, after) = match *plan {
-            Plan::Nothing => (How::Diff, Packet::Diff { zxid: committed }, committed),
-            Plan::Diff { after } => (How::Diff, Packet::Diff { zxid: through }, after),
-            Plan::Trunc { to } => (How::Trunc { to }, Packet::Trunc { zxid: to }, to),
+        let (sync_type, first, after) = match *plan {
+            Plan::Nothing => (SyncType::Diff, Packet::Diff { zxid: committed }, committed),
+            Plan::Diff { after } => (SyncType::Diff, Packet::Diff { zxid: through }, after),
+            Plan::Trunc { to } => (SyncType::Trunc { to }, Packet::Trunc { zxid: to }, to),
             Plan::Snap | Plan::ReadLog => {
                 handler.stage = Stage::WantsSnapshot;
                 if may_begin {
@@ -139,14 +139,20 @@ impl LearnerHandlers {
         } else {
             self.forward_tail(core, id, out);
         }
-        self.note_sync(core, id, how, txns);
+        self.note_sync(core, id, sync_type, txns);
     }
 
-    fn note_sync(&mut self, core: &mut Core, id: LearnerConnectionId, how: How, txns: u64) {
+    fn note_sync(
+        &mut self,
+        core: &mut Core,
+        id: LearnerConnectionId,
+        sync_type: SyncType,
+        txns: u64,
+    ) {
         let Some(handler) = self.get_mut(id) else { return };
-        let sync = Sync { learner: handler.id, is_observer: handler.is_observer, how, txns };
+        let sync = Sync { learner: handler.id, is_observer: handler.is_observer, sync_type, txns };
         handler.sync = Some(sync);
-        let under_way = self.syncs_under_way(how);
+        let under_way = self.syncs_under_way(sync_type);
         core.notes.push(Note::SyncBegun { sync, under_way });
     }
 
@@ -167,7 +173,7 @@ impl LearnerHandlers {
     fn strangers_trees(&self, core: &Core) -> usize {
         let takes_tree = |handler: &&LearnerHandler| {
             handler.stage == Stage::Synchronising
-                && handler.sync.is_some_and(|sync| sync.how.is_tree())
+                && handler.sync.is_some_and(|sync| sync.sync_type.is_tree())
                 && !core.is_member(handler.id)
         };
         self.iter().filter(takes_tree).count()
@@ -178,7 +184,7 @@ impl LearnerHandlers {
         let is_read_for = |handler: &&LearnerHandler| match handler.stage {
             Stage::Reading => true,
             Stage::Synchronising => {
-                handler.was_read_for && handler.sync.is_some_and(|sync| !sync.how.is_tree())
+                handler.was_read_for && handler.sync.is_some_and(|sync| !sync.sync_type.is_tree())
             }
             _ => false,
         };
@@ -198,7 +204,9 @@ impl LearnerHandlers {
         let is_alike = |handler: &&LearnerHandler| match handler.stage {
             Stage::WantsSnapshot => is_tree,
             Stage::Reading => !is_tree,
-            Stage::Synchronising => handler.sync.is_some_and(|sync| sync.how.is_tree() == is_tree),
+            Stage::Synchronising => {
+                handler.sync.is_some_and(|sync| sync.sync_type.is_tree() == is_tree)
+            }
             Stage::InfoReceived
             | Stage::LeaderInfoSent
             | Stage::Promised
@@ -209,10 +217,10 @@ impl LearnerHandlers {
         self.others(id).filter(is_alike).filter(counts).count() as u64
     }
 
-    pub fn syncs_under_way(&self, how: How) -> u64 {
+    pub fn syncs_under_way(&self, sync_type: SyncType) -> u64 {
         let is_alike = |handler: &&LearnerHandler| {
-            let way = handler.sync.map(|sync| sync.how.is_tree());
-            handler.stage == Stage::Synchronising && way == Some(how.is_tree())
+            let way = handler.sync.map(|sync| sync.sync_type.is_tree());
+            handler.stage == Stage::Synchronising && way == Some(sync_type.is_tree())
         };
         self.iter().filter(is_alike).count() as u64
     }
@@ -241,7 +249,7 @@ impl LearnerHandlers {
         }
         handler.say(id, new_leader, out);
         self.forward_tail(core, id, out);
-        self.note_sync(core, id, How::Snap { zxid }, txns);
+        self.note_sync(core, id, SyncType::Snap { zxid }, txns);
     }
 
     /// Sends a follower the proposals that are not committed; an observer gets a transaction when it is committed.

@@ -79,7 +79,7 @@ impl Leader {
         core.activate(view, out);
         self.commit(core, at, Some(Activation { zxid: at, leader }), out);
         // Learners that were left behind would get neither the configuration nor the leader that it names.
-        self.handlers.close_all_behind(out);
+        self.handlers.close_all_left_behind(out);
         if leader != core.me {
             self.phase = Phase::Leaving { to: leader };
             self.ticks = 0;

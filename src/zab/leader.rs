@@ -478,8 +478,8 @@ impl Leader {
         core.later_promises.note_quorum();
         self.ticks = 0;
         core.activate(core.next_view(self.epoch), out);
-        let with = synchronised.into_iter().filter(|id| core.view.is_voter(*id)).collect();
-        core.notes.push(Note::Leads { epoch: self.epoch, with });
+        let voters = synchronised.into_iter().filter(|id| core.view.is_voter(*id)).collect();
+        core.notes.push(Note::Leads { epoch: self.epoch, voters });
         out.push(Action::Lead { epoch: self.epoch });
         for id in self.handlers.connections_at(Stage::Synchronised) {
             self.handlers.activate(core, id, out);

@@ -6,7 +6,7 @@ use super::learner_handlers::{Activation, LearnerHandlers};
 use super::learner_phase::Phase;
 use super::observer_master::ObserverMaster;
 use super::packet::{LearnerInfo, PROTOCOL_VERSION, Packet};
-use super::{Action, Core, How, Input, LearnerConnectionId, Note, Promise};
+use super::{Action, Core, Input, LearnerConnectionId, Note, Promise, SyncType};
 use crate::model::{Epoch, ServerId, Zxid};
 use bytes::Bytes;
 
@@ -34,7 +34,7 @@ pub struct Learner {
     acked: Zxid,
     pub(super) silent_ticks: u64,
     /// How this server is synchronised with the leader's history.
-    how: How,
+    sync_type: SyncType,
     /// The observers of this follower, once it serves.
     pub(super) observer_master: Option<Box<ObserverMaster>>,
     /// Transactions received before UPTODATE.
@@ -60,7 +60,7 @@ impl Learner {
             is_up_to_date: false,
             acked: core.history.last(),
             silent_ticks: 0,
-            how: How::Diff,
+            sync_type: SyncType::Diff,
             observer_master: None,
             caught_up: 0,
         };
@@ -325,7 +325,7 @@ impl Learner {
                 }
                 core.truncate(zxid, out);
                 self.commit_to = zxid;
-                self.how = How::Trunc { to: zxid };
+                self.sync_type = SyncType::Trunc { to: zxid };
             }
             Packet::Snap { zxid } if epoch < zxid.epoch() => {
                 return Err(format!("SNAP {zxid} from the leader of epoch {}", epoch.0));
@@ -341,7 +341,7 @@ impl Learner {
                 core.install(zxid, epoch, out);
                 // With the last connection the leader has forgotten this server's ACKs.
                 acked = Some(zxid);
-                self.how = How::Snap { zxid };
+                self.sync_type = SyncType::Snap { zxid };
             }
             packet => return Err(format!("{} in place of DIFF, TRUNC or SNAP", packet.name())),
         }
@@ -511,7 +511,7 @@ impl Learner {
         core.notes.push(Note::Learns {
             leader: self.leader,
             epoch,
-            how: self.how,
+            sync_type: self.sync_type,
             txns: self.caught_up,
         });
         self.commit(core, None, out);

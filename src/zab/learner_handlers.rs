@@ -216,14 +216,14 @@ impl LearnerHandlers {
             return None;
         }
         if self.is_behind(id) {
-            self.close_behind(id, out);
+            self.close_left_behind(id, out);
             return None;
         }
         let handler = self.get_mut(id)?;
         handler.stage = Stage::Synchronised;
         let (server, start, sync) = (handler.id, handler.start, handler.sync);
         if let Some(sync) = sync {
-            let under_way = self.syncs_under_way(sync.how);
+            let under_way = self.syncs_under_way(sync.sync_type);
             core.notes.push(Note::SyncEnded { sync, under_way });
         }
         self.join(core, id);

@@ -56,7 +56,7 @@ impl LearnerHandlers {
             (lag.acked, lag.stalled_ticks) = (zxid, 0);
         }
         if lag.left_at.is_some_and(|last| last <= lag.acked) {
-            self.close_behind(id, out);
+            self.close_left_behind(id, out);
         }
     }
 
@@ -74,7 +74,7 @@ impl LearnerHandlers {
         let (Some(handler), Packet::Ping { zxid, .. }) = (self.get_mut(id), packet) else { return };
         let read = Zxid::from_wire(*zxid).unwrap_or_default();
         if handler.lag.left_at.is_some_and(|last| last <= read) {
-            return self.close_behind(id, out);
+            return self.close_left_behind(id, out);
         }
         // What was proposed before the PING may have been committed, and sent, after it: a few transactions too many.
         let max =
@@ -101,18 +101,18 @@ impl LearnerHandlers {
     }
 
     /// Closes the connection of a learner that was left behind, so that it is synchronised again.
-    pub fn close_behind(&mut self, id: LearnerConnectionId, out: &mut Vec<Action>) {
+    pub fn close_left_behind(&mut self, id: LearnerConnectionId, out: &mut Vec<Action>) {
         let why = "it lacks too much of what was committed meanwhile, and is to synchronise again";
         self.close(id, why.to_owned(), out);
     }
 
     /// Closes the connections of all learners that serve and were left behind. A learner that is being synchronised is disconnected
     /// when it acknowledges NEWLEADER.
-    pub fn close_all_behind(&mut self, out: &mut Vec<Action>) {
+    pub fn close_all_left_behind(&mut self, out: &mut Vec<Action>) {
         let serving = self.connections_at(Stage::Synchronised).into_iter();
         for id in serving.chain(self.connections_at(Stage::Active)) {
             if self.is_behind(id) {
-                self.close_behind(id, out);
+                self.close_left_behind(id, out);
             }
         }
     }

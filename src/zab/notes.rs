@@ -20,7 +20,7 @@ pub struct Stats {
 
 /// How a learner is synchronised with its leader's history.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum How {
+pub enum SyncType {
     /// By the transactions that it lacks.
     Diff,
     /// By the transactions that it lacks, after it truncated transactions that were never committed.
@@ -29,7 +29,7 @@ pub enum How {
     Snap { zxid: Zxid },
 }
 
-impl How {
+impl SyncType {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Diff => "DIFF",
@@ -48,7 +48,7 @@ impl How {
 pub struct Sync {
     pub learner: ServerId,
     pub is_observer: bool,
-    pub how: How,
+    pub sync_type: SyncType,
     /// Transactions that it was sent in addition to the tree.
     pub txns: u64,
 }
@@ -70,12 +70,12 @@ pub enum Note {
     SyncEnded { sync: Sync, under_way: u64 },
     /// The leader's epoch is known, and the synchronisation begins.
     Synchronising { leader: ServerId, epoch: Epoch },
-    /// Clients are served, as leader of `epoch`, with the voters that have its history.
-    Leads { epoch: Epoch, with: Vec<ServerId> },
+    /// Clients are served, as leader of `epoch`, with `voters`, which have its history.
+    Leads { epoch: Epoch, voters: Vec<ServerId> },
     /// Whether the leader commits without the other of two voters has changed, as its oracle allows it or no longer does.
     Alone { is_alone: bool },
     /// Clients are served: `leader` has sent UPTODATE. `txns`: received before that, in addition to the tree.
-    Learns { leader: ServerId, epoch: Epoch, how: How, txns: u64 },
+    Learns { leader: ServerId, epoch: Epoch, sync_type: SyncType, txns: u64 },
 }
 
 /// What another server lacks of what this leader has committed.

@@ -141,7 +141,7 @@ impl ObserverMaster {
         self.handlers.on_tick(core, out);
         self.handlers.look_after_lag(core, core.history.last());
         // Observers that were left behind lack commits before the next SYNC, which the leader sends.
-        self.handlers.close_all_behind(out);
+        self.handlers.close_all_left_behind(out);
         if self.ticks.is_multiple_of(core.settings.ping_ticks()) {
             self.handlers.ping(core.history.last(), out);
         }

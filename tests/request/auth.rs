@@ -88,7 +88,7 @@ fn auth_is_answered_at_once_and_applies_to_requests_after_it() {
         })
         .collect();
     assert_eq!(who, [(1, before.to_vec()), (1, after.to_vec())]);
-    assert_eq!(*machine.conn().who(), after);
+    assert_eq!(*machine.conn().identities(), after);
 }
 
 // rows: P-60 U-18 G-15

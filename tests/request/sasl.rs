@@ -107,7 +107,7 @@ fn super_users_are_super_too() {
         let mut machine = open(Schemes { sasl_rules: rules.clone(), ..Schemes::default() });
         let password: String = user.chars().rev().collect();
         assert_eq!(play(&mut machine, user, &password), Need::Bytes(4));
-        assert_eq!(machine.conn().who()[1..], added);
+        assert_eq!(machine.conn().identities()[1..], added);
     }
 }
 
@@ -129,7 +129,7 @@ fn failed_exchange_is_answered_with_a_body_and_closes_the_connection() {
             let reason = "SASL authentication failed: wrong password of user \"bob\"";
             assert_eq!(need, Need::Close(reason.to_owned()));
             assert_eq!(replies(&mut machine), [(op::SASL, code, None)]);
-            assert_eq!(machine.conn().who().len(), 1);
+            assert_eq!(machine.conn().identities().len(), 1);
         }
     }
 }
@@ -144,7 +144,7 @@ fn client_that_may_fail_is_served_without_an_id() {
     let again = [sasl(b"x"), ping()].concat();
     assert_eq!(machine.advance(&again, 0), (again.len(), Need::Bytes(4)));
     assert_eq!(replies(&mut machine), [(op::SASL, 0, None), (xid::PING, 0, None)]);
-    assert_eq!(machine.conn().who().len(), 1);
+    assert_eq!(machine.conn().identities().len(), 1);
 }
 
 // rows: U-18
@@ -237,7 +237,7 @@ fn requests_wait_for_a_step_that_blocks() {
     machine.take_step(READ_US).unwrap().run();
     assert_eq!(machine.advance(&[], 0), (0, Need::Bytes(4)));
     assert_eq!(replies(&mut machine), [(op::SASL, 0, None)]);
-    assert_eq!(machine.conn().who()[1..], [sasl_id("bob")]);
+    assert_eq!(machine.conn().identities()[1..], [sasl_id("bob")]);
     assert!(!machine.conn().is_kept_waiting());
 }
 
@@ -322,7 +322,7 @@ fn client_that_may_fail_is_served_after_its_step_was_given_up_and_gets_no_id_fro
     assert_eq!(machine.advance(&more, UNTIL_US), (more.len(), Need::Bytes(4)));
     let none = (op::SASL, 0, None);
     assert_eq!(replies(&mut machine), [none.clone(), none, (xid::PING, 0, None)]);
-    assert_eq!(machine.conn().who().len(), 1);
+    assert_eq!(machine.conn().identities().len(), 1);
 }
 
 // rows: P-24 U-08
@@ -337,7 +337,7 @@ fn certificates_identities_are_there_from_the_start() {
     let peer = "127.0.0.1:1".parse().unwrap();
     let conn = shared.conns.add(|id| Conn::new(id, peer, 0).identified(proved));
     let who = [Identity::new("ip", "127.0.0.1"), Identity::new("x509", "CN=a")];
-    assert_eq!(*Connection::new(conn, shared).conn().who(), who);
+    assert_eq!(*Connection::new(conn, shared).conn().identities(), who);
 }
 
 // rows: U-08

@@ -45,6 +45,10 @@ const KEYS: &[(&str, &str)] = &[
     ("file", "path"),
     ("dir", "path"),
     ("folder", "path"),
+    ("of", "total_bytes, or what the other number is"),
+    ("with", "voters, or another noun"),
+    ("met", "collisions, or another noun"),
+    ("lives", "is_valid"),
     ("ms", "took_ms, or what the time is of"),
 ];
 

@@ -271,7 +271,7 @@ fn start_all(world: &mut World) {
 }
 
 #[test]
-fn undisturbed_all_follow_the_best_and_no_round_has_two_leaders() {
+fn without_faults_all_servers_follow_the_best_vote_and_no_round_has_two_leaders() {
     for seed in 0..300 {
         let servers = if seed % 2 == 0 { 3 } else { 5 };
         // Delays of at most 6 ticks, far below finalizeWait, as on a network without faults.

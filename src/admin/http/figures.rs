@@ -18,7 +18,7 @@ pub(super) type Entries = Vec<(String, Value)>;
 /// Source: `Commands`, ZooKeeper 3.9.5.
 pub(super) fn of(call: &Call, config: &Config, metrics: &Registry, status: &Status) -> Entries {
     let mut entries = Entries::new();
-    let told = config.admin.as_ref().map(|admin| &admin.told);
+    let shown = config.admin.as_ref().map(|admin| &admin.shown);
     let mut put = |key: &str, value: Json| entries.push((key.to_owned(), Value::Json(value)));
     match call.command {
         Command::Configuration => configuration(config, status, &mut put),
@@ -34,7 +34,7 @@ pub(super) fn of(call: &Call, config: &Config, metrics: &Registry, status: &Stat
         Command::Hash => put("digests", digests(&status.digests)),
         Command::InitialConfiguration => {
             // A member of an ensemble answers null.
-            let text = told.map(|told| &told.text).filter(|_| status.member.is_none());
+            let text = shown.map(|shown| &shown.text).filter(|_| status.member.is_none());
             put("initial_configuration", text.map_or(Json::Null, Json::text));
         }
         Command::IsReadOnly => put("read_only", Json::Bool(status.mode == Mode::ReadOnly)),
@@ -61,7 +61,7 @@ pub(super) fn of(call: &Call, config: &Config, metrics: &Registry, status: &Stat
         }
         Command::ServerStats | Command::Stats => server_stats(metrics, status, &mut put),
         Command::SystemProperties => {
-            let facts = told.into_iter().flat_map(|told| &told.properties);
+            let facts = shown.into_iter().flat_map(|shown| &shown.properties);
             facts.for_each(|(key, value)| put(key, Json::text(value)));
         }
         Command::VotingView => put("current_config", voting_view(config, status)),

@@ -60,13 +60,13 @@ impl EngineError {
     }
 }
 
-/// Whose connections an engine is for.
+/// What an engine does at the connections of its port.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Side {
-    /// Client ports: connections are only accepted.
-    Clients,
-    /// Between servers: connections are accepted and made.
-    Servers,
+pub enum EngineRole {
+    /// The TLS server: connections of clients are accepted, none are made.
+    Server,
+    /// Between servers: the TLS server of connections that are accepted, the TLS client of those that are made.
+    Peer,
 }
 
 /// What is read from the stores.
@@ -87,7 +87,7 @@ struct Configs {
 /// Makes the TLS of new connections.
 pub struct Engine {
     settings: TlsSettings,
-    side: Side,
+    role: EngineRole,
     /// What is looked at after a handshake.
     check: PeerCheck,
     configs: Mutex<Arc<Configs>>,
@@ -98,11 +98,11 @@ impl Engine {
     ///
     /// # Errors
     /// If a store can't be used, or one that is needed is not named.
-    pub fn new(settings: TlsSettings, side: Side) -> Result<(Self, Stores), EngineError> {
-        let stores = read_stores(&settings, side)?;
-        let configs = configs(&settings, side, &stores)?;
+    pub fn new(settings: TlsSettings, role: EngineRole) -> Result<(Self, Stores), EngineError> {
+        let stores = read_stores(&settings, role)?;
+        let configs = configs(&settings, role, &stores)?;
         let check = PeerCheck::new(&settings);
-        Ok((Self { settings, side, check, configs: Mutex::new(Arc::new(configs)) }, stores))
+        Ok((Self { settings, role, check, configs: Mutex::new(Arc::new(configs)) }, stores))
     }
 
     /// Reads the stores again; connections that begin from now on have what is in them. Open connections stay as they are.
@@ -115,10 +115,10 @@ impl Engine {
         &self,
         may_replace: impl Fn(&Stores) -> Result<(), String>,
     ) -> Result<Stores, EngineError> {
-        let stores = read_stores(&self.settings, self.side)?;
+        let stores = read_stores(&self.settings, self.role)?;
         may_replace(&stores)
             .map_err(|reason| EngineError::Ended { prefix: self.settings.prefix, reason })?;
-        let configs = configs(&self.settings, self.side, &stores)?;
+        let configs = configs(&self.settings, self.role, &stores)?;
         *self.configs.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(configs);
         Ok(stores)
     }
@@ -161,32 +161,36 @@ impl Engine {
     }
 }
 
-fn read_stores(settings: &TlsSettings, side: Side) -> Result<Stores, EngineError> {
+fn read_stores(settings: &TlsSettings, role: EngineRole) -> Result<Stores, EngineError> {
     let prefix = settings.prefix;
     let key_store = settings.key_store.as_ref().ok_or(EngineError::NoKeyStore { prefix })?;
     let keys = stores::load_keys(key_store).map_err(EngineError::of_store(prefix, key_store))?;
-    let trusted = match (&settings.trust_store, side, settings.client_auth) {
+    let trusted = match (&settings.trust_store, role, settings.client_auth) {
         (Some(store), _, _) => {
             stores::load_trust(store).map_err(EngineError::of_store(prefix, store))?
         }
-        (None, Side::Clients, ClientAuth::None) => Vec::new(),
-        (None, Side::Clients, _) => {
+        (None, EngineRole::Server, ClientAuth::None) => Vec::new(),
+        (None, EngineRole::Server, _) => {
             return Err(EngineError::NoTrustStore { prefix, or: ", or set ssl.clientAuth=none" });
         }
-        (None, Side::Servers, _) => return Err(EngineError::NoTrustStore { prefix, or: "" }),
+        (None, EngineRole::Peer, _) => return Err(EngineError::NoTrustStore { prefix, or: "" }),
     };
     Ok(Stores { keys, trusted })
 }
 
-fn configs(settings: &TlsSettings, side: Side, stores: &Stores) -> Result<Configs, EngineError> {
+fn configs(
+    settings: &TlsSettings,
+    role: EngineRole,
+    stores: &Stores,
+) -> Result<Configs, EngineError> {
     let prefix = settings.prefix;
     let failed = |source| EngineError::Rustls { prefix, source };
     let provider = suites::limited(aws_lc_rs::default_provider(), &settings.cipher_suites);
     let provider = Arc::new(provider);
     let versions = versions(&settings.versions);
     let key = OwnKey::of(&stores.keys);
-    let verifier = match (side, settings.client_auth) {
-        (Side::Clients, ClientAuth::None) => None,
+    let verifier = match (role, settings.client_auth) {
+        (EngineRole::Server, ClientAuth::None) => None,
         (_, auth) => {
             let verifier = Verifier::new(&provider, &stores.trusted, auth != ClientAuth::Want);
             let verifier = verifier.map_err(|reason| EngineError::Verifier { prefix, reason })?;
@@ -194,9 +198,9 @@ fn configs(settings: &TlsSettings, side: Side, stores: &Stores) -> Result<Config
         }
     };
     let server = server_config(settings, &provider, &versions, key.clone(), verifier.clone())?;
-    let client = match side {
-        Side::Clients => None,
-        Side::Servers => {
+    let client = match role {
+        EngineRole::Server => None,
+        EngineRole::Peer => {
             let verifier = verifier.clone().ok_or(EngineError::NoTrustStore { prefix, or: "" })?;
             let mut config = ClientConfig::builder_with_provider(provider)
                 .with_protocol_versions(&versions)
@@ -276,8 +280,8 @@ mod tests {
     use super::*;
     use crate::net::tls::test_certificates::{Authority, settings};
 
-    fn refused(settings: TlsSettings, side: Side) -> Option<String> {
-        Engine::new(settings, side).err().map(|error| crate::model::chain(&error))
+    fn refused(settings: TlsSettings, role: EngineRole) -> Option<String> {
+        Engine::new(settings, role).err().map(|error| crate::model::chain(&error))
     }
 
     // rows: C-193 C-194 C-201
@@ -286,24 +290,24 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let authority = Authority::new(folder.path(), "ca");
         let whole = settings(&authority.issue("server"), &authority.trust);
-        for side in [Side::Clients, Side::Servers] {
-            assert_eq!(refused(whole.clone(), side), None);
+        for role in [EngineRole::Server, EngineRole::Peer] {
+            assert_eq!(refused(whole.clone(), role), None);
             let without_key = TlsSettings { key_store: None, ..whole.clone() };
             assert!(
-                refused(without_key, side).unwrap().starts_with("ssl.keyStore.location is not set")
+                refused(without_key, role).unwrap().starts_with("ssl.keyStore.location is not set")
             );
         }
         let without_trust =
             |client_auth| TlsSettings { client_auth, trust_store: None, ..whole.clone() };
         for auth in [ClientAuth::Need, ClientAuth::Want] {
-            let why = refused(without_trust(auth), Side::Clients).unwrap();
+            let why = refused(without_trust(auth), EngineRole::Server).unwrap();
             assert!(why.starts_with("ssl.trustStore.location is not set"), "{why}");
         }
-        assert_eq!(refused(without_trust(ClientAuth::None), Side::Clients), None);
-        assert!(refused(without_trust(ClientAuth::None), Side::Servers).is_some());
+        assert_eq!(refused(without_trust(ClientAuth::None), EngineRole::Server), None);
+        assert!(refused(without_trust(ClientAuth::None), EngineRole::Peer).is_some());
         let mut wrong = whole;
         wrong.key_store.as_mut().unwrap().path = folder.path().join("nothing.pem");
-        let why = refused(wrong, Side::Clients).unwrap();
+        let why = refused(wrong, EngineRole::Server).unwrap();
         assert!(why.contains("nothing.pem") && why.matches("cannot read it").count() == 1, "{why}");
     }
 }

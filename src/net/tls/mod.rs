@@ -23,7 +23,7 @@ mod verifier;
 #[cfg(test)]
 mod verifier_tests;
 
-pub use engine::{Engine, EngineError, Side, Stores};
+pub use engine::{Engine, EngineError, EngineRole, Stores};
 pub use handshake::{HandshakeError, Handshakes};
 pub use refusal::Refusal;
 pub use reload::Watch;

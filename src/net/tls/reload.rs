@@ -195,7 +195,7 @@ fn now_s() -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::net::tls::Side;
+    use crate::net::tls::EngineRole;
     use crate::net::tls::test_certificates::{Authority, settings};
 
     #[test]
@@ -237,7 +237,7 @@ mod tests {
         let link = folder.path().join("store.pem");
         std::os::unix::fs::symlink(&old, &link).unwrap();
         let (engine, stores) =
-            Engine::new(settings(&link, &authority.trust), Side::Servers).unwrap();
+            Engine::new(settings(&link, &authority.trust), EngineRole::Peer).unwrap();
         let engine = Arc::new(engine);
         let mut watch = Watch::new(engine.clone(), &stores, true);
         let subject = |watch: &Watch| watch.end.as_ref().unwrap().subject.clone();

@@ -1,6 +1,6 @@
 //! Warnings about stores that can be used, for the log of the start and for `oxkeeper config check`.
 
-use super::engine::Side;
+use super::engine::EngineRole;
 use super::stores::{self, Keys};
 use super::verifier::Verifier;
 use crate::auth::x509::{Certificate, HostNames, Purpose, Refusal, path, time_text};
@@ -14,7 +14,7 @@ const SOON_S: i64 = 30 * 24 * 3600;
 /// The stores that settings name, and who uses them.
 pub struct Used<'a> {
     pub settings: &'a TlsSettings,
-    pub side: Side,
+    pub role: EngineRole,
     pub keys: &'a Keys,
     pub trusted: &'a [CertificateDer<'static>],
     /// Hosts under which other servers dial this one; empty if they compare no names.
@@ -54,12 +54,12 @@ impl Used<'_> {
 
     /// Why peers refuse the certificate, and whether it is because it has ended.
     fn refusal(&self, now: UnixTime) -> Option<(bool, String)> {
-        let reason = match self.side {
-            Side::Clients => self.clients_refuse(seconds(now)),
-            Side::Servers => self.servers_refuse(now),
+        let reason = match self.role {
+            EngineRole::Server => self.clients_refuse(seconds(now)),
+            EngineRole::Peer => self.servers_refuse(now),
         };
         let told = |reason: Refusal| {
-            let peers = if self.side == Side::Clients { "clients" } else { "servers" };
+            let peers = if self.role == EngineRole::Server { "clients" } else { "servers" };
             let ends = matches!(reason, Refusal::Expired { .. });
             (
                 ends,
@@ -151,28 +151,28 @@ mod tests {
             ..settings.trust_store.clone().unwrap()
         };
         let strange = stores::load_trust(&of(other.trust.clone())).unwrap();
-        let told = |side, trusted: &[_], hosts: &[&str], now: UnixTime| {
+        let told = |role, trusted: &[_], hosts: &[&str], now: UnixTime| {
             let hosts: Vec<String> = hosts.iter().map(|host| (*host).to_owned()).collect();
-            let used = Used { settings: &settings, side, keys: &keys, trusted, hosts: &hosts };
+            let used = Used { settings: &settings, role, keys: &keys, trusted, hosts: &hosts };
             (used.warnings(now).join("\n"), used.certificate(now).unwrap_or_default())
         };
         let (now, early) = (UnixTime::now(), UnixTime::since_unix_epoch(Duration::from_secs(0)));
         let end = Certificate::parse(&keys.chain[0]).unwrap().not_after.unsigned_abs();
         let at = |seconds| UnixTime::since_unix_epoch(Duration::from_secs(seconds));
-        for side in [Side::Clients, Side::Servers] {
-            assert_eq!(told(side, &trusted, &["localhost"], now), Default::default());
-            let (start, check) = told(side, &trusted, &[], early);
+        for role in [EngineRole::Server, EngineRole::Peer] {
+            assert_eq!(told(role, &trusted, &["localhost"], now), Default::default());
+            let (start, check) = told(role, &trusted, &[], early);
             assert!(start.contains("is valid from") && check.contains("is valid from"), "{start}");
-            let (start, check) = told(side, &trusted, &[], at(end + 9));
+            let (start, check) = told(role, &trusted, &[], at(end + 9));
             assert!(start.is_empty() && check.contains("was valid until"), "{start} {check}");
-            let (start, check) = told(side, &trusted, &[], at(end - 9));
+            let (start, check) = told(role, &trusted, &[], at(end - 9));
             assert!(start.is_empty() && check.contains("ends soon, on "), "{start} {check}");
         }
-        let (start, check) = told(Side::Servers, &strange, &[], now);
+        let (start, check) = told(EngineRole::Peer, &strange, &[], now);
         assert!(start.contains("servers will refuse") && check.contains("CN=ca"), "{start}");
-        let (start, _) = told(Side::Servers, &trusted, &["localhost", "zk7"], now);
+        let (start, _) = told(EngineRole::Peer, &trusted, &["localhost", "zk7"], now);
         assert!(start.contains("and they dial zk7"), "{start}");
-        let (start, _) = told(Side::Clients, &keys.chain, &[], at(end + 9));
+        let (start, _) = told(EngineRole::Server, &keys.chain, &[], at(end + 9));
         assert!(start.contains("its holder is still trusted"), "{start}");
     }
 }

@@ -3,12 +3,12 @@
 use oxkeeper::auth::{self, AclError, Proof, SaslRules, Schemes, user};
 use oxkeeper::model::{Acl, Identity, perms};
 
-fn permits(acl: &[Acl], wanted: i32, who: &[Identity]) -> bool {
-    auth::permits(&Schemes::default(), &acl.to_vec().into(), wanted, who)
+fn permits(acl: &[Acl], wanted: i32, identities: &[Identity]) -> bool {
+    auth::permits(&Schemes::default(), &acl.to_vec().into(), wanted, identities)
 }
 
-fn fix(asked: Vec<Acl>, who: &[Identity]) -> Result<Vec<Acl>, AclError> {
-    auth::fix(&Schemes::default(), asked, who)
+fn fix(asked: Vec<Acl>, identities: &[Identity]) -> Result<Vec<Acl>, AclError> {
+    auth::fix(&Schemes::default(), asked, identities)
 }
 
 fn authenticate(schemes: &Schemes, scheme: &str, shown: Option<&[u8]>) -> Proof {
@@ -203,17 +203,17 @@ fn sasl_and_x509_entries_need_their_provider_and_a_name_of_its_form() {
         assert_eq!(accepts(&with_both(), scheme, id), is_valid, "{scheme}:{id}");
         assert!(!accepts(&Schemes::default(), scheme, id), "{scheme}:{id} without a provider");
     }
-    let who = [
+    let identities = [
         Identity::new("ip", "::1"),
         Identity::new("super", "CN=a"),
         Identity::new("x509", "CN=a"),
         Identity::new("sasl", "bob"),
     ];
     let own = vec![acl(1, "x509", "CN=a"), acl(1, "sasl", "bob")];
-    assert_eq!(auth::fix(&with_both(), vec![acl(1, "auth", "")], &who), Ok(own));
+    assert_eq!(auth::fix(&with_both(), vec![acl(1, "auth", "")], &identities), Ok(own));
     let one = Schemes { sasl: true, ..Schemes::default() };
     let own = vec![acl(1, "sasl", "bob")];
-    assert_eq!(auth::fix(&one, vec![acl(1, "auth", "")], &who), Ok(own));
+    assert_eq!(auth::fix(&one, vec![acl(1, "auth", "")], &identities), Ok(own));
 }
 
 // rows: U-08 U-09

@@ -229,8 +229,8 @@ fn leader_without_leader_serves_has_no_clients_of_its_own() {
         assert_eq!(leader.server.shared.at_rest.load(Ordering::Relaxed), !serves);
         // Learners' clients are served nevertheless.
         let body = Bytes::copy_from_slice(&4000_i32.to_be_bytes());
-        let (session, op, who) = (SessionId(99), op::CREATE_SESSION, Vec::new());
-        let request = zab::Request { session, xid: 0, op, body, who };
+        let (session, op, identities) = (SessionId(99), op::CREATE_SESSION, Vec::new());
+        let request = zab::Request { session, xid: 0, op, body, identities };
         for packet in [Packet::Request(request), Packet::Ack { zxid: Zxid::new(EPOCH, 1) }] {
             leader.step(of_peers(zab::Input::Learner { connection, packet }));
         }

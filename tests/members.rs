@@ -121,9 +121,9 @@ fn leader_checks_access_with_the_identities_that_learners_forward() {
         let heard = ensemble.say(owner, [show("me:secret"), create_for_me(1, "/mine")]);
         assert!(heard[1].ends_with(" ok /mine"), "{heard:?}");
         let asked = ensemble.asked(at).pop().unwrap();
-        let schemes: Vec<&str> = asked.who.iter().map(|id| id.scheme.as_ref()).collect();
+        let schemes: Vec<&str> = asked.identities.iter().map(|id| id.scheme.as_ref()).collect();
         assert_eq!(schemes, ["ip", "digest"]);
-        let mine = asked.who[1].clone();
+        let mine = asked.identities[1].clone();
         let tree = ensemble.shared(LEADER).state.tree.read();
         let acl = tree.acl(tree.znode(tree.find("/mine").unwrap()).acl()).clone();
         drop(tree);

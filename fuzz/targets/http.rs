@@ -37,7 +37,7 @@ fuzz_target!(|input: &[u8]| {
             };
             let admin = config().admin.as_ref().expect("it is on");
             let schemes = Schemes { x509: true, ..Schemes::default() };
-            match authorize(&call, credentials, admin, &schemes, |_, who| who.is_empty()) {
+            match authorize(&call, credentials, admin, &schemes, |_, identities| identities.is_empty()) {
                 Ok(()) => panic!("nobody may"),
                 Err(answer) => answer,
             }

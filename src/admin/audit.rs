@@ -36,9 +36,9 @@ pub fn put_audit_text(to: &mut String, event: &AuditEvent, server_user: &str) {
             fields.put("session", &session.to_string());
             fields.put("user", server_user);
         }
-        AuditUser::Client { session, ip, who } => {
+        AuditUser::Client { session, ip, identities } => {
             fields.put("session", &session.to_string());
-            if let Some(users) = users(who) {
+            if let Some(users) = users(identities) {
                 fields.put("user", &users);
             }
             fields.put("ip", &auth::ip_text(*ip));
@@ -76,9 +76,9 @@ impl Fields<'_> {
 /// The names of all identities, comma-joined; `None`: there is none.
 ///
 /// Source: `AuthUtil.getUsers`. An identity of scheme `super` has no provider there, and so no name.
-fn users(who: &[Identity]) -> Option<String> {
+fn users(identities: &[Identity]) -> Option<String> {
     let is_name = |name: &&str| name.chars().any(|c| c > ' ');
-    let names: Vec<&str> = who.iter().map(auth::user).filter(is_name).collect();
+    let names: Vec<&str> = identities.iter().map(auth::user).filter(is_name).collect();
     (!names.is_empty()).then(|| names.join(","))
 }
 
@@ -93,9 +93,9 @@ mod tests {
         text
     }
 
-    fn client(who: &[(&str, &str)]) -> AuditUser {
-        let who = who.iter().map(|(scheme, id)| Identity::new(scheme, id)).collect();
-        AuditUser::Client { session: SessionId(-2), ip: [127, 0, 0, 1].into(), who }
+    fn client(identities: &[(&str, &str)]) -> AuditUser {
+        let identities = identities.iter().map(|(scheme, id)| Identity::new(scheme, id)).collect();
+        AuditUser::Client { session: SessionId(-2), ip: [127, 0, 0, 1].into(), identities }
     }
 
     // rows: U-31 U-32 U-33
@@ -137,9 +137,9 @@ mod tests {
     // rows: U-35
     #[test]
     fn users_are_the_names_of_all_identities_with_a_provider() {
-        let named = |who: &[(&str, &str)]| {
+        let named = |identities: &[(&str, &str)]| {
             let event = AuditEvent {
-                by: client(who),
+                by: client(identities),
                 ..AuditEvent::of_server(AuditedOperation::Delete, AuditResult::Success)
             };
             let text = text(&event);

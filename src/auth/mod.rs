@@ -55,11 +55,11 @@ pub struct Schemes {
 }
 
 impl Schemes {
-    /// Whether one of the identities `who` is of a required scheme, or none is required.
+    /// Whether one of `identities` is of a required scheme, or none is required.
     ///
     /// Source: `AuthenticationHelper.isCnxnAuthenticated`.
-    pub fn is_authenticated(&self, who: &[Identity]) -> bool {
-        let is_shown = |scheme: &String| who.iter().any(|id| *id.scheme == **scheme);
+    pub fn is_authenticated(&self, identities: &[Identity]) -> bool {
+        let is_shown = |scheme: &String| identities.iter().any(|id| *id.scheme == **scheme);
         self.required.is_empty() || self.required.iter().any(is_shown)
     }
 
@@ -83,13 +83,13 @@ impl Schemes {
     }
 
     /// The identities by which an ACL entry `auth` is replaced.
-    fn proved<'a>(&self, who: &'a [Identity]) -> impl Iterator<Item = &'a Identity> {
-        who.iter().filter(|id| self.authenticates(&id.scheme))
+    fn proved<'a>(&self, identities: &'a [Identity]) -> impl Iterator<Item = &'a Identity> {
+        identities.iter().filter(|id| self.authenticates(&id.scheme))
     }
 
     /// Bytes of these identities as entries of a stored list.
-    pub fn proved_len(&self, who: &[Identity]) -> usize {
-        self.proved(who).map(stored_len).sum()
+    pub fn proved_len(&self, identities: &[Identity]) -> usize {
+        self.proved(identities).map(stored_len).sum()
     }
 
     /// Whether a provider for the scheme of an identity is configured. (A client can have a sasl id
@@ -210,15 +210,15 @@ pub enum AclError {
     TooLong,
 }
 
-/// Whether one of `who` has a permission of `wanted`, bits of [`crate::model::perms`].
+/// Whether one of `identities` has a permission of `wanted`, bits of [`crate::model::perms`].
 ///
 /// An empty list permits everything, and so does an identity of scheme `super` (U-04, U-15).
 ///
 /// Source: `ZooKeeperServer.checkACL`.
-pub fn permits(schemes: &Schemes, acl: &AccessList, wanted: i32, who: &[Identity]) -> bool {
+pub fn permits(schemes: &Schemes, acl: &AccessList, wanted: i32, identities: &[Identity]) -> bool {
     acl.permits_anyone(wanted)
         || acl.is_empty()
-        || who.iter().any(|id| match &*id.scheme {
+        || identities.iter().any(|id| match &*id.scheme {
             "super" => true,
             "ip" => acl.permits_address(wanted, &id.id),
             "digest" => schemes.digest && acl.permits_identity(wanted, id),
@@ -242,7 +242,11 @@ pub fn permits(schemes: &Schemes, acl: &AccessList, wanted: i32, who: &[Identity
 /// authenticated; [`AclError::TooLong`] before such a list is built.
 ///
 /// Source: `PrepRequestProcessor.fixupACL`.
-pub fn fix(schemes: &Schemes, asked: Vec<Acl>, who: &[Identity]) -> Result<Vec<Acl>, AclError> {
+pub fn fix(
+    schemes: &Schemes,
+    asked: Vec<Acl>,
+    identities: &[Identity],
+) -> Result<Vec<Acl>, AclError> {
     let mut seen = BTreeSet::new();
     let mut unique = asked;
     unique
@@ -250,8 +254,8 @@ pub fn fix(schemes: &Schemes, asked: Vec<Acl>, who: &[Identity]) -> Result<Vec<A
     if unique.is_empty() {
         return Err(AclError::Invalid);
     }
-    let proved: Vec<&Identity> = schemes.proved(who).collect();
-    let proved_len = schemes.proved_len(who);
+    let proved: Vec<&Identity> = schemes.proved(identities).collect();
+    let proved_len = schemes.proved_len(identities);
     let len_of = |entry: &Acl| match &*entry.who.scheme {
         "auth" => proved_len,
         _ => stored_len(&entry.who),

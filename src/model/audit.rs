@@ -25,7 +25,7 @@ pub enum AuditUser {
     /// The server's own, for a session that has ended.
     ServerFor(SessionId),
     /// A client's, with the identities that it had when it sent the request.
-    Client { session: SessionId, ip: IpAddr, who: Arc<[Identity]> },
+    Client { session: SessionId, ip: IpAddr, identities: Arc<[Identity]> },
 }
 
 /// What was done.
@@ -98,10 +98,10 @@ impl AuditEvent {
     /// Bytes that it takes in memory. Identities that several events share count for each.
     pub fn bytes(&self) -> u64 {
         let text = |text: &Option<Box<str>>| text.as_ref().map_or(0, |text| text.len());
-        let who = match &self.by {
-            AuditUser::Client { who, .. } => who.iter().map(Identity::text_len).sum(),
+        let identities_len = match &self.by {
+            AuditUser::Client { identities, .. } => identities.iter().map(Identity::text_len).sum(),
             AuditUser::Server | AuditUser::ServerFor(_) => 0,
         };
-        (size_of::<Self>() + text(&self.path) + text(&self.acl) + who) as u64
+        (size_of::<Self>() + text(&self.path) + text(&self.acl) + identities_len) as u64
     }
 }

@@ -319,11 +319,11 @@ impl WatchNotifier<'_> {
             // A client gets no event of a znode that it may not read (P-32). Watchers with the same identities are checked
             // once.
             let mut may_read = || {
-                let who = conn.identities();
-                let known = last.take().filter(|(other, _)| **other == *who);
-                let judge = || self.shared.permits(acl, perms::READ, &who);
+                let identities = conn.identities();
+                let known = last.take().filter(|(other, _)| **other == *identities);
+                let judge = || self.shared.permits(acl, perms::READ, &identities);
                 let may = known.map_or_else(judge, |(_, may)| may);
-                last = Some((who, may));
+                last = Some((identities, may));
                 may
             };
             if !is_open && !may_read() {

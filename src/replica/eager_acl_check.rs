@@ -29,7 +29,7 @@ impl Core {
         if !self.settings.eager_acl_check || limits.skip_acl {
             return false;
         }
-        let refusal = access::refusal(tree, &limits.schemes, &batch.who, asked.op, body);
+        let refusal = access::refusal(tree, &limits.schemes, &batch.identities, asked.op, body);
         let waits =
             |inflight: &Inflight| inflight.session == batch.session && inflight.conn.is_some();
         let is_under_way = || is_forwarding() || self.inflight.iter().any(waits);

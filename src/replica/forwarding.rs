@@ -165,7 +165,7 @@ impl Forwarding {
             xid: asked.xid,
             op: if by_sync { op::SYNC } else { asked.op },
             body: Bytes::copy_from_slice(body),
-            who: batch.who.to_vec(),
+            identities: batch.identities.to_vec(),
         })
         .encode(bytes);
         self.requests.push(inflight, by_sync);
@@ -318,8 +318,8 @@ impl Forwarding {
             zab::Role::Looking(_) | zab::Role::Leading(_) => false,
         };
         let len = request.body.len()
-            + identities_len(&request.who)
-            + expansion(&core.shared.limits, request.op, &request.body, &request.who);
+            + identities_len(&request.identities)
+            + expansion(&core.shared.limits, request.op, &request.body, &request.identities);
         let is_sync_due = match self.observers_requests.admit(is_member, len) {
             Ok(is_due) => is_due,
             Err(why) => return core.close_learner(connection, why, out),
@@ -370,7 +370,13 @@ impl Forwarding {
 
 /// A sync that no client asked for.
 const fn sync_of_this_server() -> Request {
-    Request { session: SessionId(0), xid: 0, op: op::SYNC, body: Bytes::new(), who: Vec::new() }
+    Request {
+        session: SessionId(0),
+        xid: 0,
+        op: op::SYNC,
+        body: Bytes::new(),
+        identities: Vec::new(),
+    }
 }
 
 /// Appends a proposal of the leader to the order of transactions.
@@ -454,8 +460,8 @@ mod tests {
             forwarding.on_revalidated(&mut core, &answer(true), &mut out);
         }
         out.clear();
-        let (body, who) = (Bytes::new(), Vec::new());
-        let late = Request { session: SESSION, xid: 3, op: op::SET_DATA, body, who };
+        let (body, identities) = (Bytes::new(), Vec::new());
+        let late = Request { session: SESSION, xid: 3, op: op::SET_DATA, body, identities };
         forwarding.on_observer(&mut core, one, LearnerPacket::Request(late.clone()), &mut out);
         let told = to_learner(one, &Packet::SessionMoved { session: SESSION });
         let instead = to_leader(&Packet::Request(refused(&late)));
@@ -501,8 +507,8 @@ mod tests {
         let (mut core, mut forwarding, mut out) =
             (test_member(Settings::DEFAULT), Forwarding::new(2000), Vec::new());
         let one = LearnerConnectionId(1);
-        let (body, who) = (Bytes::new(), Vec::new());
-        let sync = Request { session: SESSION, xid: 1, op: op::SYNC, body, who };
+        let (body, identities) = (Bytes::new(), Vec::new());
+        let sync = Request { session: SESSION, xid: 1, op: op::SYNC, body, identities };
         let is_closed = |out: &[Action]| matches!(out.last(), Some(Action::Peer(zab::Action::CloseLearner { connection, .. })) if *connection == one);
         for _ in 0..1 << 15 {
             for question in [
@@ -534,8 +540,8 @@ mod tests {
             (test_member(Settings::DEFAULT), Forwarding::new(2000), Vec::new());
         let [one, two] = [1, 2].map(LearnerConnectionId);
         let request = |op| {
-            let (body, who) = (vec![0; 1 << 20].into(), vec![Identity::new("ip", "x")]);
-            LearnerPacket::Request(Request { session: SESSION, xid: 1, op, body, who })
+            let (body, identities) = (vec![0; 1 << 20].into(), vec![Identity::new("ip", "x")]);
+            LearnerPacket::Request(Request { session: SESSION, xid: 1, op, body, identities })
         };
         let is_closed = |out: &[Action]| {
             matches!(out.last(), Some(Action::Peer(zab::Action::CloseLearner { .. })))

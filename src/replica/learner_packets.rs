@@ -116,8 +116,8 @@ pub fn revalidated(session: SessionId, is_valid: bool) -> Packet {
 /// The request for a global session.
 pub fn create_session(session: SessionId, timeout_ms: i32) -> Packet {
     let body = Bytes::copy_from_slice(&timeout_ms.to_be_bytes());
-    let (op, who) = (op::CREATE_SESSION, Vec::new());
-    Packet::Request(Request { session, xid: 0, op, body, who })
+    let (op, identities) = (op::CREATE_SESSION, Vec::new());
+    Packet::Request(Request { session, xid: 0, op, body, identities })
 }
 
 /// Limit on the sessions of one packet: a leader, ours or Java's, takes no packet above its `jute.maxbuffer`.

@@ -120,7 +120,7 @@ impl Leading {
         let asker = Asker {
             session: request.session,
             xid: request.xid,
-            who: &request.who,
+            identities: &request.identities,
             standing,
             may_own,
             wall_ms: core.wall_ms,

@@ -164,7 +164,7 @@ impl RequestProcessor {
         let asker = Asker {
             session: batch.session,
             xid: asked.xid,
-            who: &batch.who,
+            identities: &batch.identities,
             standing: by.acts,
             may_own: by.may_own,
             wall_ms: core.wall_ms,

@@ -12,7 +12,7 @@ use crate::tree::Tree;
 /// long.
 pub(super) fn fix_acl<'a>(
     schemes: &Schemes,
-    who: &[Identity],
+    identities: &[Identity],
     asked: &jute::Vector<'a, jute::data::Acl<'a>>,
 ) -> Result<Option<Vec<Acl>>, Code> {
     if let jute::Vector::Raw { count: 1, bytes, .. } = asked
@@ -36,7 +36,7 @@ pub(super) fn fix_acl<'a>(
         }
     }
     let asked = crate::tree::own_acl(asked.iter());
-    auth::fix(schemes, asked, who).map(Some).map_err(|error| match error {
+    auth::fix(schemes, asked, identities).map(Some).map_err(|error| match error {
         AclError::Invalid => Code::INVALID_ACL,
         AclError::TooLong => Code::MARSHALLING_ERROR,
     })
@@ -50,7 +50,7 @@ pub(super) fn fix_acl<'a>(
 pub fn refusal(
     tree: &Tree,
     schemes: &Schemes,
-    who: &[Identity],
+    identities: &[Identity],
     kind: i32,
     body: &[u8],
 ) -> Option<Code> {
@@ -68,13 +68,13 @@ pub fn refusal(
         _ => return None,
     };
     if let Some(list) = list
-        && let Err(code) = fix_acl(schemes, who, list)
+        && let Err(code) = fix_acl(schemes, identities, list)
     {
         return Some(code).filter(|code| *code == Code::INVALID_ACL);
     }
     let guarded = if guarded == "/" { "" } else { guarded };
     let acl = tree.acl(tree.znode(tree.find(guarded)?).acl());
-    (!auth::permits(schemes, acl, wanted, who)).then_some(Code::NO_AUTH)
+    (!auth::permits(schemes, acl, wanted, identities)).then_some(Code::NO_AUTH)
 }
 
 /// The parent, whose access list guards its children; `None` if `path` is no path of a child.

@@ -17,7 +17,7 @@ use std::sync::Arc;
 pub struct AuditedWrite {
     session: SessionId,
     ip: IpAddr,
-    who: Arc<[Identity]>,
+    identities: Arc<[Identity]>,
     operation: AuditedOperation,
     path: Option<Box<str>>,
     znode_type: Option<&'static str>,
@@ -44,7 +44,7 @@ impl AuditedWrite {
         let mut audited = Self {
             session: batch.session,
             ip: batch.conn.peer.ip(),
-            who: batch.who.clone(),
+            identities: batch.identities.clone(),
             operation,
             path: None,
             znode_type: None,
@@ -119,8 +119,8 @@ impl AuditedWrite {
     }
 
     fn event(&self, operation: AuditedOperation, result: AuditResult) -> AuditEvent {
-        let Self { session, ip, who, .. } = self;
-        let by = AuditUser::Client { session: *session, ip: *ip, who: who.clone() };
+        let Self { session, ip, identities, .. } = self;
+        let by = AuditUser::Client { session: *session, ip: *ip, identities: identities.clone() };
         AuditEvent { by, ..AuditEvent::of_server(operation, result) }
     }
 }

@@ -57,7 +57,8 @@ impl Connection {
             tree.znode(id).data().bytes().map(<[u8]>::to_vec)
         };
         // A client has its certificate's identities from the start, and may ask for them again.
-        let has_certificate = scheme == "x509" && self.who.iter().any(|id| &*id.scheme == "x509");
+        let has_certificate =
+            scheme == "x509" && self.identities.iter().any(|id| &*id.scheme == "x509");
         let proof = match has_certificate {
             true => Proof::Is(Vec::new()),
             false => auth::authenticate(&self.shared.limits.schemes, scheme, packet.auth, key),
@@ -97,16 +98,18 @@ impl Connection {
 
     /// Adds the identities that are new. `false`: the connection would have too many, or too many bytes of them.
     pub(super) fn add(&mut self, proved: Vec<Identity>) -> bool {
-        let fresh: Vec<Identity> = proved.into_iter().filter(|id| !self.who.contains(id)).collect();
-        let bytes: usize = self.who.iter().chain(&fresh).map(Identity::text_len).sum();
-        if self.who.len() + fresh.len() > IDENTITIES_MAX || bytes > IDENTITY_BYTES_MAX {
+        let fresh: Vec<Identity> =
+            proved.into_iter().filter(|id| !self.identities.contains(id)).collect();
+        let bytes: usize = self.identities.iter().chain(&fresh).map(Identity::text_len).sum();
+        if self.identities.len() + fresh.len() > IDENTITIES_MAX || bytes > IDENTITY_BYTES_MAX {
             return false;
         }
         if !fresh.is_empty() {
-            self.who = self.who.iter().cloned().chain(fresh).collect::<Arc<[Identity]>>();
-            self.who_bytes = identities_len(&self.who);
-            self.conn.set_identities(self.who.clone());
-            self.barred = !self.shared.limits.schemes.is_authenticated(&self.who);
+            self.identities =
+                self.identities.iter().cloned().chain(fresh).collect::<Arc<[Identity]>>();
+            self.identities_bytes = identities_len(&self.identities);
+            self.conn.set_identities(self.identities.clone());
+            self.barred = !self.shared.limits.schemes.is_authenticated(&self.identities);
         }
         true
     }

@@ -39,7 +39,7 @@ pub struct Batch {
     pub conn: Arc<Conn>,
     pub session: SessionId,
     /// Identities of the client when the requests were read.
-    pub who: std::sync::Arc<[Identity]>,
+    pub identities: std::sync::Arc<[Identity]>,
     /// The request bodies, one after the other.
     pub bytes: Vec<u8>,
     pub requests: Vec<BatchedRequest>,
@@ -69,11 +69,11 @@ impl Batch {
     pub fn new(
         conn: Arc<Conn>,
         session: SessionId,
-        who: std::sync::Arc<[Identity]>,
+        identities: std::sync::Arc<[Identity]>,
         received_us: u64,
     ) -> Self {
         let (bytes, requests, load) = (Vec::new(), Vec::new(), Load::default());
-        Self { conn, session, who, bytes, requests, load, received_us }
+        Self { conn, session, identities, bytes, requests, load, received_us }
     }
 
     /// The load of all its requests until they are answered.

@@ -93,9 +93,9 @@ pub struct Connection {
     /// The connect request waits for a leader.
     pub(super) is_held: bool,
     /// A copy of the identities of `conn`, which is read without a lock: only this machine changes them.
-    pub(super) who: std::sync::Arc<[Identity]>,
-    /// Bytes that `who` adds to each forwarded request.
-    pub(super) who_bytes: usize,
+    pub(super) identities: std::sync::Arc<[Identity]>,
+    /// Bytes that `identities` adds to each forwarded request.
+    pub(super) identities_bytes: usize,
     /// The client has yet to authenticate with a required scheme, and may do nothing else.
     pub(super) barred: bool,
     /// The client's SASL exchange, from its first token on.
@@ -127,11 +127,11 @@ pub struct Connection {
 
 impl Connection {
     pub fn new(conn: Arc<Conn>, shared: Arc<Shared>) -> Self {
-        let who = conn.identities();
+        let identities = conn.identities();
         Self {
-            barred: !shared.limits.schemes.is_authenticated(&who),
-            who_bytes: identities_len(&who),
-            who,
+            barred: !shared.limits.schemes.is_authenticated(&identities),
+            identities_bytes: identities_len(&identities),
+            identities,
             is_held: false,
             exchange: None,
             begun: None,
@@ -448,8 +448,8 @@ impl Connection {
         let _late = self.heard(now_us);
         let body_bytes = (body.len() * 16).min(BATCH_ROOM_MAX.max(body.len()));
         let room = BatchRoom { requests: 16, body_bytes };
-        let added = expansion(&self.shared.limits, header.kind, body, &self.who);
-        let bytes = (body.len() + self.who_bytes + added) as u32;
+        let added = expansion(&self.shared.limits, header.kind, body, &self.identities);
+        let bytes = (body.len() + self.identities_bytes + added) as u32;
         let batch = self.batch(session, batch, now_us, room);
         batch.bytes.extend_from_slice(body);
         let end = batch.bytes.len();
@@ -501,7 +501,7 @@ impl Connection {
         batch.get_or_insert_with(|| Batch {
             bytes: Vec::with_capacity(room.body_bytes),
             requests: Vec::with_capacity(room.requests),
-            ..Batch::new(self.conn.clone(), session, self.who.clone(), now_us)
+            ..Batch::new(self.conn.clone(), session, self.identities.clone(), now_us)
         })
     }
 
@@ -550,7 +550,7 @@ impl Connection {
                 shared: &shared,
                 tree: &tree,
                 conn: &self.conn,
-                who: &self.who,
+                identities: &self.identities,
                 likely,
                 spaces: &spaces,
                 hold: &hold,
@@ -595,6 +595,6 @@ impl Connection {
 }
 
 /// Bytes that identities add to a forwarded request.
-pub fn identities_len(who: &[Identity]) -> usize {
-    who.iter().map(|identity| 8 + identity.text_len()).sum()
+pub fn identities_len(identities: &[Identity]) -> usize {
+    identities.iter().map(|identity| 8 + identity.text_len()).sum()
 }

@@ -8,12 +8,12 @@ const AUTH: &[u8] = b"\0\0\0\x04auth";
 
 /// Bytes that the transaction of a write has beyond the request, at most: each entry `auth` is replaced by all identities that
 /// authenticate the client. Data that looks like an entry counts as one.
-pub fn expansion(limits: &Limits, kind: i32, body: &[u8], who: &[Identity]) -> usize {
+pub fn expansion(limits: &Limits, kind: i32, body: &[u8], identities: &[Identity]) -> usize {
     let has_lists = matches!(
         kind,
         op::CREATE | op::CREATE2 | op::CREATE_CONTAINER | op::CREATE_TTL | op::SET_ACL | op::MULTI
     );
-    let stored = if has_lists { limits.schemes.proved_len(who) } else { 0 };
+    let stored = if has_lists { limits.schemes.proved_len(identities) } else { 0 };
     if stored == 0 {
         return 0;
     }
@@ -36,7 +36,7 @@ mod tests {
     fn expansion_is_at_least_what_auth_entries_add_to_a_list() {
         let limits = Limits::default();
         let id = |scheme, len: usize| Identity::new(scheme, &format!("u:{}", "x".repeat(len)));
-        let who = [id("ip", 5), id("digest", 60_000), id("digest", 10)];
+        let identities = [id("ip", 5), id("digest", 60_000), id("digest", 10)];
         for count in [0, 1, 17] {
             let asked: Vec<Acl> = (0..count)
                 .map(|n| Acl { perms: 31 + (n << 5), who: Identity::new("auth", "") })
@@ -49,16 +49,20 @@ mod tests {
                 jute::put_string(&mut body, &entry.who.id);
             }
             let before = stored_len(&asked);
-            let after = stored_len(&auth::fix(&limits.schemes, asked, &who).unwrap());
-            let added = expansion(&limits, op::SET_ACL, &body, &who);
+            let after = stored_len(&auth::fix(&limits.schemes, asked, &identities).unwrap());
+            let added = expansion(&limits, op::SET_ACL, &body, &identities);
             assert!(
                 after - before <= added && added <= after,
                 "{count}: {before}, {after}, {added}"
             );
-            assert_eq!(expansion(&limits, op::SET_ACL, &body, &who[..1]), 0, "it is refused");
+            assert_eq!(
+                expansion(&limits, op::SET_ACL, &body, &identities[..1]),
+                0,
+                "it is refused"
+            );
         }
         let all = AUTH.repeat(1000);
-        assert_eq!(expansion(&limits, op::DELETE, &all, &who), 0, "it has no list");
-        assert_eq!(expansion(&limits, op::MULTI, &all, &who), 2 * limits.frame_max);
+        assert_eq!(expansion(&limits, op::DELETE, &all, &identities), 0, "it has no list");
+        assert_eq!(expansion(&limits, op::MULTI, &all, &identities), 2 * limits.frame_max);
     }
 }

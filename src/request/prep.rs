@@ -395,8 +395,8 @@ impl Preparation<'_> {
     }
 
     pub(super) fn permit(&self, node: &View, wanted: i32) -> Result<(), Code> {
-        let Asker { schemes, who, .. } = self.asker;
-        if self.asker.skip_acl || auth::permits(schemes, node.acl(self.tree), wanted, who) {
+        let Asker { schemes, identities, .. } = self.asker;
+        if self.asker.skip_acl || auth::permits(schemes, node.acl(self.tree), wanted, identities) {
             Ok(())
         } else {
             Err(Code::NO_AUTH)
@@ -408,7 +408,7 @@ impl Preparation<'_> {
         &self,
         asked: &jute::Vector<'a, jute::data::Acl<'a>>,
     ) -> Result<Option<Vec<Acl>>, Code> {
-        access::fix_acl(self.asker.schemes, self.asker.who, asked)
+        access::fix_acl(self.asker.schemes, self.asker.identities, asked)
     }
 
     pub(super) fn crc(&self, path: &str, data: Option<&[u8]>) -> u32 {

@@ -114,7 +114,7 @@ pub(super) struct Reading<'h> {
     pub shared: &'h Shared,
     pub tree: &'h Tree,
     pub conn: &'h Conn,
-    pub who: &'h [Identity],
+    pub identities: &'h [Identity],
     /// What was read, for the metrics.
     pub spaces: &'h RefCell<Namespaces>,
     pub hold: &'h Hold,
@@ -306,13 +306,13 @@ impl Reading<'_> {
         let znode = self.tree.znode(id);
         let acl = self.tree.acl(znode.acl());
         self.hold.spend(2 * acl.len());
-        if !self.shared.permits(acl, perms::READ | perms::ADMIN, self.who) {
+        if !self.shared.permits(acl, perms::READ | perms::ADMIN, self.identities) {
             return Err(Code::NO_AUTH);
         }
         if self.shared.limits.reply_max < self.tree.acl_bytes(znode.acl()).len() {
             return Err(Code::MARSHALLING_ERROR);
         }
-        let masked = !self.shared.permits(acl, perms::ADMIN, self.who);
+        let masked = !self.shared.permits(acl, perms::ADMIN, self.identities);
         reply::reply(out, header, |to| {
             if masked {
                 let mask = |entry: &Acl| match entry.who.id.split_once(':') {
@@ -408,8 +408,8 @@ impl Reading<'_> {
     }
 
     fn who_am_i(&self, to: &mut Vec<u8>) {
-        put_i32(to, self.who.len() as i32);
-        for id in self.who {
+        put_i32(to, self.identities.len() as i32);
+        for id in self.identities {
             put_string(to, &id.scheme);
             let is_known = self.shared.limits.schemes.knows(&id.scheme);
             put_string(to, if is_known { auth::user(id) } else { "" });
@@ -424,8 +424,9 @@ impl Reading<'_> {
     pub(super) fn permitted(&self, id: NodeId) -> Result<(), Code> {
         let acl = self.tree.znode(id).acl();
         let list = self.tree.acl(acl);
-        let permits = || self.shared.permits(list, perms::READ, self.who);
-        let is_long = LONG_LIST < list.len() || MANY_IDENTITIES < self.who.len() && 1 < list.len();
+        let permits = || self.shared.permits(list, perms::READ, self.identities);
+        let is_long =
+            LONG_LIST < list.len() || MANY_IDENTITIES < self.identities.len() && 1 < list.len();
         let may = if is_long { self.long_list(acl, permits) } else { permits() };
         if may { Ok(()) } else { Err(Code::NO_AUTH) }
     }
@@ -435,7 +436,7 @@ impl Reading<'_> {
         *self.hold.long_lists.borrow_mut().entry(acl).or_insert_with(|| {
             let len = self.tree.acl(acl).len();
             // A short list is compared with each identity, a longer one is searched.
-            self.hold.spend(if len <= LONG_LIST { len * self.who.len() } else { len });
+            self.hold.spend(if len <= LONG_LIST { len * self.identities.len() } else { len });
             permits()
         })
     }

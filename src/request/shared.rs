@@ -72,8 +72,13 @@ impl Shared {
         Some(SnapshotPiece { is_last, saved_bytes })
     }
 
-    /// Whether `acl` gives one of the identities `who` a permission of `wanted`.
-    pub fn permits(&self, acl: &crate::model::AccessList, wanted: i32, who: &[Identity]) -> bool {
-        self.limits.skip_acl || crate::auth::permits(&self.limits.schemes, acl, wanted, who)
+    /// Whether `acl` gives one of `identities` a permission of `wanted`.
+    pub fn permits(
+        &self,
+        acl: &crate::model::AccessList,
+        wanted: i32,
+        identities: &[Identity],
+    ) -> bool {
+        self.limits.skip_acl || crate::auth::permits(&self.limits.schemes, acl, wanted, identities)
     }
 }

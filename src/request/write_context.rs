@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 pub struct Asker<'a> {
     pub session: SessionId,
     pub xid: i32,
-    pub who: &'a [Identity],
+    pub identities: &'a [Identity],
     /// Whether the session is valid and belongs to the client's connection.
     pub standing: Result<(), Code>,
     /// Whether the session may own ephemeral znodes: a local session may not.
@@ -28,7 +28,7 @@ impl<'a> Asker<'a> {
         Self {
             session,
             xid: 0,
-            who: &[],
+            identities: &[],
             standing: Ok(()),
             may_own: Ok(()),
             wall_ms,

@@ -51,11 +51,17 @@ impl FourLetterWords {
             peer: asked.peer.ip(),
             subject: asked.subject.as_deref(),
         };
-        http::authorize(call, credentials, admin, &self.shared.limits.schemes, |wanted, who| {
-            let tree = self.shared.state.tree.read();
-            let root = tree.find("").map(|root| tree.acl(tree.znode(root).acl()));
-            root.is_some_and(|acl| self.shared.permits(acl, wanted, who))
-        })?;
+        http::authorize(
+            call,
+            credentials,
+            admin,
+            &self.shared.limits.schemes,
+            |wanted, identities| {
+                let tree = self.shared.state.tree.read();
+                let root = tree.find("").map(|root| tree.acl(tree.znode(root).acl()));
+                root.is_some_and(|acl| self.shared.permits(acl, wanted, identities))
+            },
+        )?;
         let now_ms = self.clock.now_ms();
         let mut limiters = self.limiters.lock().expect("a panic aborts");
         http::task(call, &self.config, admin, &self.metrics, &mut limiters, now_ms)

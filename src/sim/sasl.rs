@@ -81,9 +81,9 @@ impl World {
         self.clients[client].exchange = None;
         self.trace.count("SASL exchanges");
         let wanted = [Identity::new("x509", &subject(client)), Identity::new("sasl", USER)];
-        let who = self.identities_at(end);
-        if !who.as_ref().is_none_or(|who| who.ends_with(&wanted)) {
-            self.fail("identities", format!("client {client} is {who:?} at its server"));
+        let identities = self.identities_at(end);
+        if !identities.as_ref().is_none_or(|identities| identities.ends_with(&wanted)) {
+            self.fail("identities", format!("client {client} is {identities:?} at its server"));
         }
         Ok(true)
     }

@@ -80,7 +80,7 @@ pub struct Request {
     /// As the client sent it.
     pub body: Bytes,
     /// The client's authenticated identities; none where a server asks in its own name.
-    pub who: Vec<Identity>,
+    pub identities: Vec<Identity>,
 }
 
 /// One packet. Epochs travel as zxids whose counter is 0.
@@ -317,8 +317,8 @@ impl Packet {
         let (kind, zxid) = (bytes.get_i32(), bytes.get_i64());
         let has_data = bytes.get_i32() >= 0;
         let data = bytes.split_to(shape.data_len);
-        let who = identities(kind, bytes, shape.identities)?;
-        Self::from_parts(kind, zxid, has_data, data, who).map(Some)
+        let identities = identities(kind, bytes, shape.identities)?;
+        Self::from_parts(kind, zxid, has_data, data, identities).map(Some)
     }
 
     fn from_parts(
@@ -326,7 +326,7 @@ impl Packet {
         raw: i64,
         has_data: bool,
         mut data: Bytes,
-        who: Vec<Identity>,
+        identities: Vec<Identity>,
     ) -> Result<Self, PacketError> {
         let zxid = Zxid::from_wire(raw).ok_or(PacketError::Zxid { kind, zxid: raw });
         let short = PacketError::Data { kind, len: if has_data { data.len() as i64 } else { -1 } };
@@ -384,7 +384,7 @@ impl Packet {
                     xid: data.get_i32(),
                     op: data.get_i32(),
                     body: data,
-                    who,
+                    identities,
                 })
             }
             kind::SYNC => Self::Sync,
@@ -403,8 +403,8 @@ impl Request {
         put_i32(to, self.op);
         to.extend_from_slice(&self.body);
         // Java's null: a client has at least the identity of its address.
-        put_i32(to, if self.who.is_empty() { -1 } else { self.who.len() as i32 });
-        for Identity { scheme, id } in &self.who {
+        put_i32(to, if self.identities.is_empty() { -1 } else { self.identities.len() as i32 });
+        for Identity { scheme, id } in &self.identities {
             put_buffer(to, scheme.as_bytes());
             put_buffer(to, id.as_bytes());
         }
@@ -498,10 +498,10 @@ fn identities(kind: i32, mut from: Bytes, count: usize) -> Result<Vec<Identity>,
         let bytes = from.split_to(len);
         std::str::from_utf8(&bytes).map(str::to_owned).map_err(|_| PacketError::Text { kind })
     };
-    let mut who = Vec::with_capacity(count.min(16));
+    let mut identities = Vec::with_capacity(count.min(16));
     for _ in 0..count {
         let (scheme, id) = (text()?, text()?);
-        who.push(Identity::new(&scheme, &id));
+        identities.push(Identity::new(&scheme, &id));
     }
-    Ok(who)
+    Ok(identities)
 }

@@ -248,7 +248,7 @@ fn syncs(server: &Server) -> Vec<TcpStream> {
         xid: 0,
         op: op::SYNC,
         body: bytes::Bytes::new(),
-        who: Vec::new(),
+        identities: Vec::new(),
     };
     let some = Packet::Request(request).to_bytes().repeat(10_000);
     let asking = (0..SYNCERS).map(|n| {

@@ -13,7 +13,7 @@ use oxkeeper::zab::Request;
 
 /// The text of a request, whose body is also encoded again to the same bytes.
 pub fn text(asked: &Request) -> String {
-    let Request { session, xid, op, body, who } = asked;
+    let Request { session, xid, op, body, identities } = asked;
     assert!(
         *op == op::SYNC || prep::is_readable(*op, body),
         "the body of operation {op} is refused"
@@ -21,8 +21,9 @@ pub fn text(asked: &Request) -> String {
     let (mut from, mut again) = (Reader::new(body), Vec::new());
     let text = put(*op, &mut from, &mut again);
     assert_eq!(again, body[..], "{text}");
-    let who: Vec<String> = who.iter().map(|who| format!("{}:{}", who.scheme, who.id)).collect();
-    format!("session {session} xid {xid} {text} by [{}]", who.join(" "))
+    let identities: Vec<String> =
+        identities.iter().map(|id| format!("{}:{}", id.scheme, id.id)).collect();
+    format!("session {session} xid {xid} {text} by [{}]", identities.join(" "))
 }
 
 fn put(kind: i32, from: &mut Reader<'_>, to: &mut Vec<u8>) -> String {

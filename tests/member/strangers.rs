@@ -218,7 +218,7 @@ impl Strangers {
                     xid: 1,
                     op: op::SET_DATA,
                     body: Bytes::from_static(b"\0\0\0\x02/0\0\0\0\x01y\xff\xff\xff\xff"),
-                    who: vec![],
+                    identities: vec![],
                 });
                 let packets = vec![sync, Packet::Ack { zxid: self.member.core().history.last() }];
                 self.step(Input::Packets { from: QuorumPeer::Learner(connection), packets });

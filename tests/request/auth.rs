@@ -79,15 +79,15 @@ fn auth_is_answered_at_once_and_applies_to_requests_after_it() {
     assert_eq!(replies(&mut machine), [(op::AUTH, 0, 0, 0); 3]);
     let before = [Identity::new("ip", "127.0.0.1")];
     let after = [before[0].clone(), Identity::new("digest", BOB)];
-    let who: Vec<_> = machine
+    let identities: Vec<_> = machine
         .commands
         .iter()
         .map(|command| match command {
-            ClientCommand::Writes(batch) => (batch.requests.len(), batch.who.to_vec()),
+            ClientCommand::Writes(batch) => (batch.requests.len(), batch.identities.to_vec()),
             _ => panic!("writes only"),
         })
         .collect();
-    assert_eq!(who, [(1, before.to_vec()), (1, after.to_vec())]);
+    assert_eq!(identities, [(1, before.to_vec()), (1, after.to_vec())]);
     assert_eq!(*machine.conn().identities(), after);
 }
 

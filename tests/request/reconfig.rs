@@ -46,7 +46,7 @@ impl Leader {
     /// The transaction that a request is proposed as.
     fn propose(
         &mut self,
-        who: &[Identity],
+        identities: &[Identity],
         ensemble: Option<Ensemble>,
         (kind, request): (i32, &dyn Encode),
         skip_acl: bool,
@@ -54,7 +54,7 @@ impl Leader {
         let asker = Asker {
             session: SessionId(1),
             xid: 1,
-            who,
+            identities,
             standing: Ok(()),
             may_own: Ok(()),
             wall_ms: 7,
@@ -80,15 +80,15 @@ impl Leader {
         self.prep.applied(zxid);
     }
 
-    /// * `who`: the identities of the client that asks.
+    /// * `identities`: the identities of the client that asks.
     fn ask_as(
         &mut self,
-        who: &[Identity],
+        identities: &[Identity],
         ensemble: Option<Ensemble>,
         request: &ReconfigRequest<'_>,
         skip_acl: bool,
     ) -> Result<View, Code> {
-        let (zxid, entry) = self.propose(who, ensemble, (op::RECONFIG, request), skip_acl);
+        let (zxid, entry) = self.propose(identities, ensemble, (op::RECONFIG, request), skip_acl);
         let Some(text) = config_in(&entry) else {
             let code = entry[entry.len() - 4..].try_into().unwrap();
             return Err(Code(i32::from_be_bytes(code)));

@@ -87,13 +87,13 @@ fn exchange_adds_the_clients_id_for_the_requests_after_it() {
     assert_eq!(machine.advance(&input, 0), (input.len(), Need::Bytes(4)));
     let [(op::SASL, 0, Some(last))] = &replies(&mut machine)[..] else { panic!() };
     assert_eq!(client.step(last), Ok(None), "the server knows the password");
-    let who = |command: &ClientCommand| match command {
-        ClientCommand::Writes(batch) => batch.who.to_vec(),
+    let identities = |command: &ClientCommand| match command {
+        ClientCommand::Writes(batch) => batch.identities.to_vec(),
         _ => panic!("writes only"),
     };
-    let who: Vec<_> = machine.commands.iter().map(who).collect();
+    let identities: Vec<_> = machine.commands.iter().map(identities).collect();
     let ip = Identity::new("ip", "127.0.0.1");
-    assert_eq!(who, [vec![ip.clone()], vec![ip, sasl_id("bob")]]);
+    assert_eq!(identities, [vec![ip.clone()], vec![ip, sasl_id("bob")]]);
 }
 
 // rows: U-04 U-18 C-74
@@ -336,8 +336,8 @@ fn certificates_identities_are_there_from_the_start() {
     let proved = schemes.of_certificate("CN=a");
     let peer = "127.0.0.1:1".parse().unwrap();
     let conn = shared.conns.add(|id| Conn::new(id, peer, 0).identified(proved));
-    let who = [Identity::new("ip", "127.0.0.1"), Identity::new("x509", "CN=a")];
-    assert_eq!(*Connection::new(conn, shared).conn().identities(), who);
+    let identities = [Identity::new("ip", "127.0.0.1"), Identity::new("x509", "CN=a")];
+    assert_eq!(*Connection::new(conn, shared).conn().identities(), identities);
 }
 
 // rows: U-08

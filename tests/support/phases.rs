@@ -230,7 +230,7 @@ impl Phase {
         }
         let asked = |xid, op, body: &'static [u8]| {
             let body = Bytes::from_static(body);
-            Packet::Request(Request { session: SESSION, xid, op, body, who: vec![] })
+            Packet::Request(Request { session: SESSION, xid, op, body, identities: vec![] })
         };
         streams.send(follower, &[asked(0, op::CREATE_SESSION, b"\0\0\x75\x30")]);
         streams.send(follower, &[Packet::Ack { zxid: Zxid::new(EPOCH, 1) }]);

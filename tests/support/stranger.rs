@@ -131,7 +131,7 @@ impl Stranger {
             b"\0\0\0\x02/a\0\0\0\x01x\0\0\0\x01\0\0\0\x1f\0\0\0\x05world\0\0\0\x06anyone\0\0\0\0";
         let len = if self.below(2) == 0 { path.len() } else { self.below(40) as usize };
         let body = Bytes::from_static(&path[..len]);
-        Request { session, xid, op, body, who: vec![] }
+        Request { session, xid, op, body, identities: vec![] }
     }
 
     /// Sessions and their timeouts, sometimes cut off.

@@ -295,7 +295,7 @@ pub fn packet_of(words: &[&str]) -> Packet {
             xid: 1,
             op: 5,
             body: Bytes::new(),
-            who: Vec::new(),
+            identities: Vec::new(),
         }),
         ["REVALIDATE"] => Packet::Revalidate { data: Bytes::new() },
         ["SYNC"] => Packet::Sync,

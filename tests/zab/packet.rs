@@ -31,8 +31,8 @@ fn all() -> Vec<Packet> {
     let zxid = Zxid::new(Epoch(7), 9);
     let info = LearnerInfo { id: ServerId(3), protocol_version: 0x10000, view_version: 5 };
     let (entry, leader) = (Bytes::from_static(b"entry"), ServerId(2));
-    let who = vec![Identity::new("ip", "::1"), Identity::new("digest", "u:h")];
-    let request = Request { session: SessionId(1), xid: 2, op: 3, body: entry.clone(), who };
+    let identities = vec![Identity::new("ip", "::1"), Identity::new("digest", "u:h")];
+    let request = Request { session: SessionId(1), xid: 2, op: 3, body: entry.clone(), identities };
     vec![
         Packet::FollowerInfo { accepted: Epoch(4), info },
         Packet::ObserverInfo { accepted: Epoch(4), info },

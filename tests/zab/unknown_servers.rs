@@ -26,7 +26,7 @@ fn hello(connection: u64, id: i64) -> Input {
 
 fn request(connection: u64) -> Input {
     let (session, body) = (SessionId(7), Bytes::from(vec![0; 100_000]));
-    let asked = Request { session, xid: 1, op: op::SET_DATA, body, who: Vec::new() };
+    let asked = Request { session, xid: 1, op: op::SET_DATA, body, identities: Vec::new() };
     let packet = Packet::Request(asked);
     Input::Learner { connection: LearnerConnectionId(connection), packet }
 }

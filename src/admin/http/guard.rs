@@ -75,12 +75,12 @@ pub fn authorize(
     let Some(shown) = credentials.authorization else {
         return Err(refused(401, &call.name, "Auth info is missing for the command"));
     };
-    let Some(who) = identities(shown, credentials, admin, schemes) else {
+    let Some(identities) = identities(shown, credentials, admin, schemes) else {
         return Err(refused(401, &call.name, "Not authenticated"));
     };
     // Each permission by itself: one of them was enough in Java 3.9.3 (ZOOKEEPER-4964).
     let bits = (0..i32::BITS).map(|bit| 1 << bit).filter(|bit| perms::ALL & bit != 0);
-    match bits.into_iter().all(|wanted| may(wanted, &who)) {
+    match bits.into_iter().all(|wanted| may(wanted, &identities)) {
         true => Ok(()),
         false => Err(refused(403, &call.name, "Not authorized")),
     }
@@ -105,11 +105,12 @@ fn identities(
     };
     match scheme {
         "digest" => match auth::authenticate(schemes, scheme, proof, || None) {
-            Proof::Is(who) => Some(who),
+            Proof::Is(identities) => Some(identities),
             _ => None,
         },
         "ip" => Some(vec![Identity::new("ip", &address(credentials, admin)?)]),
-        "x509" => Some(schemes.of_certificate(credentials.subject?)).filter(|who| !who.is_empty()),
+        "x509" => Some(schemes.of_certificate(credentials.subject?))
+            .filter(|identities| !identities.is_empty()),
         // Java's other providers know no requests over HTTP.
         _ => None,
     }

@@ -34,7 +34,8 @@ fn status(list: Vec<Acl>, credentials: Credentials<'_>, lines: &str) -> u16 {
         ..Schemes::default()
     };
     let list = AccessList::new(list);
-    let may = |wanted: i32, who: &[Identity]| auth::permits(&schemes, &list, wanted, who);
+    let may =
+        |wanted: i32, identities: &[Identity]| auth::permits(&schemes, &list, wanted, identities);
     let asked = call(Command::Snapshot, false, None);
     match authorize(&asked, credentials, &admin, &schemes, may) {
         Ok(()) => 200,

@@ -1,12 +1,9 @@
 //! Any text as a configuration: it is accepted, or refused with a message for every problem.
 //! Lines after a line `--` are `-D` flags; a line `++` makes the rest positional arguments.
 
-#![no_main]
-
-use libfuzzer_sys::fuzz_target;
 use oxkeeper::config::{Environment, Source, parse, parse_positional};
 
-fuzz_target!(|input: &[u8]| {
+pub fn target(input: &[u8]) {
     let text = String::from_utf8_lossy(input);
     if let Some(arguments) = text.strip_prefix("++\n") {
         let arguments: Vec<String> = arguments.lines().take(4).map(str::to_owned).collect();
@@ -25,4 +22,4 @@ fuzz_target!(|input: &[u8]| {
         Ok(config) => assert!(0 < config.tick_time_ms, "a tick takes time"),
         Err(error) => assert!(!error.to_string().trim().is_empty(), "a refusal has a message"),
     }
-});
+}

@@ -1,9 +1,6 @@
 //! Any bytes as the first of a connection at each kind of port with TLS: it is decided by at most three of them, more bytes never
 //! change it, and what is taken for TLS can be no frame of a client and no packet of a server.
 
-#![no_main]
-
-use libfuzzer_sys::fuzz_target;
 use oxkeeper::member::tls_detection::{
     ClientDetection, DETECTION_BYTES, Decision, Detection, Next, Rest,
 };
@@ -25,7 +22,7 @@ fn ports(is_unified: bool) -> [Detection; 3] {
     ]
 }
 
-fuzz_target!(|input: &[u8]| {
+pub fn target(input: &[u8]) {
     for port in [true, false].into_iter().flat_map(ports) {
         let next = |len: usize, rest| port.next(&input[..len], rest, Duration::ZERO);
         let mut first = None;
@@ -49,4 +46,4 @@ fuzz_target!(|input: &[u8]| {
             assert!(i32::from_be_bytes(head) > 0x0fff_ffff, "a length that a setting may allow");
         }
     }
-});
+}

@@ -1,9 +1,6 @@
 //! Any bytes as a token of DIGEST-MD5, at each place of both halves: it is refused with a reason or understood, an exchange ends with its
 //! first response, and the authenticated user is the one whose password was shown.
 
-#![no_main]
-
-use libfuzzer_sys::fuzz_target;
 use oxkeeper::auth::digest_md5::{Accounts, Client, NONCE_BYTES, Server, Service};
 use oxkeeper::auth::sasl::{Mechanism, Step};
 use oxkeeper::model::Secret;
@@ -31,7 +28,7 @@ fn server(service: Service) -> (Server, Vec<u8>) {
     (server, challenge)
 }
 
-fuzz_target!(|input: &[u8]| {
+pub fn target(input: &[u8]) {
     let Some((kind, token)) = input.split_first() else { return };
     let service = if kind & 1 == 0 { Service::CLIENTS } else { Service::QUORUM };
     match kind >> 1 & 3 {
@@ -55,7 +52,8 @@ fuzz_target!(|input: &[u8]| {
         _ => {
             let (mut server, challenge) = server(service);
             let mut client = client(service);
-            let response = client.step(&challenge).expect("an honest challenge").expect("a response");
+            let response =
+                client.step(&challenge).expect("an honest challenge").expect("a response");
             let Ok(Step::Done { token: Some(last), .. }) = server.step(&response) else {
                 panic!("an honest response")
             };
@@ -64,4 +62,4 @@ fuzz_target!(|input: &[u8]| {
             }
         }
     }
-});
+}

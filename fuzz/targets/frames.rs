@@ -3,9 +3,6 @@
 //!
 //! The input is a list of moves: a byte that chooses the move, then what the move needs.
 
-#![no_main]
-
-use libfuzzer_sys::fuzz_target;
 use oxkeeper::tree::txn::Entry;
 use oxkeeper::tree::{Options, Tree};
 use support::moves::Moves;
@@ -52,7 +49,7 @@ fn play(world: &mut Standalone, input: &[u8]) {
     }
 }
 
-fuzz_target!(|input: &[u8]| {
+pub fn target(input: &[u8]) {
     let mut world = Standalone::new(SETTINGS, true);
     play(&mut world, input);
     world.flush();
@@ -65,4 +62,4 @@ fuzz_target!(|input: &[u8]| {
     let live = world.server.shared.state.tree.read();
     assert_eq!(replayed.digest(), live.digest(), "the log gives the tree that clients saw");
     assert_eq!(replayed.last_zxid(), live.last_zxid());
-});
+}

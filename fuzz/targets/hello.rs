@@ -3,17 +3,14 @@
 //!
 //! What an input means is in `tests/support/hello_bytes.rs`.
 
-#![no_main]
-
-use libfuzzer_sys::fuzz_target;
+use crate::memory::within_memory;
 use oxkeeper::member::opening::{NoOpening, Openings};
 use oxkeeper::member::sim_opening::{SimOpenings, replayable_digest_openings};
-use oxkeeper_fuzz::within_memory;
 use std::sync::Arc;
 use support::hello_bytes::play;
 
-fuzz_target!(|input: &[u8]| {
+pub fn target(input: &[u8]) {
     let openings: [Arc<dyn Openings>; 3] =
         [Arc::new(NoOpening), Arc::new(SimOpenings), Arc::new(replayable_digest_openings(false))];
     within_memory(|| drop(play(input, &openings)));
-});
+}

@@ -1,8 +1,5 @@
 //! Any bytes as the JAAS file of a member with SASL for clients and between servers: accepted, or refused with a message.
 
-#![no_main]
-
-use libfuzzer_sys::fuzz_target;
 use oxkeeper::config::{Environment, Launch, Settings, load_from};
 use std::io;
 use std::path::Path;
@@ -11,7 +8,7 @@ const ZOO: &str = "dataDir=/d\nclientPort=2181\ninitLimit=5\nsyncLimit=2\nserver
     quorum.auth.enableSasl=true\nquorum.auth.learner.saslLoginContext=L\nquorum.auth.server.saslLoginContext=S\n\
     sasl.serverconfig=C\n";
 
-fuzz_target!(|input: &[u8]| {
+pub fn target(input: &[u8]) {
     let read = |path: &Path| match path.to_str() {
         Some("/zoo.cfg") => Ok(ZOO.as_bytes().to_vec()),
         Some("/d/myid") => Ok(b"1".to_vec()),
@@ -27,4 +24,4 @@ fuzz_target!(|input: &[u8]| {
             assert!(text.lines().all(|line| !line.trim().is_empty()), "a refusal has a message");
         }
     }
-});
+}

@@ -1,11 +1,7 @@
 //! Any bytes as any record: reading never panics, and what was read survives being written and read again.
 //! The first byte chooses the record.
 
-#![no_main]
-
-use libfuzzer_sys::fuzz_target;
-
-fuzz_target!(|input: &[u8]| {
+pub fn target(input: &[u8]) {
     let Some((&choice, bytes)) = input.split_first() else { return };
     let codec = &codecs::CODECS[usize::from(choice) % codecs::CODECS.len()];
     let Ok(read) = (codec.decode)(bytes) else { return };
@@ -15,4 +11,4 @@ fuzz_target!(|input: &[u8]| {
     // As in Java, characters beyond U+FFFF do not survive it (P-08).
     assert_eq!(again.value, codecs::reread(&read.value), "{} written and read again", codec.name);
     assert_eq!(again.used, written.len(), "{} read to its end", codec.name);
-});
+}

@@ -4,14 +4,11 @@
 //! The first byte chooses: the other bytes are the file, or they are entries, which become records with valid checksums so that the
 //! fuzzer reaches the code after the check.
 
-#![no_main]
-
-use libfuzzer_sys::fuzz_target;
+use crate::starts::{DIR, put, restore};
 use oxkeeper::model::Zxid;
 use oxkeeper::store::names::log_name;
 use oxkeeper::store::record;
 use oxkeeper::store::sim_disk::SimDisk;
-use oxkeeper_fuzz::{DIR, put, restore};
 
 /// A log of the entries in `input`: each is a length byte and that many bytes.
 fn sealed(mut input: &[u8]) -> Vec<u8> {
@@ -26,7 +23,7 @@ fn sealed(mut input: &[u8]) -> Vec<u8> {
     file
 }
 
-fuzz_target!(|input: &[u8]| {
+pub fn target(input: &[u8]) {
     let Some((&choice, bytes)) = input.split_first() else { return };
     let disk = SimDisk::new();
     let name = log_name(Zxid::from_wire(1).expect("a zxid"));
@@ -35,4 +32,4 @@ fuzz_target!(|input: &[u8]| {
     let Ok(first) = restore(&disk) else { return };
     let second = restore(&disk).expect("a log that one start has restored");
     assert_eq!(first, second, "two starts on one log");
-});
+}

@@ -4,10 +4,9 @@
 //!
 //! What an input means is in `tests/support/peer_bytes.rs`.
 
-#![no_main]
-
-use libfuzzer_sys::fuzz_target;
-use oxkeeper_fuzz::within_memory;
+use crate::memory::within_memory;
 use support::peer_bytes::play;
 
-fuzz_target!(|input: &[u8]| within_memory(|| drop(play(input))));
+pub fn target(input: &[u8]) {
+    within_memory(|| drop(play(input)));
+}

@@ -3,18 +3,15 @@
 //! The first byte chooses how the file is compressed, and whether the other bytes are the file, or its body between a valid header and
 //! a valid checksum.
 
-#![no_main]
-
-use libfuzzer_sys::fuzz_target;
+use crate::starts::{DIR, put, restore, tree};
 use oxkeeper::model::Zxid;
 use oxkeeper::store::names::{Packing, snapshot_name};
 use oxkeeper::store::sim_disk::SimDisk;
 use oxkeeper::store::{SnapshotWriter, Trailers};
-use oxkeeper_fuzz::{DIR, put, restore, tree};
 
 const PACKINGS: [Packing; 3] = [Packing::Plain, Packing::Gzip, Packing::Snappy];
 
-fuzz_target!(|input: &[u8]| {
+pub fn target(input: &[u8]) {
     let Some((&choice, bytes)) = input.split_first() else { return };
     let disk = SimDisk::new();
     let zxid = Zxid::from_wire(0x1f).expect("a zxid");
@@ -41,4 +38,4 @@ fuzz_target!(|input: &[u8]| {
         (loaded.digest(), loaded.last_zxid(), loaded.node_count()),
         "written and read again"
     );
-});
+}

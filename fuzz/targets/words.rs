@@ -1,9 +1,6 @@
 //! Any bytes as the first that a client sends: a four-letter word is answered, a connect request opens a session, and anything else
 //! only closes the connection.
 
-#![no_main]
-
-use libfuzzer_sys::fuzz_target;
 use oxkeeper::admin::{Status, Word, answer};
 use oxkeeper::config::{Config, Environment, Source, parse};
 use oxkeeper::metrics::Registry;
@@ -20,7 +17,7 @@ fn config() -> &'static Config {
     })
 }
 
-fuzz_target!(|input: &[u8]| {
+pub fn target(input: &[u8]) {
     let mut world = support::standalone::Standalone::new(support::standalone::SETTINGS, false);
     let Need::Word(word) = world.greet(input) else { return };
     let word = Word::from_bytes(word).expect("a known four-letter word");
@@ -35,4 +32,4 @@ fuzz_target!(|input: &[u8]| {
     };
     let is_answered = !said.text.is_empty() || !said.lists.is_empty();
     assert!(is_answered || may_be_empty, "{} is answered", word.name());
-});
+}

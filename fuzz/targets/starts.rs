@@ -1,6 +1,5 @@
-//! For the targets: a simulated disk with files of any content, starts on that disk, and a limit on memory.
+//! A simulated disk with files of any content, and starts on that disk.
 
-use cap::Cap;
 use oxkeeper::model::Zxid;
 use oxkeeper::server::Restorer;
 use oxkeeper::store::disk::Disk;
@@ -8,31 +7,9 @@ use oxkeeper::store::recover::recover;
 use oxkeeper::store::sim_disk::SimDisk;
 use oxkeeper::store::{Folders, RecoverOptions};
 use oxkeeper::tree::{Options, Tree};
-use std::alloc::System;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use std::time::Duration;
-
-/// Limits memory: libFuzzer's own limit on an allocation works with a sanitizer only.
-#[global_allocator]
-static ALLOCATOR: Cap<System> = Cap::new(System, usize::MAX);
-
-/// Limit on the memory that may be allocated at one time beyond what was before an input, which has at most 4096 bytes.
-const MEMORY_MAX: usize = 8 << 20;
-
-/// Runs something, and aborts if that has more than [`MEMORY_MAX`] allocated at one time.
-pub fn within_memory<T>(run: impl FnOnce() -> T) -> T {
-    within_memory_of(MEMORY_MAX, run)
-}
-
-/// The same with another limit.
-pub fn within_memory_of<T>(max: usize, run: impl FnOnce() -> T) -> T {
-    let limit = ALLOCATOR.allocated() + max;
-    ALLOCATOR.set_limit(limit).expect("a limit above what is allocated");
-    let result = run();
-    ALLOCATOR.set_limit(usize::MAX).expect("no limit");
-    result
-}
 
 static FOLDERS: LazyLock<Folders> =
     LazyLock::new(|| Folders::new(Path::new("/d"), Path::new("/d")));
@@ -59,7 +36,6 @@ pub fn tree(disk: &SimDisk) -> Result<Tree, String> {
 }
 
 /// Three numbers of the tree that a start finds: digest, zxid, znodes.
-#[allow(dead_code)]
 pub fn restore(disk: &SimDisk) -> Result<(u64, Zxid, usize), String> {
     tree(disk).map(|tree| (tree.digest(), tree.last_zxid(), tree.node_count()))
 }

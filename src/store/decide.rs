@@ -218,6 +218,8 @@ pub struct EndFacts {
     pub records_after: RecordsAfter,
     /// A sector of the damaged record holds nothing but zeros: [`super::record::Records::has_zero_sector`].
     pub zero_sector: bool,
+    /// [`super::disk::Disk::may_have_lost_writes`].
+    pub may_have_lost_writes: bool,
     /// [`super::record::Records::is_whole_otherwise`], where there is no end mark in its place. Or another record begins within the bytes
     /// that the record claims. What a crash leaves unwritten makes a length smaller, never greater.
     pub whole: bool,
@@ -235,10 +237,11 @@ pub enum FileEnd {
     Corrupt,
 }
 
-/// Distinguishes a torn flush from damage. What a crash leaves unwritten is whole sectors of zeros, or zeros to the end.
+/// Distinguishes a torn flush from damage. What a power cut leaves unwritten is whole sectors of zeros, or zeros to the end. A lost
+/// sector is one of zeros in a file that was not changed since the machine started.
 ///
 /// ```text
-/// records end with           newest  whole records after   zero sector   means
+/// records end with           newest  whole records after   lost sector   means
 /// end of file or zeros         -          nothing              -         quiet     D-45
 ///   "                         no           near               yes        quiet     a hole in a flush, of an older start
 ///   "                         yes          near               yes        torn      a hole in a flush
@@ -264,7 +267,7 @@ pub enum FileEnd {
 /// further, and so goes on without the records after it.
 pub fn end(facts: EndFacts) -> FileEnd {
     use StopKind::{Checksum, Clean, Length, NoEndMark, Truncated};
-    let is_hole = facts.zero_sector;
+    let is_hole = facts.zero_sector && facts.may_have_lost_writes;
     match (facts.kind, facts.newest, facts.records_after) {
         _ if facts.whole => FileEnd::Corrupt,
         (Clean | NoEndMark { .. } | Truncated { .. }, _, RecordsAfter::Nothing) => FileEnd::Quiet,
@@ -401,10 +404,18 @@ mod tests {
             for newest in BOTH {
                 for records_after in [RecordsAfter::Nothing, RecordsAfter::Near, RecordsAfter::Far]
                 {
-                    for (zero_sector, whole) in
-                        [(false, false), (false, true), (true, false), (true, true)]
-                    {
-                        let end = end(EndFacts { kind, newest, records_after, zero_sector, whole });
+                    for bits in 0..8 {
+                        let bit = |n: u32| bits >> n & 1 == 1;
+                        let (zero_sector, whole, may_have_lost_writes) = (bit(0), bit(1), bit(2));
+                        let end = end(EndFacts {
+                            kind,
+                            newest,
+                            records_after,
+                            zero_sector,
+                            may_have_lost_writes,
+                            whole,
+                        });
+                        let is_hole = zero_sector && may_have_lost_writes;
                         let damaged =
                             matches!(kind, StopKind::Length { .. } | StopKind::Checksum { .. });
                         let hidden = whole || records_after != RecordsAfter::Nothing;
@@ -417,7 +428,9 @@ mod tests {
                                             || !newest && records_after == RecordsAfter::Near)
                                 );
                             }
-                            FileEnd::Torn => assert!(newest && records_after != RecordsAfter::Far),
+                            FileEnd::Torn => {
+                                assert!(is_hole && newest && records_after != RecordsAfter::Far);
+                            }
                             FileEnd::Corrupt => assert!(damaged || hidden),
                         }
                         counts[end as usize] += 1;
@@ -425,7 +438,7 @@ mod tests {
                 }
             }
         }
-        assert_eq!(counts, [14, 4, 102]);
+        assert_eq!(counts, [26, 4, 210]);
         let after = |end, times_ms| Some(WholeAfter { first_at: 100, end, times_ms });
         let span = FLUSH_SPAN_MS_MAX as i64;
         assert_eq!(RecordsAfter::of(None, 50), RecordsAfter::Nothing);

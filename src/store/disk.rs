@@ -6,8 +6,10 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use rustix::fs::Access;
+use rustix::time::{ClockId, clock_gettime};
 
 /// The operations that this room needs from a file system.
 ///
@@ -45,6 +47,8 @@ pub trait Disk: Send + Sync {
         self.remove(path)
     }
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
+    /// False if the machine runs since before the file was last changed: then no power cut can have kept changes from the disk.
+    fn may_have_lost_writes(&self, path: &Path) -> io::Result<bool>;
 }
 
 /// The machine's own file system.
@@ -124,6 +128,12 @@ impl Disk for RealDisk {
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
         Ok(rustix::fs::fsync(File::open(dir)?)?)
+    }
+
+    fn may_have_lost_writes(&self, path: &Path) -> io::Result<bool> {
+        let running = Duration::try_from(clock_gettime(ClockId::Boottime)).unwrap_or_default();
+        // A change in the future says that the clock has been set back, or not yet set.
+        Ok(fs::metadata(path)?.modified()?.elapsed().map_or(true, |since| running < since))
     }
 }
 
@@ -234,6 +244,10 @@ impl<D: Disk> Disk for FailStop<D> {
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
         self.change(|disk| disk.sync_dir(dir))
+    }
+
+    fn may_have_lost_writes(&self, path: &Path) -> io::Result<bool> {
+        self.disk.may_have_lost_writes(path)
     }
 }
 

@@ -131,6 +131,12 @@ pub struct Skipped {
     pub why: SkipReason,
 }
 
+impl Skipped {
+    fn torn(from: RecordAt) -> Self {
+        Self { path: from.path, why: SkipReason::Torn(from.at) }
+    }
+}
+
 /// Why a file was not used.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum SkipReason {
@@ -303,11 +309,7 @@ pub fn recover<D: Disk, R: Restore>(
     let unwritten =
         scanned.unwritten.into_iter().map(|path| Skipped { path, why: SkipReason::Unwritten });
     skipped.extend(unwritten);
-    let torn = scanned.torn.map(|torn| {
-        let RecordAt { path, at } = torn.from;
-        Skipped { path, why: SkipReason::Torn(at) }
-    });
-    skipped.extend(torn);
+    skipped.extend(scanned.torn.map(|torn| torn.from).map(Skipped::torn));
     Ok(Recovered {
         start,
         snapshot: loaded.as_ref().map(|loaded| (loaded.zxid, loaded.bytes)),

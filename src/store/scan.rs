@@ -153,7 +153,7 @@ pub fn scan<D: Disk, E>(
         };
         scanned.bytes += stop.at;
         so_far.done = before_it + len_bytes;
-        judge(records, stop, index + 1 == files.len(), path, &mut scanned)?;
+        judge(disk, records, stop, index + 1 == files.len(), path, &mut scanned)?;
     }
     Ok(scanned)
 }
@@ -265,7 +265,8 @@ fn open<'d, D: Disk, E>(
 }
 
 /// Decides what the end of a file means, and notes it or refuses the file.
-fn judge<S: Source, E>(
+fn judge<D: Disk, S: Source, E>(
+    disk: &D,
     mut records: Records<S>,
     stop: Stop,
     newest: bool,
@@ -283,6 +284,7 @@ fn judge<S: Source, E>(
     };
     let claimed_end = stop.at + record::record_len(usize::try_from(len).unwrap_or(0));
     let zero_sector = records.has_zero_sector(len).map_err(read)?;
+    let may_have_lost_writes = disk.may_have_lost_writes(&path).map_err(read)?;
     let whole = match kind {
         StopKind::Checksum { .. } | StopKind::Length { .. } => false,
         _ => records.is_whole_otherwise().map_err(read)?,
@@ -292,7 +294,8 @@ fn judge<S: Source, E>(
     let whole = whole || len != 0 && after.is_some_and(|after| after.first_at < claimed_end);
     let records_after = RecordsAfter::of(after, stop.at);
     let at = RecordAt { path, at: stop.at };
-    match decide::end(EndFacts { kind, newest, records_after, zero_sector, whole }) {
+    let facts = EndFacts { kind, newest, records_after, zero_sector, may_have_lost_writes, whole };
+    match decide::end(facts) {
         FileEnd::Quiet if kind == StopKind::Clean && records_after == RecordsAfter::Nothing => {}
         FileEnd::Quiet => tracing::warn!(
             %at,

@@ -76,6 +76,8 @@ struct State {
     spoiled: BTreeSet<u64>,
     /// This folder is missing, as if its disk were not mounted; creating it creates another folder.
     absent: Option<PathBuf>,
+    /// No power cut came since any file was changed.
+    has_kept_power: bool,
     keep_images: bool,
     images: Vec<Image>,
 }
@@ -134,6 +136,11 @@ impl SimDisk {
     /// Makes an empty folder disappear, as if its disk were not mounted.
     pub fn unmount(&self, dir: &Path) {
         self.state().absent = Some(dir.to_owned());
+    }
+
+    /// From now on, the disk says that no power cut came since its files were changed.
+    pub fn keep_power(&self) {
+        self.state().has_kept_power = true;
     }
 
     /// Makes a file unreadable, as a bad sector does.
@@ -469,6 +476,10 @@ impl Disk for SimDisk {
             state.durable.extend(entries);
             Ok(())
         })
+    }
+
+    fn may_have_lost_writes(&self, _path: &Path) -> io::Result<bool> {
+        Ok(!self.state().has_kept_power)
     }
 }
 

@@ -250,7 +250,7 @@ fn records_after_a_damaged_one_are_given_up_only_if_one_flush_can_leave_both() {
         corrupt(&[(from, &zeros[..500])], "the part of a sector");
     }
     // Zeros that no flush is long enough to leave.
-    let far = FLUSH_MAX as usize + 1;
+    let far = FLUSH_MAX as usize + 100;
     let disk = SimDisk::new();
     let mut bytes = log_file(&[1], ENTRY_LEN);
     bytes.resize(far, 0);

@@ -202,8 +202,8 @@ impl Accepting {
         }
         tracing::warn!(
             target: crate::model::STRANGERS, peer = self.from, reason = %refusal,
-            "SASL of a server that dials failed; it is not required, so the connection stays: \
-             set quorum.auth.serverRequireSasl=true"
+            "SASL of a server that dials failed; it is not required, so the connection stays: correct that server's \
+             section QuorumLearner, then set quorum.auth.serverRequireSasl=true"
         );
         Ok(Opened::Done)
     }

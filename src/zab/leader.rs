@@ -308,12 +308,14 @@ impl Leader {
             tracing::error!(
                 server_id = server,
                 "server {server} is refused: its history is of epoch {theirs}, and this ensemble's is of epoch {ours}. Data of \
-                 the other members was lost, or that server is of another ensemble. To keep that server's history, stop the \
-                 others and start them with empty directories beside it; to discard it, empty its version-2 directories"
+                 the other members was lost, or that server is of another ensemble. First copy every version-2 away. To keep that \
+                 server's history: leave it running, stop all others, empty their version-2 directories, and start just as many of \
+                 them as make a majority with it; once it leads, start the rest. To discard it: stop it and empty its version-2 \
+                 directories"
             );
         }
         let why = format!(
-            "its history is of epoch {theirs}, later than ours, {ours}: empty its version-2 directories, or docs/operations.md, \"Restore\""
+            "its history is of epoch {theirs}, later than ours, {ours}: see the ERROR that names it, before you delete anything"
         );
         self.handlers.close(connection, why, out);
     }

@@ -20,6 +20,7 @@ mod tidy {
     pub mod rooms;
     pub mod size;
     pub mod source;
+    pub mod version;
     pub mod wording;
 }
 

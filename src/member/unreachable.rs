@@ -33,6 +33,9 @@ impl Reach {
 
     /// The members without a connection, each with the reason.
     pub fn missing(&self) -> String {
+        if self.missing.is_empty() {
+            return "none".to_owned();
+        }
         let missing: Vec<String> = self.missing.iter().map(ToString::to_string).collect();
         missing.join("; ")
     }
@@ -57,7 +60,7 @@ mod tests {
             error: error.map(str::to_owned),
         };
         let mut reach = Reach { heard: vec![ServerId(3)], missing: Vec::new() };
-        assert_eq!((reach.heard(), reach.missing()), ("3".to_owned(), String::new()));
+        assert_eq!((reach.heard(), reach.missing()), ("3".to_owned(), "none".to_owned()));
         reach = Reach {
             heard: Vec::new(),
             missing: vec![missing(1, Some("Connection refused")), missing(2, None)],

@@ -29,8 +29,8 @@ use crate::model::{AuditResult, AuditedOperation, chain};
 use crate::net::{ClientPorts, ServerHandles, Sink, WordAnswer};
 use crate::request::Shared;
 use crate::store::decide::Start;
-use crate::store::epoch::EpochError;
 use crate::store::log_thread::{self, LogQueue, LogThread};
+use crate::store::quarantine;
 use crate::store::recover::{self};
 use crate::store::start::{self, StartError};
 use crate::store::{FailStop, Folders, Log, RealDisk, RecoverOptions, Recovered, SnapshotError};
@@ -94,13 +94,13 @@ async fn serve(
     let disk = FailStop::new(RealDisk);
     let openings = openings(&config)?;
     let parts = part_settings(&config, openings.clone(), seed, clock)?;
-    let RestoredData { lock: _lock, tree, recovered, history } =
+    let RestoredData { lock: _lock, tree, recovered, history, has_data } =
         restore(&disk, &folders, &config, &metrics, &parts)?;
     let state = Ready::new(ports.addresses(), &config, &tree, &recovered, clock);
     let (options, recovery) = (parts.tree, parts.recovery);
     let now = Now { us: clock.now_us(), wall_ms: clock.wall_ms() };
     let started = assemble(&disk, &folders, &config, parts, tree, history, now);
-    let started = started.map_err(epoch_error)?;
+    let started = started.map_err(ServerError::Epoch)?;
     let purging = purging::start(&config, &folders);
     let started = started.take_first_snapshot(&recovered, now, |shared, frozen| {
         write_first_snapshot(&disk, &folders, &config, &metrics, shared, frozen)
@@ -114,7 +114,7 @@ async fn serve(
     let (inbox, queue) = (Arc::<Inbox>::default(), LogQueue::default());
     let (client_ports, moves) = mpsc::unbounded_channel();
     let peers = member::connect(&config, &shared, options, openings, tls.servers.clone(), &inbox)?;
-    let roles = config.ensemble.is_some().then(|| Roles::new(metrics.clone()));
+    let roles = config.ensemble.is_some().then(|| Roles::new(metrics.clone(), has_data));
     let parts = Parts {
         member,
         shared: shared.clone(),
@@ -239,15 +239,10 @@ fn principal(config: &Config) -> Option<String> {
     }
 }
 
-fn epoch_error(error: EpochError) -> ServerError {
-    let source = io::Error::other(error);
-    ServerError::System { what: "read the epoch files", source }
-}
-
-fn start_error(error: StartError<RestoreError>) -> ServerError {
+fn start_error(error: StartError<RestoreError>, is_member: bool) -> ServerError {
     match error {
-        StartError::Recover(error) => ServerError::Recover(error),
-        StartError::Epoch(error) => epoch_error(error),
+        StartError::Recover(error) => ServerError::Recover { source: error, is_member },
+        StartError::Epoch(error) => ServerError::Epoch(error),
         StartError::Unsure { mark } => ServerError::Unsure { mark },
         StartError::Disk { what, source } => ServerError::System { what, source },
     }
@@ -260,6 +255,8 @@ pub struct RestoredData {
     tree: Tree,
     pub recovered: Recovered,
     pub history: RestoredHistory,
+    /// Whether data was there, which need not count.
+    has_data: bool,
 }
 
 /// Creates the data folders if need be, locks them, and loads what is in them.
@@ -276,7 +273,8 @@ pub fn restore(
     let mut restorer = restorer(config, parts.tree);
     let began = std::time::Instant::now();
     let found = start::restore(disk, folders, parts.recovery, &mut restorer, || began.elapsed())
-        .map_err(start_error)?;
+        .map_err(|error| start_error(error, config.ensemble.is_some()))?;
+    let has_data = found.was_quarantined || found.recovered.start != Start::Unsure;
     let recovered = found.recovered;
     for skipped in &recovered.skipped {
         let path = skipped.path.display();
@@ -294,17 +292,13 @@ pub fn restore(
         zxid = %tree.last_zxid(),
         znodes = tree.node_count(),
         sessions = tree.sessions().len(),
-        snapshot = recovered.snapshot.map(|(zxid, _)| zxid.to_string()),
+        snapshot = recovered.snapshot.map(|(zxid, _)| display(zxid)),
         txns = recovered.txns,
         took_ms = began.elapsed().as_millis() as u64,
         "data restored"
     );
-    if recovered.start == Start::Unsure && !found.was_quarantined && config.ensemble.is_some() {
-        tracing::warn!(
-            "this server has no data, and db.autocreate=false: it does not vote until a leader has sent its tree; in a new \
-             ensemble, make the empty file {} on each server, and start them again",
-            recover::initialize_path(folders).display()
-        );
+    if !has_data && config.ensemble.is_some() {
+        tell_of_no_data(disk, folders);
     }
     restore::tell_of_large(&tree, config.jute_max_buffer_bytes as usize);
     let history = RestoredHistory::of(&recovered, digest_mismatches);
@@ -316,7 +310,25 @@ pub fn restore(
              znodes of the members"
         );
     }
-    Ok(RestoredData { lock, tree, recovered, history })
+    Ok(RestoredData { lock, tree, recovered, history, has_data })
+}
+
+/// Says why a member without data does not vote, and what to do: less if its data was quarantined once.
+fn tell_of_no_data(disk: &Disk, folders: &Folders) {
+    let path = recover::initialize_path(folders);
+    let path = path.display();
+    if quarantine::has_quarantined(disk, folders) {
+        tracing::warn!(
+            "this server has no data but damaged.*, and db.autocreate=false: it does not vote until a leader has sent its tree; nothing \
+             to do while a majority of the other members runs"
+        );
+    } else {
+        tracing::warn!(
+            %path,
+            "this server has no data, and db.autocreate=false: it does not vote until a leader has sent its tree; nothing to do unless the \
+             ensemble is new: then make the empty file initialize on each server, and start them again"
+        );
+    }
 }
 
 fn restorer(config: &Config, options: Options) -> Restorer {

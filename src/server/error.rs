@@ -6,6 +6,7 @@ use crate::model::chain;
 use crate::net::ListenError;
 use crate::net::tls::EngineError;
 use crate::store::SnapshotError;
+use crate::store::epoch::EpochError;
 use crate::store::recover::RecoverError;
 use std::convert::Infallible;
 use std::io;
@@ -45,7 +46,9 @@ pub enum ServerError {
     #[error(transparent)]
     DataDirLock(#[from] DataDirLockError),
     #[error("cannot restore the data")]
-    Recover(#[source] Box<RecoverError<RestoreError>>),
+    Recover { source: Box<RecoverError<RestoreError>>, is_member: bool },
+    #[error("cannot use the epoch files")]
+    Epoch(#[source] EpochError),
     #[error(
         "the data was quarantined as damaged, and no leader has sent its tree since: restore a \
          backup, then remove {}",
@@ -81,7 +84,8 @@ impl ServerError {
             | Self::ListenMetrics(_)
             | Self::MetricsTls(_)
             | Self::ListenSecure(ListenError::Bind { .. })
-            | Self::Recover(_)
+            | Self::Recover { .. }
+            | Self::Epoch(_)
             | Self::Unsure { .. }
             | Self::Audit { .. }
             | Self::System { .. } => 1,
@@ -110,7 +114,8 @@ impl ServerError {
             Self::ListenSecure(_) => Some("secureClientPortAddress"),
             Self::Folders(_)
             | Self::DataDirLock(_)
-            | Self::Recover(_)
+            | Self::Recover { .. }
+            | Self::Epoch(_)
             | Self::Unsure { .. }
             | Self::Snapshot(_) => Some("dataDir"),
             Self::Audit { .. } => Some("audit.enable"),
@@ -159,9 +164,16 @@ impl ServerError {
                 )
             }
             Self::System { what, .. } if what.starts_with("start ") => Some("raise ulimit -u"),
-            Self::Recover(_) if self.line().contains(DENIED) => {
+            Self::Recover { .. } | Self::Epoch(_) if self.line().contains(DENIED) => {
                 Some("give this user all files of dataDir and dataLogDir (chown -R)")
             }
+            Self::Recover { source, is_member } => source.advice(*is_member),
+            Self::Epoch(EpochError::Read { .. } | EpochError::Save { .. }) => {
+                Some("check the disk, and the rights of dataDir")
+            }
+            Self::Epoch(_) => Some(
+                "empty this member's version-2 folders, and the leader sends its tree: docs/operations.md, \"Replace a disk\"",
+            ),
             Self::DataDirLock(DataDirLockError::Taken(_)) => {
                 Some("stop the other server or name another directory")
             }

@@ -13,6 +13,8 @@ const AWAY_PAUSE_US: u64 = 60_000_000;
 /// What the log lines and metrics of one member depend on.
 pub struct Roles {
     metrics: Arc<Registry>,
+    /// The server had data when it started, whether it counts or not.
+    has_data: bool,
     /// When the election under way began, and since when clients are not served. These times are monotonic microseconds.
     looking_us: u64,
     away_us: Option<u64>,
@@ -30,9 +32,10 @@ pub struct Roles {
 }
 
 impl Roles {
-    pub fn new(metrics: Arc<Registry>) -> Self {
+    pub fn new(metrics: Arc<Registry>, has_data: bool) -> Self {
         Self {
             metrics,
+            has_data,
             looking_us: 0,
             away_us: None,
             away_warning_us: 0,
@@ -90,7 +93,7 @@ impl Roles {
         let core = &member.replica.peer().core;
         let limit_ms = core.settings.init_limit * core.settings.tick_time_ms;
         if let Some(away_s) = self.due_warning_s(limit_ms, now_us) {
-            tell_of_absence(core, self.state, away_s, &member.reach());
+            tell_of_absence(core, self.has_data, self.state, away_s, &member.reach());
         }
     }
 
@@ -107,7 +110,7 @@ impl Roles {
     fn take(&mut self, note: Note, now_us: u64) {
         match note {
             Note::Looking { why } => {
-                tracing::info!(target: STRANGERS, reason = why, "looking for a leader");
+                tracing::info!(target: STRANGERS, reason = %why, "looking for a leader");
                 self.looking_us = now_us;
                 self.away_us.get_or_insert(now_us);
                 self.state = PeerState::Looking;
@@ -126,14 +129,14 @@ impl Roles {
             ),
             Note::Reconfigured { version } => {
                 let version = format!("{version:x}");
-                tracing::info!(version, "the configuration in force has changed");
+                tracing::info!(%version, "the configuration in force has changed");
             }
             Note::Leads { epoch, voters } => {
                 let away_ms = self.serve(Queues::OfLeader, now_us);
                 self.metrics.leader_unavailable_time.record(away_ms);
                 let voters: Vec<String> = voters.iter().map(ServerId::to_string).collect();
                 let voters = voters.join(" ");
-                tracing::info!(epoch = epoch.0, voters, away_ms, "leading: clients are served");
+                tracing::info!(epoch = epoch.0, %voters, away_ms, "leading: clients are served");
             }
             Note::Alone { is_alone: true } => {
                 tracing::warn!(
@@ -156,7 +159,7 @@ impl Roles {
                     target: STRANGERS,
                     server_id = leader.0,
                     epoch = epoch.0,
-                    sync = sync_type.name(),
+                    sync = %sync_type.name(),
                     txns,
                     sync_ms,
                     away_ms,
@@ -205,37 +208,44 @@ impl Roles {
                 tracing::debug!(
                     server_id = learner,
                     is_observer,
-                    sync,
+                    %sync,
                     txns,
                     "synchronising a learner"
                 );
             }
             false => {
-                tracing::info!(target: STRANGERS, server_id = learner, is_observer, sync, txns, "a learner is in sync")
+                tracing::info!(target: STRANGERS, server_id = learner, is_observer, %sync, txns, "a learner is in sync")
             }
         }
     }
 }
 
 /// One WARN with what an operator needs to know: since when, and which servers are missing for which reason.
-fn tell_of_absence(core: &Core, state: PeerState, away_s: u64, reach: &Reach) {
+///
+/// * `has_data`: the server had data when it started, whether it counts or not.
+fn tell_of_absence(core: &Core, has_data: bool, state: PeerState, away_s: u64, reach: &Reach) {
     let (heard_of, missing) = (reach.heard(), reach.missing());
     match state {
+        PeerState::Looking if core.is_unsure && has_data => tracing::warn!(
+            target: STRANGERS, away_s, %heard_of, %missing,
+            "clients are not served: this server hears of no leader, and it does not vote, as its own data does not count (an ERROR of its \
+             start says why); nothing to do here, start a majority of the other servers"
+        ),
         PeerState::Looking if core.is_unsure => tracing::warn!(
-            target: STRANGERS, away_s, heard_of, missing,
-            "clients are not served: this server hears of no leader, and it has no data that counts, so it does not vote; start a \
-             majority of the servers with their data, or, in a new ensemble, make a file initialize on each"
+            target: STRANGERS, away_s, %heard_of, %missing,
+            "clients are not served: this server hears of no leader, and it has no data, so it does not vote; start a majority of the \
+             servers with their data, or, in a new ensemble, make a file initialize on each"
         ),
         PeerState::Looking => tracing::warn!(
-            target: STRANGERS, away_s, heard_of, missing,
+            target: STRANGERS, away_s, %heard_of, %missing,
             "clients are not served: this server hears of no leader; start the missing servers, or let them connect, until a majority runs"
         ),
         PeerState::Leading => tracing::warn!(
-            target: STRANGERS, away_s, heard_of, missing,
+            target: STRANGERS, away_s, %heard_of, %missing,
             "clients are not served: this server is to lead, and too few servers are in sync with it; look into their logs"
         ),
         PeerState::Following | PeerState::Observing => tracing::warn!(
-            target: STRANGERS, away_s, heard_of, missing,
+            target: STRANGERS, away_s, %heard_of, %missing,
             "clients are not served: this server is not in sync with its leader; look into the leader's log"
         ),
     }
@@ -253,7 +263,7 @@ mod tests {
 
     fn roles() -> (Arc<Registry>, Roles) {
         let metrics = Arc::new(Registry::default());
-        (metrics.clone(), Roles::new(metrics))
+        (metrics.clone(), Roles::new(metrics, true))
     }
 
     fn looking() -> Note {

@@ -29,7 +29,7 @@ impl EpochFile {
 pub enum EpochError {
     #[error("read epoch file {}", path.display())]
     Read { path: PathBuf, source: io::Error },
-    #[error("read epoch file {}: {text:?} is no epoch; on a member, empty its version-2 folders, and the leader sends everything", path.display())]
+    #[error("read epoch file {}: {text:?} is not an epoch", path.display())]
     Malformed { path: PathBuf, text: String },
     /// No server writes such files: acceptedEpoch is saved before currentEpoch.
     #[error(
@@ -41,8 +41,7 @@ pub enum EpochError {
     Unpromised { path: PathBuf, current: Epoch, accepted: Epoch },
     /// A server that does not know its promise may break it: two leaders in one epoch.
     #[error(
-        "epoch file {} is missing, and currentEpoch is {current}: the epoch that this server promised is not known; empty its \
-         version-2 folders, and the leader sends its tree",
+        "epoch file {} is missing, and currentEpoch is {current}: the epoch that this server promised is not known",
         path.display(),
         current = current.0
     )]

@@ -34,6 +34,7 @@ pub mod quarantine;
 pub mod raw_records;
 pub mod record;
 pub mod recover;
+mod recover_error;
 pub mod replaced_files;
 pub mod scan;
 pub mod sim_disk;

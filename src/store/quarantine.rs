@@ -152,6 +152,15 @@ pub fn is_marked<D: Disk>(disk: &D, folders: &Folders) -> io::Result<bool> {
     Ok(disk.list(&folders.snapshots)?.iter().any(|name| name == MARK))
 }
 
+/// Whether files are there that were quarantined once, whatever became of the mark.
+pub fn has_quarantined<D: Disk>(disk: &D, folders: &Folders) -> bool {
+    let is_there = |dir| {
+        let names = disk.list(dir).unwrap_or_default();
+        names.iter().any(|name| name.starts_with(QUARANTINED))
+    };
+    is_there(&folders.snapshots) || is_there(&folders.logs)
+}
+
 /// Whether the epoch that this server promised is known: from acceptedEpoch, or because it never was a member.
 pub fn knows_promises<D: Disk>(disk: &D, dir: &Path) -> bool {
     let read = |which| epoch::read(disk, dir, which);

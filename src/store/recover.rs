@@ -5,7 +5,6 @@
 use std::cell::Cell;
 use std::convert::Infallible;
 use std::error::Error;
-use std::fmt;
 use std::io::{self, Read};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -16,7 +15,8 @@ use super::disk::{self, Disk, Reading};
 use super::epoch::{self, EpochFile};
 use super::names::{self, Folders, Named, Packing};
 use super::packing::Unpacker;
-use super::scan::{self, RecordAt, ScanError, Scanned};
+pub use super::recover_error::{RecoverError, SkipReason, Skipped};
+use super::scan::{self, RecordAt, Scanned};
 use super::snapshot::{self, Trailers};
 use super::snapshot_read::{Progress, ReadError, SnapshotReader};
 use crate::model::{Epoch, Zxid, chain};
@@ -65,99 +65,6 @@ impl RecoverOptions {
 impl Default for RecoverOptions {
     fn default() -> Self {
         Self { trust_empty: false, autocreate: true, running: false, is_member: false }
-    }
-}
-
-/// Why a server cannot start on what is on disk.
-#[derive(Debug, thiserror::Error)]
-pub enum RecoverError<E: Error + 'static> {
-    #[error("make or open folder {}", path.display())]
-    Folder { path: PathBuf, source: io::Error },
-    #[error("{} is a file and must be a folder: move it away", path.display())]
-    NotAFolder { path: PathBuf },
-    #[error("write to folder {}", path.display())]
-    NotWritable { path: PathBuf, source: io::Error },
-    #[error("{what} {} is in the wrong folder; check dataDir and dataLogDir, or, if dataLogDir was set only now, move log.* there", path.display())]
-    Misplaced { what: &'static str, path: PathBuf },
-    #[error("list snapshot folder {}", path.display())]
-    List { path: PathBuf, source: io::Error },
-    #[error("remove leftover {}", path.display())]
-    Remove { path: PathBuf, source: io::Error },
-    #[error("read snapshot {}", path.display())]
-    Denied { path: PathBuf, source: io::Error },
-    #[error("load snapshot: none of {tried} in {} could be loaded", dir.display())]
-    AllSnapshotsBad { dir: PathBuf, tried: usize },
-    #[error("no snapshot found in {}, but there are log entries; if the log is whole from its beginning (upgraded from 3.4) start once with snapshot.trust.empty=true{}", dir.display(), if *is_member { "; or empty the directories of one member at a time, except for myid" } else { "; or restore the snapshots" })]
-    NoSnapshot { dir: PathBuf, is_member: bool },
-    #[error(
-        "snapshot {} is damaged, and the log lacks transactions that it held: the log is whole up to {} at most; \
-         remove the snapshot to start without them",
-        path.display(),
-        last.unwrap_or(Zxid::ZERO)
-    )]
-    SnapshotNotCovered { path: PathBuf, last: Option<Zxid> },
-    #[error(
-        "the log in {} goes from {before} to {after}: the transactions between them are lost; restore the missing \
-         file, or remove the files from {after} on to start with those before",
-        dir.display()
-    )]
-    Hole { dir: PathBuf, before: Zxid, after: Zxid },
-    #[error(
-        "the log in {} goes on with {first} after {before}: the transactions between them are lost; restore the missing file, or \
-         remove the files from {first} on to start with those before; a standalone server also starts, without the missing ones, \
-         with snapshot.trust.empty=true",
-        dir.display()
-    )]
-    Gap { dir: PathBuf, before: Zxid, first: Zxid },
-    #[error("{} has a currentEpoch of {epoch}, and neither a snapshot nor a log entry is there", dir.display(), epoch = epoch.0)]
-    OnlyEpochs { dir: PathBuf, epoch: Epoch },
-    #[error(
-        "there is no folder {}, although {} is the folder of a member with data: mount its disk. If the logs are lost for \
-         good, empty both folders, and the leader sends its tree; to go on with what the snapshot has, make the folder",
-        logs.display(),
-        snapshots.display()
-    )]
-    NoLogFolder { logs: PathBuf, snapshots: PathBuf },
-    #[error(transparent)]
-    Log(#[from] ScanError<E>),
-    #[error("repair the log in {}", dir.display())]
-    Repair { dir: PathBuf, source: io::Error },
-}
-
-/// A file that was not used.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Skipped {
-    pub path: PathBuf,
-    pub why: SkipReason,
-}
-
-impl Skipped {
-    fn torn(from: RecordAt) -> Self {
-        Self { path: from.path, why: SkipReason::Torn(from.at) }
-    }
-}
-
-/// Why a file was not used.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub enum SkipReason {
-    /// A snapshot whose end is missing (D-30).
-    NotWhole,
-    /// A snapshot that could not be loaded, and the reason.
-    Bad(String),
-    /// A log file without a header; removed.
-    Unwritten,
-    /// The end of a log file, from this offset on, was a torn flush; truncated.
-    Torn(u64),
-}
-
-impl fmt::Display for SkipReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotWhole => f.write_str("the snapshot has no end"),
-            Self::Bad(error) => f.write_str(error),
-            Self::Unwritten => f.write_str("the log file has no header; it was removed"),
-            Self::Torn(at) => write!(f, "a torn flush from offset {at} on was cut off"),
-        }
     }
 }
 
@@ -278,7 +185,7 @@ pub fn recover<D: Disk, R: Restore>(
         initialize,
     };
     let start = decide::start(facts);
-    if let Some(error) = refusal(start, folders, options.is_member, tried, skipped.len()) {
+    if let Some(error) = refusal(start, folders, options.is_member, tried, &skipped) {
         return Err(error);
     }
     if options.is_member && start == Start::Empty && !initialize {
@@ -306,10 +213,7 @@ pub fn recover<D: Disk, R: Restore>(
     if initialize && start != Start::Empty {
         consume_initialize(disk, folders).map_err(repair)?;
     }
-    let unwritten =
-        scanned.unwritten.into_iter().map(|path| Skipped { path, why: SkipReason::Unwritten });
-    skipped.extend(unwritten);
-    skipped.extend(scanned.torn.map(|torn| torn.from).map(Skipped::torn));
+    skipped.extend(unused(&scanned));
     Ok(Recovered {
         start,
         snapshot: loaded.as_ref().map(|loaded| (loaded.zxid, loaded.bytes)),
@@ -322,6 +226,18 @@ pub fn recover<D: Disk, R: Restore>(
         replay_took: clock().saturating_sub(loaded_at),
         initialize: initialize && start == Start::Empty,
     })
+}
+
+/// Log files, and the end of one, that were not used.
+fn unused(scanned: &Scanned) -> impl Iterator<Item = Skipped> {
+    let unwritten = scanned.unwritten.iter();
+    let unwritten =
+        unwritten.map(|path| Skipped { path: path.clone(), why: SkipReason::Unwritten });
+    let torn = scanned.torn.iter().map(|torn| {
+        let RecordAt { path, at } = torn.from.clone();
+        Skipped { path, why: SkipReason::Torn(at) }
+    });
+    unwritten.chain(torn)
 }
 
 /// Repairs the log, and makes everything that was read durable, since this server will acknowledge it.
@@ -378,6 +294,7 @@ fn go_on_after_gap<E: Error>(
     look_for_gap(gap, options.running || options.trust_empty, dir)?;
     if let Some((before, first)) = gap {
         tracing::error!(
+            zxid = %format_args!("{first:#x}"),
             %before,
             "the log goes on with {first:#x} after {before}: the transactions between them are lost; to have them, restore the missing file"
         );
@@ -452,18 +369,19 @@ fn refusal<E: std::error::Error>(
     folders: &Folders,
     is_member: bool,
     tried: usize,
-    skipped: usize,
+    skipped: &[Skipped],
 ) -> Option<RecoverError<E>> {
     let dir = folders.snapshots.clone();
-    match start {
-        Start::Replay | Start::ReplayOntoEmpty | Start::Empty | Start::Unsure => None,
-        Start::RefuseNoSnapshot if skipped == 0 => {
-            Some(RecoverError::NoSnapshot { dir, is_member })
-        }
-        // The files that were skipped were snapshots once, or unfinished ones.
-        Start::RefuseNoSnapshot => Some(RecoverError::AllSnapshotsBad { dir, tried: skipped }),
-        Start::RefuseBadSnapshots => Some(RecoverError::AllSnapshotsBad { dir, tried }),
-    }
+    // The files that were skipped were snapshots once, or unfinished ones.
+    let tried = match start {
+        Start::Replay | Start::ReplayOntoEmpty | Start::Empty | Start::Unsure => return None,
+        Start::RefuseNoSnapshot => skipped.len(),
+        Start::RefuseBadSnapshots => tried,
+    };
+    Some(match skipped.first() {
+        Some(newest) => RecoverError::AllSnapshotsBad { dir, tried, newest: newest.clone() },
+        None => RecoverError::NoSnapshot { dir, is_member },
+    })
 }
 
 /// Loads the newest snapshot that can be loaded.
@@ -523,7 +441,7 @@ fn load_newest<D: Disk, R: Restore>(
                 let why = chain(&error);
                 tracing::warn!(
                     path = %path.display(),
-                    error = why,
+                    error = %why,
                     "snapshot is damaged, trying an older one: check the disk"
                 );
                 skipped.push(Skipped { path, why: SkipReason::Bad(why) });

@@ -56,9 +56,7 @@ pub enum ScanError<E> {
     Read { path: PathBuf, source: io::Error },
     #[error("open log file {}: no header (magic {magic:#x}), and it is not the newest or holds data", path.display())]
     Header { path: PathBuf, magic: i32 },
-    #[error(
-        "read record at {at}: {kind}; acknowledged transactions may be lost here; a standalone server needs a backup, or the damaged log files moved away"
-    )]
+    #[error("read record at {at}: {kind}; acknowledged transactions may be lost here")]
     Corrupt { at: RecordAt, kind: StopKind },
     #[error("read record at {at}: {len} bytes hold no transaction header")]
     NoHeader { at: RecordAt, len: usize },

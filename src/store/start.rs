@@ -2,7 +2,7 @@
 
 use std::error::Error;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::decide::Start;
@@ -84,25 +84,38 @@ where
         && quarantine::knows_promises(disk, &folders.snapshots);
     let why = match error {
         Some(error) if !may_quarantine => return Err(error),
-        Some(error) => chain(&error),
-        None => "quarantined earlier, and no leader has sent its tree since".to_owned(),
+        error => error.map(|error| chain(&error)),
     };
     let files = quarantine::rename_as_damaged(disk, folders)
         .map_err(|error| failed("quarantine damaged data")(io::Error::other(error)))?;
-    let shown: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
-    tracing::error!(
-        error = why,
-        files = shown.join(" "),
-        "this server's data can't be used and was quarantined; nothing to do while a majority of the other members runs: a leader sends its \
-         tree, and until then the server votes for no server and its acknowledgements don't count. Without that majority, restore the files \
-         on a majority as docs/operations.md says, \"Damaged data\", with their old names, and remove {} and {} there; until then, do not \
-         start a Java server on this directory",
-        quarantine::mark(folders).display(),
-        quarantine::guard(folders).display()
-    );
+    tell_of_quarantine(&folders.snapshots, why, &files);
     let nothing = RecoverOptions { autocreate: false, ..wanted };
     let recovered = recover(disk, folders, nothing, state, &clock)
         .map_err(|error| StartError::Recover(Box::new(error)))?;
     let recovered = Recovered { start: Start::Unsure, last: None, ..recovered };
     Ok(Found { recovered, was_quarantined: true })
+}
+
+/// * `why`: what is wrong with the data; `None`: it was quarantined at an earlier start. `files`: what was renamed now.
+fn tell_of_quarantine(path: &Path, why: Option<String>, files: &[PathBuf]) {
+    let path = path.display();
+    let files: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
+    let files = (!files.is_empty()).then(|| files.join(" "));
+    match why {
+        Some(error) => tracing::error!(
+            %path,
+            %error,
+            files = files.as_ref().map(display),
+            "this member's data can't be used and was quarantined; nothing to do while a majority of the others runs: a leader sends its tree, \
+             and until then this server does not vote. Without that majority follow docs/operations.md, \"Damaged data\". Start no Java \
+             server on this folder meanwhile"
+        ),
+        None => tracing::error!(
+            %path,
+            files = files.as_ref().map(display),
+            "this member's data was quarantined earlier, and no leader has sent its tree since; nothing to do while a majority of the others \
+             runs: a leader sends it, and until then this server does not vote. Without that majority follow docs/operations.md, \
+             \"Damaged data\". Start no Java server on this folder meanwhile"
+        ),
+    }
 }

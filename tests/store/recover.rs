@@ -154,6 +154,10 @@ fn damaged_snapshots_fall_back_to_older_ones() {
     put_log(&disk, "log.2", &[2, 3, 4, 5, 6]);
     let error = run(&disk, RecoverOptions::default()).unwrap_err();
     assert!(matches!(error, RecoverError::AllSnapshotsBad { tried: 2, .. }), "{error}");
+    let (text, newest) = (error.to_string(), folders().snapshots.join("snapshot.6"));
+    assert!(text.contains(&format!("the newest, {}: ", newest.display())), "{text}");
+    assert!(error.advice(false).is_some_and(|act| act.starts_with("restore a backup")));
+    assert!(error.advice(true).is_some_and(|act| act.contains("the leader sends its tree")));
 }
 
 #[test]
@@ -176,7 +180,7 @@ fn damaged_snapshot_is_fatal_if_the_log_lacks_what_it_held() {
     put_snapshot(&disk, 5, &[1, 2, 3, 4, 666]);
     put_log(&disk, "log.6", &[6, 7]);
     let error = run(&disk, RecoverOptions::default()).unwrap_err();
-    assert!(error.to_string().contains("whole up to 0x2 at most;"), "{error}");
+    assert!(error.to_string().contains("whole up to 0x2 at most"), "{error}");
     // A leader sent the snapshot, and the log has nothing of its epoch: no gap shows that.
     let (sent, later) = ((2 << 32) + 9, (3 << 32) + 1);
     let disk = SimDisk::new();

@@ -11,7 +11,7 @@ use oxkeeper::tools::{
     bench, config_check, four_letter_word, generate, status, toolkit_help, toolkits,
 };
 use std::ffi::OsString;
-use std::io::Write;
+use std::io::{Read as _, Write};
 use std::os::unix::fs::MetadataExt as _;
 use std::process::ExitCode;
 
@@ -114,6 +114,8 @@ enum ConfigTool {
     Check(config_check::Options),
 }
 
+/// No store is larger.
+const STORE_MAX: u64 = 16 << 20;
 /// Exit code for invalid arguments or an invalid configuration (P-87).
 const BAD_INVOCATION: u8 = 2;
 
@@ -164,6 +166,12 @@ fn main() -> ExitCode {
         Err(error) => return refused(&error),
     };
     if let Some(Tool::Config(ConfigTool::Check(options))) = tool {
+        if launch.settings == Settings::Defaults {
+            logging::fatal(
+                "config check needs a file, such as /etc/oxkeeper/zoo.cfg; oxkeeper config check --help",
+            );
+            return ExitCode::from(BAD_INVOCATION);
+        }
         return check(&launch, &options, &env);
     }
     match config::load(&launch, &env) {
@@ -322,7 +330,7 @@ fn serve(
         logging::set_server_id(ensemble.my_id);
     }
     let settings = launch.settings.to_string();
-    tracing::info!(version = oxkeeper::admin::long_version(), %settings, "starting");
+    tracing::info!(version = %oxkeeper::admin::long_version(), %settings, "starting");
     for warning in &config.warnings {
         tracing::warn!("{warning}");
     }
@@ -370,11 +378,21 @@ fn abort_on_panic() {
     }));
 }
 
-/// The rights on a file; `None`: there is no such file.
+/// The rights on a file with secrets; `None`: there is no such file, or it has certificates alone.
 fn rights_of(path: &std::path::Path) -> Option<config::FileRights> {
     let file = std::fs::metadata(path).ok()?;
+    if file.is_file() && has_certificates_alone(path).unwrap_or(false) {
+        return None;
+    }
     let user = rustix::process::geteuid().as_raw();
     Some(config::FileRights { mode: file.mode(), owner: file.uid(), user })
+}
+
+fn has_certificates_alone(path: &std::path::Path) -> std::io::Result<bool> {
+    let (mut text, file) = (Vec::new(), std::fs::File::open(path)?);
+    file.take(STORE_MAX).read_to_end(&mut text)?;
+    let has = |word: &[u8]| text.windows(word.len()).any(|part| part == word);
+    Ok(has(b"-----BEGIN CERTIFICATE-----") && !has(b"PRIVATE KEY-----"))
 }
 
 /// Why the server ended, on one line: the setting and its place, what happened, what to do.
@@ -388,7 +406,9 @@ fn told(error: &ServerError, launch: &Launch, env: &Environment) -> String {
         };
         // `dataLogDir` instead of `dataDir` if the error names its path.
         let log_dir = set("dataLogDir").filter(|s| key == "dataDir" && line.contains(&s.value));
-        let setting = log_dir.or_else(|| set(key))?;
+        // The store, if its password is not set.
+        let of_store = || set(&format!("{}.location", key.rsplit_once('.')?.0));
+        let setting = log_dir.or_else(|| set(key)).or_else(of_store)?;
         Some(format!("{}: {}={}: ", setting.place.as_ref()?, setting.key, setting.value))
     });
     let advice = error.advice().map_or(String::new(), |advice| format!("; {advice}"));
@@ -404,12 +424,12 @@ fn announce(ready: &Ready, settings: &str, format: logging::Format) {
         }
         logging::Format::Json | logging::Format::Java => tracing::info!(
             address = %ready.address,
-            settings,
+            %settings,
             data_dir = %ready.data_dir.display(),
             data_log_dir = %ready.data_log_dir.display(),
-            restored = ready.restored(),
-            ensemble = ready.member.as_ref().map(|member| member.ensemble()),
-            peers = ready.member.as_ref().map(|member| member.ports()),
+            restored = %ready.restored(),
+            ensemble = ready.member.as_ref().map(|member| display(member.ensemble())),
+            peers = ready.member.as_ref().map(|member| display(member.ports())),
             took_ms = ready.took_ms,
             "serving"
         ),

@@ -24,7 +24,7 @@ impl MemberHosts {
         let parts = Principal::parse(principal).filter(|parts| parts.realm.is_some());
         match parts.and_then(|parts| parts.host) {
             Some(host) if self.0.contains(host) => Ok(()),
-            Some(_) => Err(Refusal::new(format!("the host of {principal:?} is no member's"))),
+            Some(_) => Err(Refusal::new(format!("the host of {principal:?} is not a member's"))),
             None => {
                 Err(Refusal::new(format!("{principal:?} is not of the form service/host@REALM")))
             }
@@ -112,7 +112,7 @@ mod tests {
             assert_eq!(hosts.check(name), Ok(()), "{name}");
         }
         for name in ["zkquorum/ZOO1@R", "zkquorum/zoo2@R"] {
-            let refusal = Refusal::new(format!("the host of {name:?} is no member's"));
+            let refusal = Refusal::new(format!("the host of {name:?} is not a member's"));
             assert_eq!(hosts.check(name), Err(refusal));
         }
         let refusal = "\"zoo1@R\" is not of the form service/host@REALM";

@@ -75,7 +75,7 @@ pub fn parse_args(args: &[String], env: &Environment) -> Result<Launch, ConfigEr
         }
         2..=4 if rest[0].contains(['/', '.']) => {
             let text = format!(
-                "{} is no port; two words or more are a port and a data directory, and a file is given alone",
+                "{} is not a port; two words or more are a port and a data directory, and a file is given alone",
                 rest[0]
             );
             return Err(Problem { place: SettingPlace::Argument, text }.into());
@@ -283,7 +283,7 @@ fn no_command(word: &str) -> Problem {
         format!("{word}: unknown option; oxkeeper --help lists them")
     } else {
         format!(
-            "{word} is no command, and no file of this name can be read; oxkeeper --help lists the commands"
+            "{word} is not a command, and no file of this name can be read; oxkeeper --help lists the commands"
         )
     };
     Problem { place: SettingPlace::Argument, text }

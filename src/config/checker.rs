@@ -189,7 +189,7 @@ impl Checker {
             return None;
         }
         if has_comment(&value) {
-            self.problem(&place, format!("{key}={value} is no directory; {COMMENT}"));
+            self.problem(&place, format!("{key}={value} is not a directory; {COMMENT}"));
             return None;
         }
         let path = PathBuf::from(&value);

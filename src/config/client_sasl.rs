@@ -125,9 +125,9 @@ pub(super) fn check_required(
     checker: &mut Checker,
     system: &SystemProperties,
     providers: &Providers,
-    has_sasl: bool,
+    logins: &Logins,
 ) {
-    if has_sasl {
+    if matches!(logins, Logins::Broken) {
         return;
     }
     let required = &providers.required;
@@ -137,9 +137,7 @@ pub(super) fn check_required(
     let keys = ["zookeeper.sessionRequireClientSASLAuth", "zookeeper.enforce.auth.schemes"];
     let place = keys.iter().find_map(|key| system.get(key)).map(|property| property.place.clone());
     let place = place.unwrap_or(SettingPlace::Argument);
-    let text = format!(
-        "clients must authenticate by SASL, and none can: no JAAS file has a section for them; set -D{}=FILE",
-        logins::FLAG
-    );
+    let why = logins::lack(logins.file().as_deref());
+    let text = format!("clients must authenticate by SASL, and none can: {why}");
     checker.warn(&place, text);
 }

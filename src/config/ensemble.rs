@@ -155,8 +155,8 @@ fn take_limit(checker: &mut Checker, found: &Found, key: &str, usual: u32) -> Op
 /// `peerType` only repeats what the server's own line says.
 fn take_role(checker: &mut Checker, found: &Found) {
     let Some(said) = checker.one_of("peerType", &["participant", "observer"]) else { return };
-    let role = found.view.members.get(&found.my_id).map(|member| member.role);
-    let listed = if role == Some(Role::Observer) { "observer" } else { "participant" };
+    let Some(own) = found.view.members.get(&found.my_id) else { return };
+    let listed = if own.role == Role::Observer { "observer" } else { "participant" };
     if !said.value.eq_ignore_ascii_case(listed) {
         let text = format!(
             "peerType={} has no effect: server.{} is a {listed} by its server.N line; correct one of them",
@@ -230,7 +230,7 @@ fn take_ms(checker: &mut Checker, system: &mut SystemProperties, key: &str) -> O
     let Property { value, place } = system.take(&format!("zookeeper.{key}"))?;
     let number = value.parse::<i32>().ok().and_then(|number| u32::try_from(number).ok());
     if number.is_none() {
-        let text = format!("{key}={value} is no number of ms; write one from 0 to {}", i32::MAX);
+        let text = format!("{key}={value} is not a number of ms; write one from 0 to {}", i32::MAX);
         checker.problem(&place, text);
     }
     number

@@ -6,7 +6,7 @@ use super::sasl::{DigestLogin, KerberosLogin, KeyTab, Login, TicketCache};
 use super::system_properties::SystemProperties;
 use super::{Environment, SettingPlace};
 use crate::model::Secret;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The flag that names the file.
@@ -105,6 +105,18 @@ pub(super) enum Logins {
         flag: SettingPlace,
         sections: Vec<Section>,
     },
+}
+
+/// Why no client can authenticate by SASL, and what to do.
+///
+/// * `file`: the JAAS file, which has no section for clients; `None`: none is named.
+pub fn lack(file: Option<&Path>) -> String {
+    match file {
+        Some(file) => {
+            format!("{} has no section for clients; add the section Server", file.display())
+        }
+        None => format!("no JAAS file is named; set -D{FLAG}=FILE, with a section Server"),
+    }
 }
 
 impl Logins {

@@ -5,7 +5,8 @@
 
 use super::checker::{Checker, Setting};
 use super::{Entries, Entry, SettingPlace, clashes};
-use crate::model::{Member, ServerId, View, ViewError};
+use crate::model::{Member, Rule, ServerId, View, ViewError};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// Where clients connect: host (`None` is every address) and port.
@@ -37,7 +38,7 @@ pub(super) struct OwnLine {
 #[derive(Default)]
 pub(super) struct Members {
     pub own_line: OwnLine,
-    /// `Some` makes this server a member of an ensemble.
+    /// `Some` makes this server a member of an ensemble. Without members it stands for one that is lost.
     pub ensemble: Option<Found>,
     /// There are lines of an ensemble, and a problem that was reported keeps it from being known.
     pub is_lost: bool,
@@ -76,7 +77,8 @@ pub(super) fn take(checker: &mut Checker, file: &MyId<'_>, many_by_flag: bool) -
     check_members(checker, &lines, many_allowed);
     clashes::check_lines(checker, &lines);
     if problems < checker.problems.len() {
-        return Members { is_lost: true, ..Members::default() };
+        let ensemble = lost(checker, place, (my_id, file), &lines, standalone_enabled);
+        return Members { is_lost: true, ensemble, ..Members::default() };
     }
     let version = checker.all().into_iter().find(|(key, _)| key == "version");
     let counted = lines.iter().chain(&version);
@@ -119,6 +121,33 @@ pub(super) fn take(checker: &mut Checker, file: &MyId<'_>, many_by_flag: bool) -
         standalone_enabled,
     };
     Members { own_line, ensemble: Some(ensemble), is_lost: false }
+}
+
+/// What stands for an ensemble whose lines have a problem, so that its other settings are checked too; `None` if a single
+/// line may be meant for a standalone server.
+fn lost(
+    checker: &mut Checker,
+    place: SettingPlace,
+    (my_id, file): (Option<ServerId>, &MyId<'_>),
+    lines: &[(String, Setting)],
+    standalone_enabled: bool,
+) -> Option<Found> {
+    let servers = lines.iter().filter(|(key, _)| key.starts_with("server.")).count();
+    if servers == 1 && standalone_enabled {
+        return None;
+    }
+    if file.text.is_none() {
+        file.tell_missing(checker, "");
+    }
+    checker.take("version");
+    Some(Found {
+        place,
+        my_id: my_id.unwrap_or(ServerId(0)),
+        view: View { version: 0, members: BTreeMap::new(), rule: Rule::Majority },
+        oracle_path: None,
+        many_addresses: false,
+        standalone_enabled,
+    })
 }
 
 /// Groups, weights and a version without `server.N` lines have no effect, but must be valid.
@@ -174,6 +203,15 @@ impl<'a> MyId<'a> {
             checker.problem(place, text);
         }
         id.filter(|&id| id != -1).map(ServerId)
+    }
+
+    /// * `listed`: the ids that it may have.
+    fn tell_missing(&self, checker: &mut Checker, listed: &str) {
+        let Self { path, lacks_folder, place, .. } = self;
+        let folder = if *lacks_folder { " (its folder too: is a disk not mounted?)" } else { "" };
+        let text =
+            format!("the file {path} is missing{folder}; write this server's id into it{listed}");
+        checker.problem(place, text);
     }
 }
 
@@ -256,16 +294,7 @@ fn whose(
             );
             checker.problem(place, text);
         }
-        None => {
-            let MyId { path, lacks_folder, .. } = file;
-            let folder =
-                if *lacks_folder { " (its folder too: is a disk not mounted?)" } else { "" };
-            let text = format!(
-                "the file {path} is missing{folder}; write this server's id into it, one of {}",
-                listed()
-            );
-            checker.problem(&file.place, text);
-        }
+        None => file.tell_missing(checker, &format!(", one of {}", listed())),
     }
     None
 }

@@ -244,8 +244,9 @@ fn assemble(
     property_settings::refuse_unknown_names(&mut checker, &mut system);
     throttle::refuse(&mut checker, &system);
     let providers = auth_providers::find(&mut checker, &system, secured.clients_use_tls);
-    let has_sasl = secured.client_sasl.is_some() || matches!(logins, Logins::Broken);
-    client_sasl::check_required(&mut checker, &system, &providers, has_sasl);
+    if secured.client_sasl.is_none() {
+        client_sasl::check_required(&mut checker, &system, &providers, &logins);
+    }
     // Without the settings of the file no server will run; properties that are not taken then only miss their warnings.
     let config =
         from_file.map(|from_file| property_settings::take(&mut checker, &mut system, from_file));

@@ -100,11 +100,10 @@ fn clients(config: &Config, risks: &mut Vec<String>) {
     }
     let Some(sasl) = &config.client_sasl else {
         if config.providers.sasl {
-            let text = format!(
-                "authProvider.N names scheme sasl, and no JAAS file has a section for clients, so none can authenticate by SASL; set -D{}=FILE",
-                logins::FLAG
-            );
-            risks.push(text);
+            let why = logins::lack(config.jaas_file.as_deref());
+            risks.push(format!(
+                "authProvider.N names scheme sasl, and no client can authenticate by SASL: {why}"
+            ));
         }
         return;
     };

@@ -181,7 +181,9 @@ impl Taker<'_> {
                 "TLSv1.3" => versions.push(TlsVersion::V13),
                 _ if OLD_VERSIONS.contains(&name) => old.push(name),
                 _ => {
-                    let why = format!("names {name:?}, which is no version; write TLSv1.3,TLSv1.2");
+                    let why = format!(
+                        "names {name:?}, which is not a version of TLS; write TLSv1.3,TLSv1.2"
+                    );
                     self.problem("enabledProtocols", &enabled, &why);
                     return None;
                 }
@@ -215,7 +217,7 @@ impl Taker<'_> {
             "TLSv1.3" => Some(vec![TlsVersion::V13]),
             "TLSv1.2" => Some(vec![TlsVersion::V12]),
             _ => {
-                let why = "is no version that this server has; write TLSv1.3 or TLSv1.2";
+                let why = "is not a version that this server has; write TLSv1.3 or TLSv1.2";
                 self.problem("protocol", &protocol, why);
                 None
             }
@@ -235,7 +237,8 @@ impl Taker<'_> {
         let (mut kept, mut dropped) = (Vec::new(), Vec::new());
         for suite in given.value.split(',').map(trim) {
             if !cipher_suites::is_known(suite) {
-                let why = format!("names {suite:?}, which is no cipher suite; write Java's names");
+                let why =
+                    format!("names {suite:?}, which is not a cipher suite; write Java's names");
                 self.problem("ciphersuites", &given, &why);
                 return None;
             }
@@ -339,7 +342,7 @@ impl Taker<'_> {
             Ok(ms) if ms > 0 => return ms as u32,
             Ok(_) => self.warn(NAME, &given, "is below 1, so 5000 is used; write 1 or more"),
             Err(_) => {
-                let why = format!("is no number of ms; write one from 1 to {}", i32::MAX);
+                let why = format!("is not a number of ms; write one from 1 to {}", i32::MAX);
                 self.problem(NAME, &given, &why);
             }
         }

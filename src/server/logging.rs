@@ -243,7 +243,7 @@ fn known_levels(text: &str) -> Result<String, String> {
         "warning" => Ok("warn".to_owned()),
         part if part.contains('=') || part.starts_with("oxkeeper") => Ok(part.to_owned()),
         part if part.parse::<tracing::level_filters::LevelFilter>().is_ok() => Ok(part.to_owned()),
-        part => Err(format!("{part} is no level; use error, warn, info, debug or trace")),
+        part => Err(format!("{part} is not a level; use error, warn, info, debug or trace")),
     };
     let parts: Result<Vec<String>, String> = text.split(',').map(known).collect();
     Ok(parts?.join(","))
@@ -301,7 +301,7 @@ mod tests {
             known_levels("INFO, oxkeeper::net=debug"),
             Ok("INFO,oxkeeper::net=debug".to_owned())
         );
-        assert!(known_levels("foo").unwrap_err().starts_with("foo is no level"));
+        assert!(known_levels("foo").unwrap_err().starts_with("foo is not a level"));
         let wrong = choose(&plain, &env(&[]), &["-Doxkeeper.log.format=xml".to_owned()]);
         assert_eq!((wrong.1, wrong.2.len()), (Format::Text, 1));
     }

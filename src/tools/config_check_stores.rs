@@ -4,7 +4,7 @@ use crate::auth::x509::{Certificate, HostNames, Purpose, name, time_text};
 use crate::config::tls::{StoreSettings, TlsSettings};
 use crate::config::{Check, Problem, SettingPlace, Warning};
 use crate::model::{ServerId, View};
-use crate::net::tls::stores::{self, Keys, Shown};
+use crate::net::tls::stores::{self, Keys, Shown, StoreError};
 use crate::net::tls::{EngineRole, Used, Verifier};
 use rustls_pki_types::{CertificateDer, UnixTime};
 use serde_json::{Value, json};
@@ -124,7 +124,7 @@ fn stores_of(check: &mut Check, settings: &TlsSettings, members: Option<Members<
         let key = format!("{prefix}keyStore.location");
         match stores::load_keys(store) {
             Ok(loaded) => keys = Some(loaded),
-            Err(error) => tell(check, &key, error.to_string()),
+            Err(error) => tell(check, prefix, store, &error),
         }
         found.stores.extend(shown(store, "keyStore", keys.as_ref()));
         warn(check, &key, stores::warnings(store, keys.as_ref()));
@@ -134,7 +134,7 @@ fn stores_of(check: &mut Check, settings: &TlsSettings, members: Option<Members<
         let key = format!("{prefix}trustStore.location");
         match stores::load_trust(store) {
             Ok(loaded) => trusted = loaded,
-            Err(error) => tell(check, &key, error.to_string()),
+            Err(error) => tell(check, prefix, store, &error),
         }
         found.stores.extend(shown(store, "trustStore", None));
         warn(check, &key, stores::warnings(store, None));
@@ -156,15 +156,26 @@ fn stores_of(check: &mut Check, settings: &TlsSettings, members: Option<Members<
     found
 }
 
-fn place_of(check: &Check, key: &str) -> SettingPlace {
+/// Where a setting was made; `None`: it is not set.
+fn found(check: &Check, key: &str) -> Option<SettingPlace> {
     let named = |written: &str| written.trim_start_matches("-Dzookeeper.") == key;
     let setting = check.settings.iter().rev().find(|setting| named(&setting.key));
-    let place = setting.and_then(|setting| setting.place.clone());
-    place.unwrap_or_else(|| SettingPlace::File(check.source.clone()))
+    setting.and_then(|setting| setting.place.clone())
 }
 
-fn tell(check: &mut Check, key: &str, text: String) {
-    let place = place_of(check, key);
+fn place_of(check: &Check, key: &str) -> SettingPlace {
+    found(check, key).unwrap_or_else(|| SettingPlace::File(check.source.clone()))
+}
+
+/// The setting to look at, as at the start of the server; of a password that is not set, that of its store.
+fn tell(check: &mut Check, prefix: &str, store: &StoreSettings, error: &StoreError) {
+    let mut key = format!("{prefix}{}", error.setting(store));
+    if found(check, &key).is_none()
+        && let Some((role, _)) = key.rsplit_once('.')
+    {
+        key = format!("{role}.location");
+    }
+    let (place, text) = (place_of(check, &key), format!("{key}: {}", error.line(prefix, store)));
     for setting in check.settings.iter_mut().filter(|s| s.place.as_ref() == Some(&place)) {
         setting.state = "wrong";
     }
@@ -325,6 +336,7 @@ pub fn as_json(all: &[Stores]) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config;
     use crate::config::tls::{ClientAuth, StorePassword, TlsVersion};
     use crate::model::{Member, PeerAddress, Role, Rule, Secret};
     use std::collections::BTreeMap;
@@ -419,6 +431,31 @@ mod tests {
         assert_eq!(problems.len(), 2, "{problems:?}");
         assert!(problems[0].contains("key and certificate do not belong together"), "{problems:?}");
         assert!(problems[1].contains("no trusted certificate in it"), "{problems:?}");
+    }
+
+    #[test]
+    fn problem_of_a_password_names_its_line_or_else_that_of_the_store() {
+        let set = |key: &str, line| config::Understood {
+            key: key.to_owned(),
+            value: String::new(),
+            place: Some(SettingPlace::Line { file: "zoo.cfg".into(), line }),
+            state: "works",
+            effect: String::new(),
+        };
+        let told = |password, also: Option<config::Understood>| {
+            let (mut check, mut tls) = (check(), settings("ec.jks", "trust.jks"));
+            check.settings.push(set("ssl.quorum.keyStore.location", 7));
+            check.settings.extend(also);
+            tls.key_store = Some(StoreSettings { password, ..golden("ec.jks") });
+            stores_of(&mut check, &tls, None);
+            check.problems.first().map(ToString::to_string).unwrap_or_default()
+        };
+        let none = told(StorePassword::None, None);
+        assert!(none.starts_with("zoo.cfg:7: ssl.quorum.keyStore.location: key store "), "{none}");
+        let wrong = StorePassword::Given(Arc::new(Secret::new(b"wrong".to_vec())));
+        let wrong = told(wrong, Some(set("ssl.quorum.keyStore.password", 9)));
+        assert!(wrong.starts_with("zoo.cfg:9: ssl.quorum.keyStore.password: "), "{wrong}");
+        assert!(wrong.ends_with("; correct ssl.quorum.keyStore.password"), "{wrong}");
     }
 
     #[test]

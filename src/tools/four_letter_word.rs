@@ -133,9 +133,9 @@ impl Asked {
             }
             _ => return Ok(None),
         };
-        let port: u16 = port
-            .parse()
-            .map_err(|_| Failed::Argument(format!("{port:?} is no port; give HOST PORT WORD")))?;
+        let port: u16 = port.parse().map_err(|_| {
+            Failed::Argument(format!("{port:?} is not a port; give HOST PORT WORD"))
+        })?;
         let [trusted, certificate, key] = files;
         is_secure |= trusted.is_some();
         let host = without_brackets(host);

@@ -61,21 +61,25 @@ pub fn run(options: &Options) -> Result<(String, bool), String> {
         options.servers.iter().cloned().zip(answers).collect()
     });
     let text = if options.json { as_json(&asked) } else { as_table(&asked) };
-    Ok((text, is_whole(&asked)))
+    Ok((text, problem(&asked).is_none()))
 }
 
-fn is_whole(asked: &[Asked]) -> bool {
-    asked.iter().all(|(_, answer)| answer.is_ok()) && problem(asked).is_none()
-}
-
-/// Why the servers that answer do not make up a whole ensemble.
+/// Why the servers do not make up a whole ensemble; `None`: they do.
 fn problem(asked: &[Asked]) -> Option<String> {
     let leads = |figures: &&Figures| ["leader", "standalone"].contains(&figures.mode.as_str());
     let answered = asked.iter().filter_map(|(_, answer)| answer.as_ref().ok());
+    let down = asked.iter().filter_map(|(server, answer)| Some((server, answer.as_ref().err()?)));
+    let down = down.clone().next().map(|(server, why)| match down.count() {
+        1 => format!("{server}: {why}"),
+        count => format!("{count} of {} servers, the first of them {server}: {why}", asked.len()),
+    });
     match answered.clone().filter(leads).count() {
-        0 if answered.count() == 0 => None, // Each says why.
-        0 => Some("no server of these leads: name all servers of the ensemble".to_owned()),
-        1 => None,
+        0 if answered.count() == 0 => down,
+        0 => Some(down.map_or_else(
+            || "no server of these leads: name all servers of the ensemble".to_owned(),
+            |down| format!("no server of these leads; {down}"),
+        )),
+        1 => down,
         leaders => Some(format!("{leaders} servers of these lead: are they of one ensemble?")),
     }
 }
@@ -101,7 +105,7 @@ fn host_and_port(server: &str) -> Result<(&str, u16), String> {
         Some((host, port)) if !host.contains(':') || host.ends_with(']') => (host, port),
         _ => return Ok((without_brackets(server), PORT)),
     };
-    let port = port.parse().map_err(|_| format!("{port:?} is no port"))?;
+    let port = port.parse().map_err(|_| format!("{port:?} is not a port"))?;
     Ok((without_brackets(host), port))
 }
 
@@ -241,7 +245,7 @@ fn as_json(asked: &[Asked]) -> String {
     });
     let whole = serde_json::json!({
         "servers": servers.collect::<Vec<_>>(),
-        "whole": is_whole(asked),
+        "whole": problem(asked).is_none(),
         "problem": problem(asked),
     });
     format!("{whole:#}\n")
@@ -291,6 +295,10 @@ mod tests {
         assert!(host_and_port("zk1:x").is_err());
     }
 
+    fn is_whole(asked: &[Asked]) -> bool {
+        problem(asked).is_none()
+    }
+
     #[test]
     fn table_is_whole_with_one_leader_and_an_answer_of_each_server() {
         let leader = || ("a:1".to_owned(), parse_srvr(LEADER));
@@ -305,18 +313,24 @@ mod tests {
             "SERVER  MODE      ZXID         EPOCH OF ZXID  CONNECTIONS  FOLLOWERS  LATENCY   VERSION\n\
              a:1     leader    0x50000000a  5              2            -          0/1.5/30  3.9.5\n\
              bb:1    follower  0x500000009  5              0            -\n\
-             c:1     not reachable: Connection refused\n"
+             c:1     not reachable: Connection refused\n\
+             c:1: not reachable: Connection refused\n"
         );
         let none = as_table(&[follower(), down()]);
         assert!(
-            none.ends_with("refused\nno server of these leads: name all servers of the ensemble\n"),
+            none.ends_with(
+                "refused\nno server of these leads; c:1: not reachable: Connection refused\n"
+            ),
             "{none}"
         );
         assert_eq!(
             problem(&[leader(), leader()]).unwrap(),
             "2 servers of these lead: are they of one ensemble?"
         );
-        assert_eq!(problem(&[down()]), None);
+        let alone = problem(&[follower()]).unwrap();
+        assert_eq!(alone, "no server of these leads: name all servers of the ensemble");
+        let two = problem(&[down(), down()]).unwrap();
+        assert_eq!(two, "2 of 2 servers, the first of them c:1: not reachable: Connection refused");
         let json: serde_json::Value = serde_json::from_str(&as_json(&[leader(), down()])).unwrap();
         assert_eq!(json["servers"][0]["epoch"], 5);
         assert_eq!(json["servers"][1]["error"], "not reachable: Connection refused");

@@ -33,7 +33,7 @@ fn word_that_is_no_port_and_an_unknown_option_are_named_as_such() {
     };
     assert!(told(&["conf/zoo.cfg", "--strict"]).contains("--strict: unknown option"));
     let extra = told(&["conf/zoo.cfg", "extra"]);
-    assert!(extra.contains("conf/zoo.cfg is no port"), "{extra}");
+    assert!(extra.contains("conf/zoo.cfg is not a port"), "{extra}");
     assert!(extra.contains("a file is given alone"), "{extra}");
     let below_0 = settings(&["2181", "/d", "2000", "-1"], &[]);
     assert!(matches!(below_0, Settings::Positional(all) if all.len() == 4));

@@ -56,7 +56,31 @@ fn missing_setting_is_reported_with_its_line() {
     let error = with("initLimit=5\nsyncLimit=2\ncnxTimeout=5s", Some("1")).unwrap_err();
     assert_eq!(
         error,
-        "zoo.cfg:8: cnxTimeout=5s is no number of ms; write one from 0 to 2147483647"
+        "zoo.cfg:8: cnxTimeout=5s is not a number of ms; write one from 0 to 2147483647"
+    );
+}
+
+#[test]
+fn wrong_server_line_hides_no_other_problem() {
+    let told = |lines: &str, my_id: Option<&str>| {
+        let text =
+            format!("dataDir=/d\nclientPort=2181\nserver.1=a:1:2\nserver.2=b:x:2\n{lines}\n");
+        file(&text, my_id).unwrap_err().to_string()
+    };
+    let line = "zoo.cfg:4: server.2=b:x:2 has an invalid port; correct it";
+    assert_eq!(told("initLimit=5\nsyncLimit=2\npeerType=observer", Some("1")), line);
+    let limits = told("syncLimit=0", None);
+    let missing = "zoo.cfg:1: the file /d/myid is missing; write this server's id into it\n";
+    assert!(limits.starts_with(missing) && limits.contains(line), "{limits}");
+    assert!(
+        limits.contains("initLimit is not set") && limits.contains("syncLimit=0 is not within")
+    );
+    let tls = told("initLimit=5\nsyncLimit=2\nsslQuorum=true", Some("1"));
+    assert!(tls.contains(line) && tls.contains("set ssl.quorum.keyStore.location"), "{tls}");
+    let one = file("dataDir=/d\nclientPort=2181\nserver.1=a:x:2\n", None).unwrap_err().to_string();
+    assert_eq!(
+        one, "zoo.cfg:3: server.1=a:x:2 has an invalid port; correct it",
+        "it may be standalone"
     );
 }
 

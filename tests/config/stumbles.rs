@@ -13,7 +13,7 @@ fn refused(text: &str) -> String {
 fn comment_after_a_value_is_named_as_such() {
     let comment = "a comment needs a line of its own, so move it";
     for (lines, problem) in [
-        ("dataDir=/data # fast disk\nclientPort=1", "dataDir=/data # fast disk is no directory"),
+        ("dataDir=/data # fast disk\nclientPort=1", "dataDir=/data # fast disk is not a directory"),
         ("dataDir=/d\nclientPort=2181 # clients", "clientPort=2181 # clients is not a number"),
         (
             "dataDir=/d\nclientPort=1\nreconfigEnabled=true\t# x",
@@ -140,6 +140,9 @@ fn misspelt_flags_of_the_jvm_are_named() {
 fn provider_of_sasl_without_a_login_is_warned_of() {
     let provider = "authProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider";
     let told = risks(&of(provider)).join("\n");
-    assert!(told.contains("no JAAS file has a section for clients"), "{told}");
+    assert!(
+        told.contains("no JAAS file is named; set -Djava.security.auth.login.config=FILE"),
+        "{told}"
+    );
     assert!(!risks(&of("")).join("\n").contains("JAAS"));
 }

@@ -93,10 +93,10 @@ fn versions_of_tls_are_javas_without_the_broken_ones() {
     assert_eq!(tls.settings.versions, [V12]);
     assert!(warnings[0].contains("TLSv1.1, TLSv1 left out"), "{warnings:?}");
     for (lines, why) in [
-        ("ssl.protocol=TLS", "no version that this server has"),
-        ("ssl.protocol=TLSv1.1", "no version that this server has"),
+        ("ssl.protocol=TLS", "not a version that this server has"),
+        ("ssl.protocol=TLSv1.1", "not a version that this server has"),
         ("ssl.enabledProtocols=TLSv1.1,SSLv3", "leaves no version"),
-        ("ssl.enabledProtocols=TLSv1.4", "\"TLSv1.4\", which is no version"),
+        ("ssl.enabledProtocols=TLSv1.4", "\"TLSv1.4\", which is not a version of TLS"),
     ] {
         assert!(refused(lines).contains(why), "{}", refused(lines));
     }
@@ -135,7 +135,7 @@ fn cipher_suites_keep_their_order_and_lose_what_is_missing() {
     let told = "ssl.ciphersuites: TLS_RSA_WITH_AES_128_CBC_SHA left out: ";
     assert!(warnings.len() == 1 && warnings[0].starts_with(told), "{warnings:?}");
     for (list, why) in [
-        ("TLS_AES_128_GCM_SHA256,FAST", "\"FAST\", which is no cipher suite"),
+        ("TLS_AES_128_GCM_SHA256,FAST", "\"FAST\", which is not a cipher suite"),
         ("TLS_RSA_WITH_AES_128_CBC_SHA", "leaves no cipher suite"),
         // Only for TLSv1.2, which is not enabled.
         ("TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384", "leaves no cipher suite"),

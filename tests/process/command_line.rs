@@ -40,9 +40,10 @@ fn options_of_the_log_may_stand_before_a_command() {
 #[test]
 fn words_that_are_no_commands_and_unknown_options_are_refused() {
     let bad = Bad::new();
-    refused(&bad.start(&["conf", "check"], &[]), 2, &["command line: conf is no command"]);
-    refused(&bad.start(&["doctor"], &[]), 2, &["command line: doctor is no command", "--help"]);
+    refused(&bad.start(&["conf", "check"], &[]), 2, &["command line: conf is not a command"]);
+    refused(&bad.start(&["doctor"], &[]), 2, &["command line: doctor is not a command", "--help"]);
     refused(&bad.start(&["--port"], &[]), 2, &["command line: --port: unknown option"]);
+    refused(&bad.start(&["config", "check"], &[]), 2, &["config check needs a file"]);
 }
 
 #[test]

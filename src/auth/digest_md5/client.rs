@@ -75,7 +75,7 @@ impl Client {
         }
         let nonce = nonce.ok_or_else(|| Refusal::new("the challenge has no nonce"))?;
         if maxbuf.is_some_and(|len| String::from_utf8_lossy(&len).parse::<i32>().is_err()) {
-            return Err(Refusal::new("the challenge's maxbuf is no number"));
+            return Err(Refusal::new("the challenge's maxbuf is not a number"));
         }
         let offers = |offered: Vec<u8>| {
             let mut offers = offered.split(|byte| matches!(byte, b',' | b' ' | b'\t' | b'\n'));

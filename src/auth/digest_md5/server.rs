@@ -129,7 +129,7 @@ impl Response {
             return Err(Refusal::new("the response's charset is not utf-8"));
         }
         if maxbuf.is_some_and(|len| text(&len).parse::<i32>().is_err()) {
-            return Err(Refusal::new("the response's maxbuf is no number"));
+            return Err(Refusal::new("the response's maxbuf is not a number"));
         }
         let user = text(&user.ok_or_else(|| missing("username"))?);
         if realm.unwrap_or_default() != service.server.as_bytes() {

@@ -22,9 +22,9 @@ const OID_LEN_MAX: usize = 4096;
 /// Why a subject can't be printed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum DnError {
-    #[error("its bytes are no X.509 certificate")]
+    #[error("its bytes are not an X.509 certificate")]
     NoCertificate,
-    #[error("its subject is no distinguished name")]
+    #[error("its subject is not a distinguished name")]
     NoName,
 }
 

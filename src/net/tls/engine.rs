@@ -20,11 +20,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Why the settings and stores can't be used.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
-    #[error("{error}")]
+    #[error("{text}")]
     Store {
         /// The setting to look at.
         key: String,
-        error: Box<StoreError>,
+        text: String,
     },
     #[error("{prefix}keyStore.location is not set, and TLS needs a key and a certificate; set it")]
     NoKeyStore { prefix: &'static str },
@@ -55,7 +55,7 @@ impl EngineError {
     ) -> impl Fn(StoreError) -> Self + use<'a> {
         move |error| Self::Store {
             key: format!("{prefix}{}", error.setting(store)),
-            error: Box::new(error),
+            text: error.line(prefix, store),
         }
     }
 }

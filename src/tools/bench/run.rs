@@ -115,7 +115,7 @@ fn parse_duration(text: &str) -> Result<Duration, String> {
         "s" | "" => 1.0,
         "m" => 60.0,
         "h" => 3600.0,
-        unit => return Err(format!("`{unit}` is no unit: use ms, s, m or h")),
+        unit => return Err(format!("`{unit}` is not a unit: use ms, s, m or h")),
     };
     let number: f64 = digits.parse().map_err(|_| format!("`{digits}` is not a number"))?;
     Duration::try_from_secs_f64(number * unit).map_err(|error| error.to_string())
@@ -408,7 +408,7 @@ mod tests {
             [of("1500ms"), of("2"), of("0.5s"), of("2m"), of("1h")],
             [Ok(1500), Ok(2000), Ok(500), Ok(120_000), Ok(3_600_000)]
         );
-        assert!(of("2d").unwrap_err().contains("`d` is no unit"));
+        assert!(of("2d").unwrap_err().contains("`d` is not a unit"));
         assert!(of("-2s").is_err() && of("s").is_err() && of("1e300h").is_err());
         assert!(
             parse_rate("0").is_err() && parse_rate("x").is_err() && parse_rate("1e3") == Ok(1000.0)

@@ -64,7 +64,7 @@ pub fn run(arguments: &[String], streams: &mut Streams<'_>) -> Outcome {
     if let (true, Some(zxid)) = (parsed.has('c'), parsed.value('z')) {
         let number = super::decode_long(zxid).filter(|zxid| 0 <= *zxid);
         let zxid =
-            number.ok_or_else(|| Failed::Argument(format!("{zxid:?} is no zxid to chop at")))?;
+            number.ok_or_else(|| Failed::Argument(format!("{zxid:?} is not a zxid to chop at")))?;
         return chop::beside(path, zxid, streams);
     }
     dump(path, &parsed, is_json, streams)

@@ -32,6 +32,29 @@ impl StoreError {
     }
 }
 
+impl StoreError {
+    /// The error, and what to do about it.
+    ///
+    /// * `prefix`: what the keys of the store's settings begin with.
+    pub fn line(&self, prefix: &str, store: &StoreSettings) -> String {
+        let key = format!("{prefix}{}", self.setting(store));
+        let is_missing = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+        let act = match &self.fault {
+            Fault::PasswordFile { reason, .. } if is_missing(reason) => {
+                format!("; write the password into that file, or correct {key}")
+            }
+            Fault::Read(error) if !is_missing(error) => String::new(),
+            Fault::Read(_) | Fault::TooLarge | Fault::WrongPassword => format!("; correct {key}"),
+            Fault::NoPassword => format!("; set {key}, or {key}Path"),
+            Fault::Unknown => format!("; name such a store by {key}"),
+            Fault::Damaged(_) => "; restore it, or make it anew".to_owned(),
+            Fault::NoKey => "; put the key and its certificate into one store".to_owned(),
+            _ => String::new(),
+        };
+        format!("{self}{act}")
+    }
+}
+
 impl std::fmt::Display for StoreError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} {}", self.role, self.path.display())?;
@@ -77,7 +100,7 @@ pub enum Fault {
     KeyPassword(&'static str),
     #[error("damaged, or not what it says: {0}")]
     Damaged(&'static str),
-    #[error("no JKS, PKCS12 or PEM store")]
+    #[error("it is not a JKS, PKCS12 or PEM store")]
     Unknown,
     /// Kinds and keys that this server does not read, with the way out.
     #[error("{what}; convert it: {command}")]

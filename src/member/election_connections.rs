@@ -364,8 +364,8 @@ impl ElectionConnections {
             ConnectionChoice::Keep => return self.establish(connection, id, now_ms, out),
             ConnectionChoice::DialBack => {}
             ConnectionChoice::Close => tracing::warn!(
-                target: crate::model::STRANGERS, server_id = id.0, peer = self.address_of(connection),
-                theirs = places(&hello.addresses), ours = places(&self.settings.addresses),
+                target: crate::model::STRANGERS, server_id = id.0, peer = self.address_of(connection).map(display),
+                theirs = %places(&hello.addresses), ours = %places(&self.settings.addresses),
                 "election connection closed: the dialing server has this server's myid, correct one of them"
             ),
         }
@@ -532,7 +532,7 @@ impl ElectionConnections {
                 // A single short connection may have ended because the peer was stopped just then.
                 let is_refused = !is_told && 1 < peer.short_lived;
                 if !(is_told || is_refused && self.log.refusal(to, &at, error, now_ms)) {
-                    tracing::info!(target: crate::model::STRANGERS, server_id = to.0, peer = at, %error, "election connection ended");
+                    tracing::info!(target: crate::model::STRANGERS, server_id = to.0, peer = %at, %error, "election connection ended");
                 }
                 to
             }

@@ -29,8 +29,8 @@ impl ElectionLog {
         let is_due = self.refusals.admit(to, now_ms);
         if is_due {
             tracing::warn!(
-                target: STRANGERS, server_id = to.0, peer = at, %error,
-                "a server ends the election connections that this server makes: its log says why"
+                target: STRANGERS, server_id = to.0, peer = %at, %error,
+                "a server ends the election connections that this server makes: look into that server's log"
             );
         }
         is_due
@@ -53,7 +53,7 @@ impl ElectionLog {
     pub fn double(&mut self, server: ServerId, connected: &str, dials: &str, now_ms: u64) {
         if self.doubles.admit(server, now_ms) {
             tracing::warn!(
-                target: STRANGERS, server_id = server.0, peer = dials, connected,
+                target: STRANGERS, server_id = server.0, peer = %dials, %connected,
                 "two servers seem to have one myid, as this server is connected and dials again: correct the file myid of one of them"
             );
         }

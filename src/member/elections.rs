@@ -61,8 +61,8 @@ impl Elections {
                 },
                 Event::BindFailed { place, error } => {
                     tracing::error!(
-                        target: crate::model::STRANGERS, address = place, error,
-                        "no server can connect to the election port, listening is tried again: do as the error says"
+                        target: crate::model::STRANGERS, address = %place, %error,
+                        "no server can connect to the election port, listening is tried again: check this server's server.N line and dataDir/myid, and what else listens there"
                     );
                     continue;
                 }

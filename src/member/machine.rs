@@ -304,7 +304,7 @@ impl Member {
             zab::Action::CloseLearner { connection, why } => {
                 self.with_connections(|quorum, peer| {
                     let is_leading = matches!(peer.role(), Role::Leading(_));
-                    quorum.close_learner(connection, &why, is_leading, out);
+                    quorum.close_learner(connection, &why, is_leading, now, out);
                 })
             }
             zab::Action::Connect { leader } => {
@@ -448,7 +448,7 @@ impl Member {
         if let Some(ensemble) = &mut self.ensemble {
             ensemble.quorum.note_packets(from, &packets, now);
             if let QuorumPeer::Learner(connection) = from
-                && ensemble.quorum.close_if_early(connection, out)
+                && ensemble.quorum.close_if_early(connection, now, out)
             {
                 return self.step_zab(now, zab::Input::LearnerGone { connection }, out);
             }

@@ -5,7 +5,7 @@ use super::message_tracker::MessageTracker;
 use super::{Action, Now, QuorumPeer};
 use crate::model::{LogMinute, ServerId};
 use crate::tree::freeze::Frozen;
-use crate::zab::{Core, LearnerConnectionId, Packet};
+use crate::zab::{Core, LearnerConnectionId, ONE_MYID, Packet};
 use bytes::Bytes;
 use std::collections::BTreeMap;
 
@@ -21,6 +21,8 @@ pub struct QuorumConnections {
     tracker: MessageTracker,
     /// WARNs about a leader that does not answer, with the reason.
     unanswered: LogMinute<(ServerId, String)>,
+    /// WARNs about learners whose connections are closed, with the reason.
+    refused: LogMinute<(ServerId, String)>,
 }
 
 /// The reason when a connection has ended in order.
@@ -57,6 +59,7 @@ impl QuorumConnections {
             observer_port,
             tracker: MessageTracker::new(tracked_messages),
             unanswered: LogMinute::default(),
+            refused: LogMinute::default(),
         }
     }
 
@@ -114,12 +117,12 @@ impl QuorumConnections {
             Some(connection) => tracing::warn!(
                 target: crate::model::STRANGERS, connection = connection.0,
                 server_id = self.learner_id(connection),
-                received,
-                sent,
+                %received,
+                %sent,
                 "last messages of a learner's connection, as messageTracker.Enabled asks; nothing to do"
             ),
             None => tracing::warn!(
-                target: crate::model::STRANGERS, received, sent,
+                target: crate::model::STRANGERS, %received, %sent,
                 "last messages of the connection to the leader, as messageTracker.Enabled asks; nothing to do"
             ),
         }
@@ -166,21 +169,40 @@ impl QuorumConnections {
         connection: LearnerConnectionId,
         why: &str,
         is_leading: bool,
+        now: Now,
         out: &mut Vec<Action>,
     ) {
-        let learner = self.learner_id(connection);
-        let Some(LearnerConnection { address, .. }) = self.learners.remove(&connection) else {
+        let Some(LearnerConnection { address, id, .. }) = self.learners.remove(&connection) else {
             return;
         };
-        match learner {
-            Some(learner) if is_leading => {
-                tracing::warn!(target: crate::model::STRANGERS, server_id = learner, peer = address, reason = why, "connection to a learner closed; check that server's log, load and network");
+        match id.filter(|_| is_leading) {
+            Some(id) if self.refused.admit((id, why.to_owned()), now.us / 1000) => {
+                self.warn_of_closed(id, &address, why);
             }
             _ => {
-                tracing::debug!(server_id = learner, reason = why, "connection to a learner closed")
+                let server_id = id.map(|id| id.0);
+                tracing::debug!(server_id, peer = %address, reason = %why, "connection to a learner closed");
             }
         }
         out.push(Action::CloseLearner { connection });
+    }
+
+    fn warn_of_closed(&self, id: ServerId, peer: &str, why: &str) {
+        let server_id = id.0;
+        let other = self.learners.values().find(|learner| learner.id == Some(id));
+        if let Some(LearnerConnection { address: connected, .. }) = other
+            && why.ends_with(ONE_MYID)
+        {
+            tracing::warn!(
+                target: crate::model::STRANGERS, server_id, %peer, %connected,
+                "two servers use myid {id}: one is connected, and another one dials as a learner; correct the file myid of one of them"
+            );
+        } else {
+            tracing::warn!(
+                target: crate::model::STRANGERS, server_id, %peer, reason = %why,
+                "connection to a learner closed; check that server's log, load and network"
+            );
+        }
     }
 
     /// A learner has connected. The oldest connection without a hello is closed if there are too many.
@@ -195,7 +217,7 @@ impl QuorumConnections {
             && AWAITING_HELLO_MAX <= 1 + silent.count()
         {
             tracing::warn!(
-                target: crate::model::STRANGERS, peer = address,
+                target: crate::model::STRANGERS, peer = %address,
                 "learner connection closed: {AWAITING_HELLO_MAX} later ones have sent no hello either; allow only members to connect to the quorum port"
             );
             self.learners.remove(&oldest);
@@ -252,12 +274,19 @@ impl QuorumConnections {
     pub fn close_if_early(
         &mut self,
         connection: LearnerConnectionId,
+        now: Now,
         out: &mut Vec<Action>,
     ) -> bool {
         let learner = self.learners.get(&connection);
         let is_early = learner.is_some_and(|learner| learner.tree.is_some());
         if is_early {
-            self.close_learner(connection, "it sends packets before it has its tree", true, out);
+            self.close_learner(
+                connection,
+                "it sends packets before it has its tree",
+                true,
+                now,
+                out,
+            );
         }
         is_early
     }
@@ -270,7 +299,7 @@ impl QuorumConnections {
                 let learner = self.learner_id(connection);
                 let is_news = self.learners.remove(&connection).is_some();
                 if is_news && learner.is_some() {
-                    tracing::info!(target: crate::model::STRANGERS, server_id = learner, reason = why, "connection to a learner has ended");
+                    tracing::info!(target: crate::model::STRANGERS, server_id = learner, reason = %why, "connection to a learner has ended");
                 }
                 is_news
             }
@@ -288,24 +317,24 @@ impl QuorumConnections {
         let LeaderConnection { leader, addresses, has_spoken, .. } = ended;
         if *has_spoken {
             tracing::info!(
-                target: crate::model::STRANGERS, server_id = leader.0, addresses, reason = why,
+                target: crate::model::STRANGERS, server_id = leader.0, %addresses, reason = %why,
                 "the connection to the leader has ended"
             );
         } else if !self.unanswered.admit((*leader, why.to_owned()), now.us / 1000) {
             tracing::debug!(
                 server_id = leader.0,
-                addresses,
-                reason = why,
+                %addresses,
+                reason = %why,
                 "the leader has not answered"
             );
         } else if why == CLOSED_BY_PEER {
             tracing::warn!(
-                target: crate::model::STRANGERS, server_id = leader.0, addresses, reason = why,
-                "the leader closed the connection before it answered: its log says why"
+                target: crate::model::STRANGERS, server_id = leader.0, %addresses, reason = %why,
+                "the leader closed the connection before it answered: look into that server's log"
             );
         } else {
             tracing::warn!(
-                target: crate::model::STRANGERS, server_id = leader.0, addresses, reason = why,
+                target: crate::model::STRANGERS, server_id = leader.0, %addresses, reason = %why,
                 "the leader gave no answer at its quorum port: check that the network lets connections through"
             );
         }
@@ -327,12 +356,12 @@ mod tests {
         let mut out = Vec::new();
         for (connection, number) in [(early, 1), (patient, 2)] {
             connections.accept(connection, "there".to_owned(), &mut out);
-            assert!(!connections.close_if_early(connection, &mut out));
+            assert!(!connections.close_if_early(connection, now, &mut out));
             connections.send_tree(connection, frozen(number), now, &mut out);
         }
         connections.end_tree(frozen(2));
-        assert!(connections.close_if_early(early, &mut out));
-        assert!(!connections.close_if_early(patient, &mut out));
+        assert!(connections.close_if_early(early, now, &mut out));
+        assert!(!connections.close_if_early(patient, now, &mut out));
         assert!(!connections.is_current(QuorumPeer::Learner(early)));
         assert!(connections.is_current(QuorumPeer::Learner(patient)));
         assert!(

@@ -164,7 +164,7 @@ impl Opening for Accepting {
                             return self.refuse(&refusal, output);
                         }
                         AuthPacket::put(AuthStatus::Success, token.as_deref(), output);
-                        tracing::info!(peer = self.from, name, "the other server is authenticated");
+                        tracing::info!(peer = %self.from, %name, "the other server is authenticated");
                         return Ok(Opened::Done);
                     }
                     Some(Ok(Answer { token, complete: None })) => {
@@ -201,7 +201,7 @@ impl Accepting {
             return Err(format!("SASL failed: {refusal}"));
         }
         tracing::warn!(
-            target: crate::model::STRANGERS, peer = self.from, reason = %refusal,
+            target: crate::model::STRANGERS, peer = %self.from, reason = %refusal,
             "SASL of a server that dials failed; it is not required, so the connection stays: correct that server's \
              section QuorumLearner, then set quorum.auth.serverRequireSasl=true"
         );

@@ -50,7 +50,7 @@ impl ClientPort {
                 }
                 ListeningEvent::BindFailed { failures: 2.., .. } => {}
                 ListeningEvent::BindFailed { error, .. } => tracing::error!(
-                    error,
+                    %error,
                     "no client can connect: the client address of the new configuration can't be \
                      bound, it is tried again every second; free it or correct it by a reconfig"
                 ),

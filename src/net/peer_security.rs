@@ -164,7 +164,7 @@ impl PeerTls {
         if self.told.lock().unwrap_or_else(PoisonError::into_inner).admit(kind, now_ms) {
             refusal.log(peer, port, self.engine.settings().prefix);
         } else {
-            tracing::debug!(%peer, port, reason = refusal.reason, "TLS handshake refused again");
+            tracing::debug!(%peer, port, reason = %refusal.reason, "TLS handshake refused again");
         }
     }
 }
@@ -172,5 +172,5 @@ impl PeerTls {
 /// One line for each connection, with what was agreed on.
 fn tell(stream: &TlsStream, peer: SocketAddr) {
     let (protocol, cipher_suite) = stream.agreed();
-    tracing::info!(target: crate::model::STRANGERS, %peer, protocol, cipher_suite, "TLS connection of a server accepted");
+    tracing::info!(target: crate::model::STRANGERS, %peer, %protocol, %cipher_suite, "TLS connection of a server accepted");
 }

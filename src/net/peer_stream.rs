@@ -141,7 +141,6 @@ impl AsyncWrite for TlsHalf {
 
 /// Logs that the peer has accepted this server's certificate.
 fn tell_dialed(stream: &TlsStream) {
-    let peer = stream.tcp().peer_addr().ok().map(|peer| peer.to_string());
     let (protocol, cipher_suite) = stream.agreed();
-    tracing::info!(target: crate::model::STRANGERS, peer, protocol, cipher_suite, "TLS connection to a server made");
+    tracing::info!(target: crate::model::STRANGERS, peer = stream.tcp().peer_addr().ok().map(display), %protocol, %cipher_suite, "TLS connection to a server made");
 }

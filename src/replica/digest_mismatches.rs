@@ -41,6 +41,7 @@ impl DigestMismatches {
         if self.reported_ms.is_none_or(|reported_ms| reported_ms + REPORT_PAUSE_MS <= now_ms) {
             let more = self.unreported - 1;
             tracing::error!(
+                zxid = %format_args!("{zxid:#x}"),
                 more_since_last_report = more,
                 "{text}; give this server its leader's tree (docs/operations.md, Replace a disk), and check disk and memory"
             );

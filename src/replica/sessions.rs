@@ -44,7 +44,7 @@ impl RequestProcessor {
             return Ok(());
         }
         while let Some(path) = self.sweep.next(core) {
-            tracing::info!(path, "deleting a container without children or a znode past its TTL");
+            tracing::info!(%path, "deleting a container without children or a znode past its TTL");
             let mut body = Vec::new();
             jute::put_string(&mut body, &path);
             let inflight = Inflight::of_server(SessionId(0), op::DELETE_CONTAINER);

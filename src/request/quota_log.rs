@@ -38,6 +38,7 @@ impl QuotaLog {
         self.last = Some((exceeded.clone(), wall_ms));
         let kind = if *hard { "hard" } else { "soft" };
         tracing::warn!(
+            %path,
             suppressed,
             "quota exceeded: {path} [{what}={used}, {kind} limit={limit}]; raise it with setquota or delete znodes"
         );

@@ -47,7 +47,7 @@ impl Preparation<'_> {
             let synced = ensemble.synced.iter().map(|id| id.0.to_string()).collect::<Vec<_>>();
             let synced = synced.join(" ");
             tracing::warn!(
-                target: crate::model::STRANGERS, synced,
+                target: crate::model::STRANGERS, %synced,
                 "reconfiguration refused: the servers in sync are no quorum of the new voters; start the others first"
             );
             return Err(Code::NEW_CONFIG_NO_QUORUM);

@@ -358,7 +358,7 @@ impl<D: Disk + Clone + 'static> Parts<D> {
             inbox.put_input(Input::SnapshotWritten { job, draft });
         });
         if let Err(error) = begun {
-            tracing::error!(%error, "no snapshot: cannot start its thread; raise ulimit -u");
+            tracing::error!(%error, "snapshot not taken: its thread can't be started; raise ulimit -u");
             self.metrics.snapshot_error_count.increment();
             self.inbox.put_input(Input::snapshot_not_begun(job));
         }

@@ -86,7 +86,7 @@ impl FourLetterWords {
         self.metrics.snapshot_error_count.increment();
         tracing::warn!(
             target: crate::model::STRANGERS,
-            error = why,
+            error = %why,
             "AdminServer took no snapshot; ask again"
         );
         self.sent(http::failed(call, 500), None).await
@@ -150,7 +150,7 @@ impl FourLetterWords {
                 self.metrics.restore_error_count.increment();
                 tracing::warn!(
                     target: crate::model::STRANGERS,
-                    error = why,
+                    error = %why,
                     "AdminServer did not restore a snapshot; mend what the error says, and ask again"
                 );
                 http::failed_because(call, status, &why)

@@ -23,6 +23,11 @@ impl LearnerFigures {
         Self { remote, established_ms, received: 0, sent: 0, requests: 0, last_zxid: None }
     }
 
+    /// The learner's address.
+    pub const fn peer(&self) -> SocketAddr {
+        self.remote
+    }
+
     pub fn received(&mut self, event: &QuorumEvent) {
         let received = event.received();
         self.received += received.packets;

@@ -4,6 +4,7 @@
 //! are of one kind.
 
 use crate::model::STRANGERS;
+use crate::model::put_in_one_line;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fmt::{self, Debug, Write};
@@ -166,13 +167,28 @@ where
         event: &Event<'_>,
     ) -> fmt::Result {
         let left_out = LEFT_OUT.take();
-        if left_out == 0 {
+        if left_out == 0 && (self.is_json || writer.has_ansi_escapes()) {
             return self.format.format_event(context, writer, event);
         }
         let mut line = String::new();
         self.format.format_event(context, Writer::new(&mut line), event)?;
-        writer.write_str(&with_count(&line, left_out, self.is_json))
+        if !self.is_json {
+            line = in_one_line(&line);
+        }
+        if left_out > 0 {
+            line = with_count(&line, left_out, self.is_json);
+        }
+        writer.write_str(&line)
     }
+}
+
+/// A value with a line feed in it must not look like a line of its own.
+fn in_one_line(line: &str) -> String {
+    let mut whole = String::new();
+    let line = line.strip_suffix('\n').unwrap_or(line);
+    put_in_one_line(&mut whole, line, &['\t']).expect("a string takes any text");
+    whole.push('\n');
+    whole
 }
 
 fn with_count(line: &str, left_out: u64, is_json: bool) -> String {
@@ -236,6 +252,15 @@ mod tests {
         assert_eq!(kinds.admit(1003, at(70)), Some(0), "each has a kind of its own again");
         assert_eq!(kinds.admit(1, at(70)), Some(0));
         assert_eq!(kinds.admit(1, at(70)), None, "a kind seen in the last minute is kept");
+    }
+
+    #[test]
+    fn values_with_line_feeds_stay_in_their_line() {
+        assert_eq!(
+            in_one_line("refused reason=a\nERROR b\tc\n"),
+            "refused reason=a\\u000aERROR b\tc\n"
+        );
+        assert_eq!(in_one_line("x"), "x\n");
     }
 
     #[test]

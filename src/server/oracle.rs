@@ -36,7 +36,7 @@ pub async fn poll_file(path: PathBuf, inbox: Arc<Inbox>) {
         if failed != failure {
             if let Some(error) = &failed {
                 tracing::warn!(
-                    path = %path.display(), error,
+                    path = %path.display(), %error,
                     "oracle unreadable, treated as no; check that the file exists and is readable"
                 );
             }
@@ -53,7 +53,7 @@ fn tell(agreed: &mut bool, agrees: bool, path: &Path, inbox: &Inbox) {
     }
     let answer =
         if agrees { "this server may lead alone" } else { "this server may not lead alone" };
-    tracing::info!(path = %path.display(), answer, "the oracle's answer has changed");
+    tracing::info!(path = %path.display(), %answer, "the oracle's answer has changed");
     inbox.put_input(Input::Oracle { agrees });
 }
 

@@ -220,7 +220,9 @@ impl Peers {
         for connection in std::mem::take(&mut self.touched) {
             if self.learners.get_mut(&connection).is_some_and(|handle| !handle.flush()) {
                 tracing::warn!(
-                    target: crate::model::STRANGERS, connection = connection.0,
+                    target: crate::model::STRANGERS,
+                    peer = self.figures.get(&connection).map(|figures| display(figures.peer())),
+                    connection = connection.0,
                     "connection to a learner closed: too much is unsent; check the learner's load \
                      and its network"
                 );

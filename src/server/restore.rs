@@ -57,7 +57,7 @@ pub fn tell_of_large(tree: &Tree, limit: usize) {
         tracing::warn!(
             count,
             limit,
-            paths = paths.join(" "),
+            paths = %paths.join(" "),
             "znodes have more data than jute.maxbuffer, so no client could write them again: set -Djute.maxbuffer as before"
         );
     }
@@ -255,7 +255,7 @@ impl Restore for Restorer {
             let percent = percent(bytes, total_bytes);
             tracing::info!(
                 txns = self.replayed,
-                zxid,
+                %zxid,
                 bytes,
                 total_bytes,
                 percent,

@@ -31,7 +31,7 @@ impl ServiceManager {
         if let Err(error) = send(name, state) {
             tracing::warn!(
                 %error,
-                socket = name,
+                socket = %name,
                 "can't tell systemd {state}; if it waits for it, set Type=simple in the unit"
             );
         }

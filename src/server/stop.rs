@@ -39,7 +39,7 @@ pub fn on_signal(
             _ = int.recv() => "INT",
         };
         tracing::info!(
-            signal = name,
+            signal = %name,
             "stopping: requests under way are finished, sessions are kept for the next start"
         );
         manager.stopping();

@@ -4,7 +4,7 @@ use super::digest::DIGEST_VERSION;
 use super::load::{Batch, Builder, LoadError};
 use super::txn::{Entry, Txn};
 use super::{Options, Tree};
-use crate::model::{Zxid, op};
+use crate::model::{SessionId, Zxid, op};
 use jute::txn::{TxnDigest, TxnHeader};
 
 /// The tree and what is compared with it.
@@ -108,6 +108,7 @@ impl Rebuild {
         self.digest_mismatches += 1;
         if self.digest_mismatches == 1 {
             tracing::error!(
+                zxid = %format_args!("{zxid:#x}"),
                 "digest mismatch at {zxid:#x}: logged {logged}, the tree has {found}; check disk and memory"
             );
         }
@@ -132,6 +133,7 @@ impl Rebuild {
                 ..TxnHeader::default()
             };
             tracing::warn!(
+                session = %SessionId(client_id),
                 "session {client_id:#x} is gone, so its ephemeral znodes are removed; nothing to do"
             );
             self.tree.apply(&header, &Txn::CloseSession { paths: None }, &mut Vec::new());

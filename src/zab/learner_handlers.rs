@@ -14,6 +14,9 @@ use crate::model::{Epoch, ServerId, Zxid};
 use bytes::Bytes;
 use std::collections::BTreeMap;
 
+/// How the reason ends for which a second connection of a server is closed.
+pub const ONE_MYID: &str = "do two servers have one myid?";
+
 /// FOLLOWERINFO or OBSERVERINFO, the first packet of a learner.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Hello {
@@ -165,9 +168,7 @@ impl LearnerHandlers {
         }
         let is_twice = self.is_elsewhere(&core.settings, info.id);
         is_twice.then(|| {
-            format!(
-                "a server {id} is connected and was heard from a moment ago: do two servers have one myid?"
-            )
+            format!("a server {id} is connected and was heard from a moment ago: {ONE_MYID}")
         })
     }
 

@@ -52,6 +52,39 @@ const KEYS: &[(&str, &str)] = &[
     ("ms", "took_ms, or what the time is of"),
 ];
 
+/// Keys whose values are texts, which are written without `%` in quotes and with escapes. An `Option` has `display` in it.
+const TEXT_KEYS: &[&str] = &[
+    "address",
+    "addresses",
+    "alias",
+    "answer",
+    "cipher_suite",
+    "connected",
+    "ends",
+    "error",
+    "heard_of",
+    "missing",
+    "name",
+    "ours",
+    "path",
+    "paths",
+    "peer",
+    "protocol",
+    "reason",
+    "session",
+    "setting",
+    "settings",
+    "signal",
+    "socket",
+    "subject",
+    "sync",
+    "synced",
+    "theirs",
+    "version",
+    "voters",
+    "zxid",
+];
+
 /// Pages that a test writes, or that quote.
 const NOT_READ: &[&str] = &["docs/parity.md", "docs/parity-rows.tsv", "tests/tidy/wording.rs"];
 
@@ -197,15 +230,33 @@ pub fn arguments(code: &str) -> Vec<(usize, usize)> {
     found
 }
 
-/// The fields of a log macro: their keys, and whether they print with Debug.
-fn fields(code: &str) -> Vec<(String, bool)> {
+/// How a field is printed.
+#[derive(Clone, Copy, PartialEq)]
+enum Printed {
+    Debug,
+    Display,
+    /// Numbers by Display, texts by Debug.
+    ByType,
+}
+
+/// The fields of a log macro: their keys, and how they are printed.
+fn fields(code: &str) -> Vec<(String, Printed)> {
     let field = |(start, end): (usize, usize)| {
         let part = code[start..end].trim();
         let (key, value) = part.split_once('=').unwrap_or((part, ""));
-        let is_debug = key.starts_with('?') || value.trim_start().starts_with('?');
+        let printed = if key.starts_with('?') || value.trim_start().starts_with('?') {
+            Printed::Debug
+        } else if key.starts_with('%')
+            || value.trim_start().starts_with('%')
+            || value.contains("display")
+        {
+            Printed::Display
+        } else {
+            Printed::ByType
+        };
         let key = key.trim().trim_start_matches(['?', '%']).to_owned();
         let is_key = key.chars().all(|c| c.is_ascii_lowercase() || c == '_' || c == '.');
-        (is_key && !key.is_empty()).then_some((key, is_debug))
+        (is_key && !key.is_empty()).then_some((key, printed))
     };
     arguments(code).into_iter().filter_map(field).collect()
 }
@@ -219,9 +270,12 @@ fn check_log_lines(files: &[File]) -> Complaints {
             if file.text[start..end].contains(":?}") {
                 complaints.push(format!("{}:{line}: a log line prints with Debug", file.path));
             }
-            for (key, is_debug) in fields(&code[start..end]) {
-                if is_debug {
+            for (key, printed) in fields(&code[start..end]) {
+                if printed == Printed::Debug {
                     complaints.push(format!("{}:{line}: {key} prints with Debug", file.path));
+                }
+                if printed == Printed::ByType && TEXT_KEYS.contains(&key.as_str()) {
+                    complaints.push(format!("{}:{line}: {key} needs `%`", file.path));
                 }
                 if let Some((_, wanted)) = KEYS.iter().find(|(other, _)| *other == key) {
                     complaints.push(format!("{}:{line}: key {key}: it is {wanted}", file.path));
@@ -287,8 +341,12 @@ fn words_that_need_translation_are_found() {
         "fn f() { warn!(peer = ?self.peer(1, 2), \"x\") }",
         "fn f() { tracing::info!(\"{:?}\", 1) }",
         "fn f() { tracing::error!(sid = 1, \"x\") }",
+        "fn f() { tracing::warn!(reason = why, \"x\") }",
+        "fn f() { tracing::info!(target: STRANGERS, peer, \"x\") }",
+        "fn f() { warn!(error = \"no\", \"x\") }",
     ] {
         one(check_log_lines(&file(bad)), "src/zab/x.rs:1:");
     }
     none(check_log_lines(&file("fn f() { tracing::warn!(%peer, zxid = %last, \"x\") }")));
+    none(check_log_lines(&file("fn f() { warn!(path = path.map(display), count, \"x\") }")));
 }

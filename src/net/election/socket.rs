@@ -168,7 +168,7 @@ async fn write(
                 if let Err(error) = limited {
                     tracing::warn!(
                         %error, server_id = to.0,
-                        "can't set TCP_USER_TIMEOUT on an election connection, so a dead network is found late: see the error if a member has several addresses"
+                        "can't set TCP_USER_TIMEOUT on an election connection, so a dead network is found late; if members have several addresses, report it with the error"
                     );
                 }
             }

@@ -49,7 +49,7 @@ pub(super) fn start_accepted(
 ) {
     let (handle, ending) = begin(&connection, events.clone());
     let stop = handle.stop.clone();
-    let place = UnfinishedPlace::new(port, id, stop.clone());
+    let place = UnfinishedPlace::new(port, (id, from), stop.clone());
     events.put(PeerEvent::Accepted { connection: id, handle, peer: from });
     let connecting = async move { security.accepted(stream).await };
     spawn(Some(place), connecting, connection, ending, stop);

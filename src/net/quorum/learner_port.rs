@@ -6,7 +6,7 @@ use crate::member::unfinished_packets::UnfinishedPackets;
 use crate::model::{LogMinute, ServerId};
 use crate::zab::LearnerConnectionId;
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio_util::sync::CancellationToken;
@@ -25,8 +25,8 @@ pub struct LearnerPort {
 #[derive(Default)]
 struct Unfinished {
     packets: UnfinishedPackets,
-    /// Ends a connection.
-    stops: BTreeMap<LearnerConnectionId, CancellationToken>,
+    /// The address of each connection, and what ends it.
+    stops: BTreeMap<LearnerConnectionId, (SocketAddr, CancellationToken)>,
 }
 
 impl LearnerPort {
@@ -60,6 +60,7 @@ impl LearnerPort {
 pub(super) struct UnfinishedPlace {
     port: Arc<LearnerPort>,
     connection: LearnerConnectionId,
+    peer: SocketAddr,
     stop: CancellationToken,
     is_taken: bool,
 }
@@ -67,10 +68,10 @@ pub(super) struct UnfinishedPlace {
 impl UnfinishedPlace {
     pub fn new(
         port: Arc<LearnerPort>,
-        connection: LearnerConnectionId,
+        (connection, peer): (LearnerConnectionId, SocketAddr),
         stop: CancellationToken,
     ) -> Self {
-        Self { port, connection, stop, is_taken: false }
+        Self { port, connection, peer, stop, is_taken: false }
     }
 
     pub fn port(&self) -> Arc<LearnerPort> {
@@ -86,18 +87,18 @@ impl UnfinishedPlace {
         }
         let mut unfinished = lock(&self.port.unfinished);
         if !self.is_taken {
-            unfinished.stops.insert(self.connection, self.stop.clone());
+            unfinished.stops.insert(self.connection, (self.peer, self.stop.clone()));
         }
         self.is_taken = bytes > 0;
         if !self.is_taken {
             unfinished.stops.remove(&self.connection);
         }
         if let Some(first) = unfinished.packets.note(self.connection, learner, bytes, is_another) {
-            if let Some(stop) = unfinished.stops.remove(&first) {
-                stop.cancel();
-            }
+            let held = unfinished.stops.remove(&first);
+            held.iter().for_each(|(_, stop)| stop.cancel());
             tracing::warn!(
                 target: crate::model::STRANGERS,
+                peer = held.as_ref().map(|(peer, _)| display(peer)),
                 connection = first.0,
                 "connection to the quorum port closed: unfinished packets take too much memory; \
                  allow only members to connect to the quorum port"

@@ -30,8 +30,8 @@ pub async fn listen(
             ListeningEvent::Bound(_) | ListeningEvent::BindFailed { failures: 2.., .. } => {}
             ListeningEvent::BindFailed { error, .. } => {
                 tracing::error!(
-                    %address, error,
-                    "cannot listen for learners, tried again: do as the error says"
+                    %address, %error,
+                    "cannot listen for learners, tried again: check this server's server.N line and dataDir/myid, and what else listens there"
                 );
             }
             ListeningEvent::Accepted(stream, from) => {

@@ -87,7 +87,7 @@ impl Refusal {
         let is_plain = prefix == "ssl.quorum." && self.reason == HandshakeError::Closed.to_string();
         let hint = if is_plain { ", as a server without sslQuorum=true does" } else { "" };
         tracing::warn!(
-            target: crate::model::STRANGERS, %peer, port, subject = self.subject, setting,
+            target: crate::model::STRANGERS, %peer, port, subject = self.subject.as_ref().map(display), setting = setting.map(display),
             "TLS handshake refused: {}; if the peer is yours, compare its certificate and settings with this server's",
             format_args!("{}{hint}", self.reason)
         );

@@ -84,17 +84,17 @@ impl Watch {
             let (subject, ends) = (&end.subject, time_text(end.at_s));
             if end.at_s < now_s {
                 tracing::error!(
-                    path,
-                    subject,
-                    ends,
-                    "the certificate of {prefix}keyStore.location, or one of its chain, has ended, so peers refuse this server: renew it"
+                    %path,
+                    %subject,
+                    %ends,
+                    "the certificate of {prefix}keyStore.location, or one of its chain, has expired, so peers refuse this server: renew it"
                 );
             } else {
                 tracing::warn!(
-                    path,
-                    subject,
-                    ends,
-                    "the certificate of {prefix}keyStore.location, or one of its chain, ends soon: renew it"
+                    %path,
+                    %subject,
+                    %ends,
+                    "the certificate of {prefix}keyStore.location, or one of its chain, expires soon: renew it"
                 );
             }
         }
@@ -107,9 +107,9 @@ impl Watch {
             Ok(stores) => {
                 let end = end_of(&stores);
                 tracing::info!(
-                    alias = stores.keys.alias,
-                    subject = end.as_ref().map(|end| end.subject.as_str()),
-                    ends = end.as_ref().map(|end| time_text(end.at_s)),
+                    alias = %stores.keys.alias,
+                    subject = end.as_ref().map(|end| display(&end.subject)),
+                    ends = end.as_ref().map(|end| display(time_text(end.at_s))),
                     "stores of {}* loaded again: new connections use them",
                     self.engine.settings().prefix
                 );
@@ -118,7 +118,7 @@ impl Watch {
             Err(_) if self.faulty != Some(content) => self.faulty = Some(content),
             Err(error) => {
                 tracing::error!(
-                    error = chain(&error),
+                    error = %chain(&error),
                     "changed stores of {}* can't be used, and the old ones stay in force: correct them",
                     self.engine.settings().prefix
                 );

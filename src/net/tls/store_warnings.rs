@@ -45,7 +45,7 @@ impl Used<'_> {
             (first.not_after < seconds(now) + SOON_S).then(|| {
                 let (subject, end) = (first.subject_text(), time_text(first.not_after));
                 format!(
-                    "{}: the certificate of {subject} ends soon, on {end}: renew it",
+                    "{}: the certificate of {subject} expires soon, on {end}: renew it",
                     self.key_store()
                 )
             })
@@ -166,7 +166,7 @@ mod tests {
             let (start, check) = told(role, &trusted, &[], at(end + 9));
             assert!(start.is_empty() && check.contains("was valid until"), "{start} {check}");
             let (start, check) = told(role, &trusted, &[], at(end - 9));
-            assert!(start.is_empty() && check.contains("ends soon, on "), "{start} {check}");
+            assert!(start.is_empty() && check.contains("expires soon, on "), "{start} {check}");
         }
         let (start, check) = told(EngineRole::Peer, &strange, &[], now);
         assert!(start.contains("servers will refuse") && check.contains("CN=ca"), "{start}");

@@ -96,7 +96,7 @@ pub(super) fn take(checker: &mut Checker, file: &MyId<'_>, many_by_flag: bool) -
     if view.voters().count() == 1 && standalone_enabled {
         let mut is_lost = false;
         if view.members.len() > 1 {
-            let text = "observers without at least two voters are no ensemble; remove them";
+            let text = "observers without at least two voters are not an ensemble; remove them";
             checker.problem(&place, text);
             is_lost = true;
         } else {

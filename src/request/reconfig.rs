@@ -48,7 +48,7 @@ impl Preparation<'_> {
             let synced = synced.join(" ");
             tracing::warn!(
                 target: crate::model::STRANGERS, %synced,
-                "reconfiguration refused: the servers in sync are no quorum of the new voters; start the others first"
+                "reconfiguration refused: the servers in sync are not a quorum of the new voters; start the others first"
             );
             return Err(Code::NEW_CONFIG_NO_QUORUM);
         }

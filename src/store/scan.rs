@@ -234,7 +234,7 @@ fn written<'f, D: Disk, E>(
         if files[last].name != names::log_name(files[last].zxid) {
             tracing::warn!(
                 path = %path.display(),
-                "skipped a file that is no log: it has no header, and its name is not `log.` and a zxid; move it away"
+                "skipped a file that is not a log: it has no header, and its name is not `log.` and a zxid; move it away"
             );
             continue;
         }

@@ -71,7 +71,9 @@ fn problem(asked: &[Asked]) -> Option<String> {
     let down = asked.iter().filter_map(|(server, answer)| Some((server, answer.as_ref().err()?)));
     let down = down.clone().next().map(|(server, why)| match down.count() {
         1 => format!("{server}: {why}"),
-        count => format!("{count} of {} servers, the first of them {server}: {why}", asked.len()),
+        count => {
+            format!("{count} of {} servers do not serve, such as {server}: {why}", asked.len())
+        }
     });
     match answered.clone().filter(leads).count() {
         0 if answered.count() == 0 => down,
@@ -330,7 +332,10 @@ mod tests {
         let alone = problem(&[follower()]).unwrap();
         assert_eq!(alone, "no server of these leads: name all servers of the ensemble");
         let two = problem(&[down(), down()]).unwrap();
-        assert_eq!(two, "2 of 2 servers, the first of them c:1: not reachable: Connection refused");
+        assert_eq!(
+            two,
+            "2 of 2 servers do not serve, such as c:1: not reachable: Connection refused"
+        );
         let json: serde_json::Value = serde_json::from_str(&as_json(&[leader(), down()])).unwrap();
         assert_eq!(json["servers"][0]["epoch"], 5);
         assert_eq!(json["servers"][1]["error"], "not reachable: Connection refused");

@@ -101,11 +101,11 @@ fn groups_and_versions_without_servers_are_still_checked() {
     );
     assert!(of("version=1f").unwrap()[0].starts_with("zoo.cfg:3: version=1f: no effect"));
     for (lines, why) in [
-        ("version=xyz", "zoo.cfg:3: version=xyz is no hexadecimal number; correct it"),
-        ("version=", "zoo.cfg:3: version= is no hexadecimal number"),
+        ("version=xyz", "zoo.cfg:3: version=xyz is not a hexadecimal number; correct it"),
+        ("version=", "zoo.cfg:3: version= is not a hexadecimal number"),
         ("group.1=1", "zoo.cfg:3: group.1 names server 1, which does not vote and has no weight"),
         ("weight.1=x", "zoo.cfg:3: weight.1=x is not a whole number from 0 on"),
-        ("group.1=1\nweight.1=1\nversion=x", "zoo.cfg:5: version=x is no"),
+        ("group.1=1\nweight.1=1\nversion=x", "zoo.cfg:5: version=x is not"),
         ("standaloneEnabled=false\nweight.1=1", "zoo.cfg:3: standaloneEnabled=false needs servers"),
     ] {
         let error: String = of(lines).expect_err(lines);

@@ -71,7 +71,7 @@ impl View {
                 }
             } else if key == "version" {
                 version = i64::from_str_radix(value, 16)
-                    .map_err(|_| ViewError::value(key, value, "is no hexadecimal number"))?;
+                    .map_err(|_| ViewError::value(key, value, "is not a hexadecimal number"))?;
             } else {
                 return Err(ViewError::Key { key: key.to_owned() });
             }

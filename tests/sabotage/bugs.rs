@@ -11,8 +11,8 @@
 //! | `small` | the same for small ensembles: `yes: STATES: ENSEMBLE` or `no: BOUND or REASON` |
 //! | `test` | `TARGET NAME` of a test that fails with it, as in `members a_session_ends`; the target `lib` is for unit tests |
 //!
-//! Bugs with `yes` in `worlds` or `whole` are looked for each time; bugs with `seldom` are not. `page.rs` writes all of this into
-//! `docs/museum.md`.
+//! Bugs with `yes` in `worlds` or `whole` are looked for each time, first in the world N, which still shows them as long as nothing that
+//! it does has changed; bugs with `seldom` are not. `page.rs` writes all of this into `docs/museum.md`.
 //!
 //! An edit is `@@ FILE`, the lines that it replaces, `=>`, and the lines in their place. The replaced lines occur once in FILE, and no
 //! two edits overlap. BUG in the new lines is true while the bug is put back.
@@ -53,6 +53,17 @@ impl Bug {
     pub fn in_whole(&self) -> bool {
         self.whole.as_deref().is_some_and(|found| found.starts_with("yes"))
     }
+}
+
+/// The numbers of the worlds in which a bug is looked for: first the one that its file names, then all. With `OXKEEPER_LONG` all alone,
+/// so that the number that is printed belongs into the file.
+#[allow(dead_code, reason = "what makes the copy looks in no world")]
+pub fn worlds(found: Option<&str>) -> impl Iterator<Item = u64> {
+    let number = found.and_then(|found| found.strip_prefix("yes: ")).map(|number| {
+        number.chars().filter(|c| *c != ',').take_while(char::is_ascii_digit).collect::<String>()
+    });
+    let is_long = std::env::var_os("OXKEEPER_LONG").is_some();
+    number.and_then(|number| number.parse().ok()).filter(|_| !is_long).into_iter().chain(1..)
 }
 
 /// All bugs, in the order of their names.

@@ -24,6 +24,9 @@ const KINDS_MAX: usize = 256;
 /// A kind that has not been seen for so long makes room for another one.
 const KEPT: Duration = Duration::from_secs(60);
 
+/// The fields of an event whose texts decide its kind.
+const DECIDING: [&str; 3] = ["message", "reason", "error"];
+
 thread_local! {
     /// How many events were left out before the one that this thread is about to write.
     static LEFT_OUT: Cell<u64> = const { Cell::new(0) };
@@ -134,14 +137,14 @@ impl Write for Shape {
 
 impl Visit for Shape {
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        if matches!(field.name(), "message" | "why" | "error") {
+        if DECIDING.contains(&field.name()) {
             self.place = Position::Outside;
             let _infallible = write!(self, "{value:?}");
         }
     }
 
     fn record_str(&mut self, field: &Field, value: &str) {
-        if matches!(field.name(), "message" | "why" | "error") {
+        if DECIDING.contains(&field.name()) {
             self.place = Position::Outside;
             let _infallible = self.write_str(value);
         }
@@ -202,6 +205,9 @@ fn with_count(line: &str, left_out: u64, is_json: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+    use tracing_subscriber::layer::SubscriberExt;
 
     #[test]
     fn kind_is_admitted_once_a_second_with_what_was_left_out() {
@@ -236,6 +242,38 @@ mod tests {
         let scheme = |scheme: &str| shape(&format!("scheme {scheme:?} failed"));
         assert_eq!(scheme("a"), scheme("a\"b"), "an escaped quote is part of the quoted text");
         assert_eq!(scheme("a"), scheme("\\"), "an escaped backslash escapes nothing");
+    }
+
+    #[test]
+    fn events_of_one_line_with_other_reasons_or_errors_are_of_other_kinds() {
+        let written = Written::default();
+        let layers = tracing_subscriber::registry().with(written.clone());
+        let subscriber = layers.with(LogPace::default());
+        tracing::subscriber::with_default(subscriber, || {
+            let refuse = |peer: u32, reason: &str| {
+                tracing::warn!(target: STRANGERS, peer, %reason, "closed");
+            };
+            let fail = |peer: u32, error: &str| {
+                tracing::warn!(target: STRANGERS, peer, error, "closed");
+            };
+            for peer in 0..3 {
+                refuse(peer, "it speaks HTTP");
+                refuse(peer, "it speaks TLS");
+                fail(peer, "a reset");
+                fail(peer, "a timeout");
+            }
+        });
+        assert_eq!(written.0.load(Ordering::Relaxed), 4);
+    }
+
+    /// Counts the events that are written.
+    #[derive(Clone, Default)]
+    struct Written(Arc<AtomicU32>);
+
+    impl<S: Subscriber> Layer<S> for Written {
+        fn on_event(&self, _: &Event<'_>, _: Context<'_, S>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     #[test]

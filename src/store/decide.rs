@@ -7,7 +7,8 @@ use std::fmt;
 /// The most bytes that one flush writes, unless a single record is larger; so the most that one crash can tear.
 pub const FLUSH_MAX: u64 = 4 << 20;
 /// The times of the transactions of one flush are less than this apart, in milliseconds: they came while the flush before it ran. A slower
-/// disk is one that fsync.warningthresholdms warns of at its default; what such a disk leaves is taken for damage.
+/// disk is one that fsync.warningthresholdms warns of at its default; what such a disk leaves is taken for damage. So is what a learner leaves
+/// that has logged older transactions of its leader at once: it is quarantined, and the leader sends its tree.
 pub const FLUSH_SPAN_MS_MAX: u64 = 1000;
 
 /// The outcome of loading a snapshot.

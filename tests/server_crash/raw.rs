@@ -135,7 +135,9 @@ fn entry(zxid: i64, rng: &mut Rng, model: &Model) -> Bytes {
     let mut making = Making { rng, model };
     let (kind, client_id, body) = making.txn();
     let mut entry = Vec::new();
-    TxnHeader { client_id, cxid: 1, zxid, time: 1_700_000_000_000 + zxid, kind }.encode(&mut entry);
+    // The transactions of one flush come within a second, also where an epoch begins.
+    let time = 1_700_000_000_000 + i64::from(zxid as u32);
+    TxnHeader { client_id, cxid: 1, zxid, time, kind }.encode(&mut entry);
     entry.extend_from_slice(&body);
     // A refusal has none, nor have logs from before there were digests.
     if kind != op::ERROR && !making.rng.one_in(20) {

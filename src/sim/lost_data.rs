@@ -109,6 +109,9 @@ impl World {
             Loss::CurrentEpoch => remove_epochs(&disk, &[EpochFile::Current]),
             Loss::BothEpochs => remove_epochs(&disk, &[EpochFile::Accepted, EpochFile::Current]),
             Loss::Logs => clear(&disk, &folders().logs, ""),
+            Loss::NewestLog | Loss::OlderLog => {
+                log_lost_by(&disk, loss).iter().for_each(|at| gone(&disk, at));
+            }
             Loss::Snapshots => clear(&disk, &folders().snapshots, "snapshot."),
             Loss::LogsAndSnapshots => {
                 clear(&disk, &folders().logs, "");
@@ -146,6 +149,7 @@ impl World {
         match loss {
             Loss::OldData | Loss::OldDisk => found.backup.is_some(),
             Loss::DynamicFile => membership::dynamic_file(&found.disk).is_some(),
+            Loss::NewestLog | Loss::OlderLog => log_lost_by(&found.disk, loss).is_some(),
             Loss::ProposedFile => found.disk.open(&membership::proposed_file()).is_ok(),
             // Only where clients may reconfigure the ensemble without this machine, and two machines are left to vote.
             Loss::Machine => {
@@ -168,9 +172,13 @@ impl World {
             // The epoch at the end of the log, which is taken otherwise, is lower than acceptedEpoch.
             Loss::CurrentEpoch => durable.last.epoch() < durable.accepted,
             Loss::Digests | Loss::DynamicFile | Loss::MyId | Loss::Machine => true,
-            Loss::BothEpochs | Loss::Logs | Loss::ProposedFile | Loss::OldData | Loss::OldDisk => {
-                false
-            }
+            Loss::BothEpochs
+            | Loss::Logs
+            | Loss::NewestLog
+            | Loss::OlderLog
+            | Loss::ProposedFile
+            | Loss::OldData
+            | Loss::OldDisk => false,
         }
     }
 
@@ -317,6 +325,13 @@ fn clear(disk: &SimDisk, folder: &Path, begin: &str) {
     let names = disk.list(folder).unwrap_or_default();
     let names = names.iter().filter(|name| name.starts_with(begin));
     names.for_each(|name| gone(disk, &folder.join(name)));
+}
+
+/// The file of the log that such a loss takes.
+fn log_lost_by(disk: &SimDisk, loss: Loss) -> Option<PathBuf> {
+    let files = names::logs(disk, &folders().logs).ok()?;
+    let found = files.iter().rev().nth(usize::from(loss == Loss::OlderLog))?;
+    Some(folders().logs.join(&found.name))
 }
 
 /// Removes a file durably.

@@ -93,6 +93,9 @@ pub enum Loss {
     CurrentEpoch,
     BothEpochs,
     Logs,
+    /// One file of the log, the newest or the one before it: some of the losses of logs.
+    NewestLog,
+    OlderLog,
     Snapshots,
     /// All but the epochs: some of the losses of snapshots.
     LogsAndSnapshots,
@@ -138,6 +141,8 @@ impl Loss {
             Self::CurrentEpoch => "lost: currentEpoch",
             Self::BothEpochs => "lost: both epochs",
             Self::Logs => "lost: logs",
+            Self::NewestLog => "lost: newest log",
+            Self::OlderLog => "lost: older log",
             Self::Snapshots => "lost: snapshots",
             Self::LogsAndSnapshots => "lost: logs and snapshots",
             Self::SnapshotFolder => "lost: snapshots and epochs",
@@ -360,6 +365,8 @@ fn add_losses(climate: &Climate, steps: &mut Vec<Step>) {
         let (loss, down_us) = (Loss::ALL[rng.pick(Loss::ALL.len())], rng.range(5, 900) * MS);
         let loss = match loss {
             Loss::Snapshots if more.one_in(2) => Loss::LogsAndSnapshots,
+            Loss::Logs if more.one_in(3) => Loss::NewestLog,
+            Loss::Logs if more.one_in(2) => Loss::OlderLog,
             loss => loss,
         };
         let fault = match rng.below(6) {

@@ -2,6 +2,7 @@
 //! `UPDATE_EXPECT=1 cargo test --features sim --test sabotage`.
 
 use super::bugs::Bug;
+use std::path::Path;
 
 const BEGIN: &str = "<!-- bugs: written from tests/sabotage/*.bug, not by hand -->\n";
 const END: &str = "<!-- end of bugs -->\n";
@@ -54,7 +55,13 @@ fn named(target: &str, test: &str) -> String {
     let Some((path, name)) = test.rsplit_once("::") else {
         return format!("tests/{target}.rs::{test}");
     };
-    let path = path.strip_suffix("::tests").unwrap_or(path).replace("::", "/");
     let root = if target == "lib" { "src" } else { "tests" };
-    format!("{root}/{path}.rs::{name}")
+    let file = |path: &str| format!("{root}/{}.rs", path.replace("::", "/"));
+    let Some(tested) = path.strip_suffix("::tests") else {
+        return format!("{}::{name}", file(path));
+    };
+    // A module's tests are in a file of their own if there is one.
+    let apart = file(&format!("{tested}_tests"));
+    let is_apart = Path::new(env!("CARGO_MANIFEST_DIR")).join(&apart).exists();
+    format!("{}::{name}", if is_apart { apart } else { file(tested) })
 }

@@ -54,7 +54,7 @@ impl ElectionLog {
         if self.doubles.admit(server, now_ms) {
             tracing::warn!(
                 target: STRANGERS, server_id = server.0, peer = %dials, %connected,
-                "two servers seem to have one myid, as this server is connected and dials again: correct the file myid of one of them"
+                "two servers seem to have one myid: server_id is connected already, and dials again; correct the file myid of one of them"
             );
         }
     }

@@ -1,9 +1,10 @@
-//! docs/messages.md has each text that the server logs at WARN or ERROR, and no other; each text has room for what to do.
+//! docs/messages.md has each text that the server logs at WARN or ERROR, and no other; each text has room for what to do. The page
+//! also names the files that log them.
 
 use super::source::{File, project_files, shipped_rust, unescaped};
 use super::wording::{arguments, log_calls};
 use crate::{Complaints, none, one};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What is no part of a server.
 const OTHERS: &[&str] = &["src/sim/", "src/tools/", "src/bin/"];
@@ -19,15 +20,15 @@ fn message(text: &str, code: &str) -> Option<String> {
     })
 }
 
-/// Each text with a file that logs it.
-fn logged(files: &[File]) -> BTreeMap<String, String> {
-    let mut logged = BTreeMap::new();
+/// Each text with the files that log it.
+fn logged(files: &[File]) -> BTreeMap<String, Vec<String>> {
+    let mut logged: BTreeMap<_, Vec<_>> = BTreeMap::new();
     let is_server = |file: &File| !OTHERS.iter().any(|start| file.path.starts_with(start));
     for file in shipped_rust(files).into_iter().filter(is_server) {
         let code = file.shipped();
         for (start, end) in log_calls(&code, &["warn!(", "error!("]) {
             let text = message(&file.text[start..end], &code[start..end]);
-            logged.insert(text.unwrap_or_default(), file.path.clone());
+            logged.entry(text.unwrap_or_default()).or_default().push(file.path.clone());
         }
     }
     logged
@@ -38,19 +39,45 @@ fn lacks_remedy(text: &str) -> bool {
     !text.starts_with('{') && !text.contains("; ") && !text.contains(": ")
 }
 
+/// The files and folders of the page's lists "Source:". A name without a folder is in the folder of the one before it.
+fn sources(page: &str) -> Vec<String> {
+    let mut sources = Vec::new();
+    for list in page.lines().filter_map(|line| line.strip_prefix("Source: ")) {
+        let mut folder = "";
+        for name in list.split('`').skip(1).step_by(2) {
+            let folder_of_name = name.rsplit_once('/').map(|(folder, _)| folder);
+            folder = folder_of_name.unwrap_or(folder);
+            sources.push(format!("{folder}/{}", name.rsplit('/').next().unwrap_or(name)));
+        }
+    }
+    sources
+}
+
 fn check_page(files: &[File]) -> Complaints {
     let page = files.iter().find(|file| file.path == "docs/messages.md");
+    let sources = page.map(|page| sources(&page.text)).unwrap_or_default();
     let rows = page.into_iter().flat_map(|page| page.text.lines());
     let texts = rows.filter_map(|line| line.strip_prefix("| `")?.split_once("` | "));
     let texts: Vec<String> = texts.map(|(text, _)| text.replace("\\|", "|")).collect();
     let logged = logged(files);
     let lacking = logged.iter().filter(|(text, _)| !texts.contains(text));
-    let lacking = lacking.map(|(text, path)| format!("docs/messages.md lacks {text:?} of {path}"));
+    let lacking =
+        lacking.map(|(text, paths)| format!("docs/messages.md lacks {text:?} of {}", paths[0]));
     let stale = texts.iter().filter(|text| !logged.contains_key(*text));
     let silent = logged.iter().filter(|(text, _)| lacks_remedy(text));
-    let silent = silent.map(|(text, path)| format!("{path}: {text:?} does not say what to do"));
+    let silent =
+        silent.map(|(text, paths)| format!("{}: {text:?} does not say what to do", paths[0]));
+    let paths: BTreeSet<&String> = logged.values().flatten().collect();
+    let holds =
+        |source: &String, path: &String| path == source || path.starts_with(&format!("{source}/"));
+    let unnamed = paths.iter().filter(|path| !sources.iter().any(|source| holds(source, path)));
+    let unnamed = unnamed.map(|path| format!("docs/messages.md: no list of sources has {path}"));
+    let empty = sources.iter().filter(|source| !paths.iter().any(|path| holds(source, path)));
+    let empty = empty.map(|source| format!("docs/messages.md: {source} logs no WARN or ERROR"));
     lacking
         .chain(silent)
+        .chain(unnamed)
+        .chain(empty)
         .chain(stale.map(|text| format!("docs/messages.md: nothing logs {text:?}")))
         .collect()
 }
@@ -63,13 +90,22 @@ fn page_of_messages_has_every_warning_and_error() {
 #[test]
 fn lacking_and_stale_messages_are_found() {
     let source = |code: &str| File::new("src/net/x.rs", &format!("fn f() {{ {code} }}"));
-    let page = |rows: &str| File::new("docs/messages.md", rows);
+    let of = |sources: &str, rows: &str| {
+        File::new("docs/messages.md", &format!("Source: {sources}.\n{rows}"))
+    };
+    let page = |rows: &str| of("`src/net`", rows);
+    let unused = |rows: &str| of("", rows);
     let warns =
         "tracing::warn!(target: A, %peer, why = f(1, \"no\"), \"closed: {} \\\n   frames\", 3);";
     none(check_page(&[source(warns), page("| `closed: {} frames` | WARN | x | y |")]));
     one(check_page(&[source(warns), page("")]), "lacks \"closed: {} frames\" of src/net/x.rs");
-    one(check_page(&[source(""), page("| `gone` | WARN | x | y |")]), "nothing logs \"gone\"");
+    one(check_page(&[source(""), unused("| `gone` | WARN | x | y |")]), "nothing logs \"gone\"");
+    let row = "| `closed: {} frames` | WARN | x | y |";
+    none(check_page(&[source(warns), of("`src/net/x.rs`", row)]));
+    one(check_page(&[source(warns), unused(row)]), "no list of sources has src/net/x.rs");
+    let more = of("`src/net/x.rs`, `y.rs`", row);
+    one(check_page(&[source(warns), more]), "src/net/y.rs logs no WARN or ERROR");
     let silent = [source("tracing::warn!(\"gone\");"), page("| `gone` | WARN | x | y |")];
     one(check_page(&silent), "src/net/x.rs: \"gone\" does not say what to do");
-    none(check_page(&[source("tracing::info!(\"serves\");"), page("")]));
+    none(check_page(&[source("tracing::info!(\"serves\");"), unused("")]));
 }

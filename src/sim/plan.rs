@@ -354,6 +354,7 @@ fn add_adversities(climate: &Climate, steps: &mut Vec<Step>) {
 /// Adds losses of files, and the copies of disks that some of these need.
 fn add_losses(climate: &Climate, steps: &mut Vec<Step>) {
     let (mut rng, mut more) = (Rng::new(climate.seed, 8), Rng::new(climate.seed, 48));
+    let mut which_log = Rng::new(climate.seed, 58);
     let mut at_us = 0;
     loop {
         at_us += rng.range(50, 800) * MS;
@@ -365,8 +366,8 @@ fn add_losses(climate: &Climate, steps: &mut Vec<Step>) {
         let (loss, down_us) = (Loss::ALL[rng.pick(Loss::ALL.len())], rng.range(5, 900) * MS);
         let loss = match loss {
             Loss::Snapshots if more.one_in(2) => Loss::LogsAndSnapshots,
-            Loss::Logs if more.one_in(3) => Loss::NewestLog,
-            Loss::Logs if more.one_in(2) => Loss::OlderLog,
+            Loss::Logs if which_log.one_in(3) => Loss::NewestLog,
+            Loss::Logs if which_log.one_in(2) => Loss::OlderLog,
             loss => loss,
         };
         let fault = match rng.below(6) {

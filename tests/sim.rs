@@ -309,7 +309,7 @@ fn calm(seed: u64, actions: Vec<(u64, usize, ClientAction)>) -> Plan {
 
 // The server of the client's connection closes it when the session has expired, also if that server is a follower.
 #[test]
-fn silent_client_is_told_that_its_session_is_over() {
+fn connection_of_a_silent_client_is_closed_when_its_session_has_expired() {
     for seed in 1..=12 {
         let actions = (0..3)
             .map(|client| (1000, client, ClientAction::Sleep { for_us: 4000 * MS }))

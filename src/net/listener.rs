@@ -58,22 +58,22 @@ impl Listener {
         config: &Config,
         tls: Option<Arc<TlsPort>>,
     ) -> Result<Self, ListenError> {
-        let place = ListenAddress { host: config.client_host.clone(), port };
-        Self::bind_at(&place, config, tls)
+        let address = ListenAddress { host: config.client_host.clone(), port };
+        Self::bind_at(&address, config, tls)
     }
 
-    /// Binds a client port at `place`, with the limits of the configuration, which count per port.
+    /// Binds a client port at `address`, with the limits of the configuration, which count per port.
     ///
     /// # Errors
     /// [`ListenError`] naming the address.
     pub fn bind_at(
-        place: &ListenAddress,
+        address: &ListenAddress,
         config: &Config,
         tls: Option<Arc<TlsPort>>,
     ) -> Result<Self, ListenError> {
         let backlog = Some(config.client_port_listen_backlog).filter(|&backlog| backlog > 0);
         let backlog = backlog.unwrap_or(BACKLOG_DEFAULT);
-        let (listener, address) = bind(place, backlog)?;
+        let (listener, address) = bind(address, backlog)?;
         Ok(Self {
             address,
             listener,
@@ -105,8 +105,8 @@ impl Listener {
         loop {
             let happened = tokio::select! {
                 () = ports.stop.cancelled() => return Ok(()),
-                Some(place) = moves.recv() => {
-                    socket.move_to(place);
+                Some(address) = moves.recv() => {
+                    socket.move_to(address);
                     continue;
                 }
                 happened = socket.next() => happened,
@@ -119,8 +119,8 @@ impl Listener {
                 }
             };
             let address = peer.ip();
-            let place = counts.enter(address, self.per_address_max, self.conns_max);
-            let Ok(place) = place.inspect_err(|limit| {
+            let slot = counts.enter(address, self.per_address_max, self.conns_max);
+            let Ok(slot) = slot.inspect_err(|limit| {
                 ports.server.metrics.connection_rejected.increment();
                 tracing::warn!(
                     target: crate::model::STRANGERS, %peer,
@@ -148,7 +148,7 @@ impl Listener {
             }
             let at_ms = ports.server.epoch.elapsed().as_millis() as u64;
             let port = port.load(Ordering::Relaxed);
-            ports.start(Accepted { socket: stream, peer, port, place, at_ms }, self.tls.as_ref());
+            ports.start(Accepted { socket: stream, peer, port, slot, at_ms }, self.tls.as_ref());
         }
     }
 }
@@ -157,10 +157,10 @@ impl ClientPorts {
     fn start(&self, accepted: Accepted, tls: Option<&Arc<TlsPort>>) {
         let (shared, server) = (self.shared.clone(), self.server.clone());
         let Some(tls) = tls else {
-            let Accepted { socket, peer, place, at_ms, .. } = accepted;
+            let Accepted { socket, peer, slot, at_ms, .. } = accepted;
             let conn = shared.conns.add(|id| Conn::new(id, peer, at_ms));
             let machine = Connection::new(conn, shared);
-            self.tasks.spawn(serve(socket, machine, Vec::new(), server, place));
+            self.tasks.spawn(serve(socket, machine, Vec::new(), server, slot));
             return;
         };
         self.tasks.spawn(open(accepted, tls.clone(), shared, server, self.stop.clone()));

@@ -40,7 +40,7 @@ pub(super) struct Accepted {
     /// The port of this server.
     pub port: u16,
     /// Counts against the limits on connections, from the handshake on.
-    pub place: CountedConnection,
+    pub slot: CountedConnection,
     /// Monotonic milliseconds.
     pub at_ms: u64,
 }
@@ -72,7 +72,7 @@ pub(super) async fn open(
     server: ServerHandles,
     stop: CancellationToken,
 ) {
-    let Accepted { socket, peer, port, place, at_ms } = accepted;
+    let Accepted { socket, peer, port, slot, at_ms } = accepted;
     let at_rest = shared.at_rest.load(Ordering::Relaxed);
     let opening = async {
         let opened = tls.shake_hands(socket, at_rest, &server.metrics).await?;
@@ -93,11 +93,11 @@ pub(super) async fn open(
     };
     match opened {
         Ok(Opened::Tls(stream)) => match proved(&stream, &shared.limits.schemes) {
-            Ok(proved) => serve(stream, machine(proved), Vec::new(), server, place).await,
+            Ok(proved) => serve(stream, machine(proved), Vec::new(), server, slot).await,
             Err(failed) => tls.report(failed, peer, port, &server.metrics),
         },
         Ok(Opened::Plain(socket, first)) => {
-            serve(socket, machine(Vec::new()), first, server, place).await;
+            serve(socket, machine(Vec::new()), first, server, slot).await;
         }
         Err(failed) => tls.report(failed, peer, port, &server.metrics),
     }

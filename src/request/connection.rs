@@ -27,7 +27,7 @@ const HOLD_REPLY_BYTES_MAX: usize = 256 * 1024;
 const UNSENT_MAX: usize = 1024 * 1024;
 
 /// Limit on a frame before there is a session, and before a required authentication: an identity of 64 KiB with its headers.
-const OPENING_FRAME_MAX: usize = 65 * 1024;
+const FRAME_MAX_BEFORE_SESSION: usize = 65 * 1024;
 
 /// A batch has room for more writes like its first one, within this many bytes.
 const BATCH_ROOM_MAX: usize = 64 * 1024;
@@ -182,7 +182,7 @@ impl Connection {
     pub fn collect(&mut self) {
         let full = self.is_full();
         self.known = self.conn.take(&mut self.unsent, full);
-        if let (Phase::Opening, Some(session)) = (self.phase, self.known.session) {
+        if let (Phase::Connecting, Some(session)) = (self.phase, self.known.session) {
             self.phase = Phase::Open(session);
             let timeout_ms = self.timeout_ms;
             tracing::debug!(peer = %self.conn.peer, %session, timeout_ms, "client connected");
@@ -219,7 +219,7 @@ impl Connection {
                     Ok(bytes) => taken += bytes,
                     Err(need) => break need,
                 },
-                Phase::Opening | Phase::Ending => break Need::Answer,
+                Phase::Connecting | Phase::Ending => break Need::Answer,
                 Phase::Authenticating(session) => match self.finish_step(session, now_us) {
                     Ok(true) => {}
                     Ok(false) => break Need::Answer,
@@ -276,13 +276,13 @@ impl Connection {
     }
 
     /// What a frame of `len` bytes lacks, of which `had` have come with its length. Until a client has a session and has
-    /// authenticated, if that is required, memory is limited to [`OPENING_FRAME_MAX`].
+    /// authenticated, if that is required, memory is limited to [`FRAME_MAX_BEFORE_SESSION`].
     fn rest(&self, len: usize, had: usize) -> Need {
         let is_open = matches!(self.phase, Phase::Open(_) | Phase::Authenticating(_));
-        if OPENING_FRAME_MAX < len && (!is_open || self.barred) {
+        if FRAME_MAX_BEFORE_SESSION < len && (!is_open || self.barred) {
             let what = if is_open { "authentication" } else { "session" };
             return Need::Close(format!(
-                "frame of {len} bytes before {what}; at most {OPENING_FRAME_MAX}: check that client"
+                "frame of {len} bytes before {what}; at most {FRAME_MAX_BEFORE_SESSION}: check that client"
             ));
         }
         Need::Bytes(4 + len - had)

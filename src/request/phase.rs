@@ -8,7 +8,7 @@ pub(super) enum Phase {
     /// Neither a connect request nor a four-letter word has come yet.
     Fresh,
     /// The connect request is with `replica`.
-    Opening,
+    Connecting,
     Open(SessionId),
     /// A step of the client's SASL exchange is under way on another thread.
     Authenticating(SessionId),

@@ -70,9 +70,9 @@ impl Reports for Counted {
         self.to.report(event);
     }
 
-    fn report_at_rest(&mut self, event: Event) {
+    fn report_when_idle(&mut self, event: Event) {
         self.count.fetch_add(1, Ordering::SeqCst);
-        self.to.report_at_rest(event);
+        self.to.report_when_idle(event);
     }
 }
 

@@ -127,7 +127,7 @@ impl<D: Disk + Clone + 'static> Reports for LogReports<D> {
         self.driver.inbox.put_input(Input::Log(event));
     }
 
-    fn report_at_rest(&mut self, event: worker::Event) {
+    fn report_when_idle(&mut self, event: worker::Event) {
         if matches!(&event, worker::Event::Flushed(flush) if FLUSH_MAX < flush.records) {
             self.report(event);
             return;

@@ -10,21 +10,21 @@ use crate::tree::freeze::{Frozen, PIECE_CAPACITY};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// The snapshot thread rests this many times as long as it worked, so that it takes a fifth of a core and of the disk: taking
+/// The snapshot thread pauses for this many times as long as it worked, so that it takes a fifth of a core and of the disk: taking
 /// half of them cost writers on two cores a fifth of their throughput.
-const REST_FACTOR: u32 = 4;
-const REST_MAX: Duration = Duration::from_millis(100);
-/// Above this many bytes saved for the snapshot the thread does not rest: writes change the tree faster than it is written.
-const SAVED_AT_REST_MAX: u64 = 16 << 20;
+const PAUSE_FACTOR: u32 = 4;
+const PAUSE_MAX: Duration = Duration::from_millis(100);
+/// Above this many bytes saved for the snapshot the thread does not pause: writes change the tree faster than it is written.
+const SAVED_WITH_PAUSES_MAX: u64 = 16 << 20;
 
 /// Streams the frozen tree into a snapshot file, holding the tree's lock for a piece at a time.
 ///
-/// * `gently`: rest between pieces, because clients are being served.
+/// * `gently`: pause between pieces, because clients are being served.
 ///
 /// `None`: the tree was replaced meanwhile, so the snapshot is not needed.
 ///
 /// # Errors
-/// Those of the disk; no file is left that a reader would take for a snapshot.
+/// Errors of the disk; no file is left that a reader would take for a snapshot.
 pub fn draft<D: Disk>(
     disk: &D,
     dir: &Path,
@@ -34,22 +34,22 @@ pub fn draft<D: Disk>(
     gently: bool,
 ) -> Result<Option<Draft>, SnapshotError> {
     let writer = SnapshotWriter::create(disk, dir, frozen.zxid, style.packing)?;
-    let rests = |taken: &SnapshotPiece| gently && taken.saved_bytes <= SAVED_AT_REST_MAX;
-    let written = put_pieces(writer, |piece| shared.snapshot_piece(frozen, piece), rests)?;
+    let pauses = |taken: &SnapshotPiece| gently && taken.saved_bytes <= SAVED_WITH_PAUSES_MAX;
+    let written = put_pieces(writer, |piece| shared.snapshot_piece(frozen, piece), pauses)?;
     let draft = |writer: SnapshotWriter<'_, D>| writer.draft(trailers(frozen, style.with_zxid));
     written.map(draft).transpose()
 }
 
 /// Writes all pieces of a frozen tree. `None`: there is no next one, since the tree was replaced.
 ///
-/// * `next`: appends the next piece. `rests`: whether this thread rests after a piece.
+/// * `next`: appends the next piece. `pauses`: whether this thread pauses after a piece.
 ///
 /// # Errors
-/// Those of the disk; the file is removed then, and with `None`.
+/// Errors of the disk; the file is removed then, and with `None`.
 pub fn put_pieces<'d, D: Disk>(
     mut writer: SnapshotWriter<'d, D>,
     mut next: impl FnMut(&mut Vec<u8>) -> Option<SnapshotPiece>,
-    rests: impl Fn(&SnapshotPiece) -> bool,
+    pauses: impl Fn(&SnapshotPiece) -> bool,
 ) -> Result<Option<SnapshotWriter<'d, D>>, SnapshotError> {
     let mut piece = Vec::new();
     loop {
@@ -67,8 +67,8 @@ pub fn put_pieces<'d, D: Disk>(
             return Ok(Some(writer));
         }
         piece.shrink_to(PIECE_CAPACITY);
-        if rests(&taken) {
-            std::thread::sleep((began.elapsed() * REST_FACTOR).min(REST_MAX));
+        if pauses(&taken) {
+            std::thread::sleep((began.elapsed() * PAUSE_FACTOR).min(PAUSE_MAX));
         }
     }
 }

@@ -13,11 +13,11 @@ use super::workload::{Op, PATHS, Request, Required};
 use super::world::World;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// After the last fault the ensemble has to come to rest within this time.
+/// After the last fault the ensemble has to settle within this time.
 const REST_US: Micros = 20_000 * MS;
-/// How often a world looks whether the ensemble is at rest.
+/// How often a world looks whether the ensemble has settled.
 const LOOK_US: Micros = 20 * MS;
-/// The ensemble is at rest when it has been idle for this time.
+/// The ensemble has settled when it has been idle for this time.
 const STILL_US: Micros = 100 * MS;
 
 /// What became of a world.
@@ -57,7 +57,7 @@ impl World {
             self.run_until(STARTS_TOGETHER_US + SERVES_US);
             // An ensemble whose data an operator has just destroyed begins anew, later.
             if self.checks.history.leaders.is_empty() && !self.is_recovering {
-                self.see_restless(format!("no epoch is established yet: {}", self.describe()));
+                self.see_unsettled(format!("no epoch is established yet: {}", self.describe()));
             }
         }
         if self.climate().plant == Some(PlantedFault::TamperedTree) {
@@ -131,9 +131,9 @@ impl World {
         }
         if let Some(client) = self.clients.iter().find(|client| client.last_done == 0) {
             let number = client.number;
-            return self.see_restless(format!("client {number} could not write in a calm world"));
+            return self.see_unsettled(format!("client {number} could not write in a calm world"));
         }
-        self.see_rest();
+        self.see_settled();
     }
 
     fn write_last(&mut self) {
@@ -148,8 +148,8 @@ impl World {
         self.wait_for_rest("after the last writes");
     }
 
-    fn see_restless(&mut self, why: String) {
-        self.see(&Seen::Restless { why: &why });
+    fn see_unsettled(&mut self, why: String) {
+        self.see(&Seen::Unsettled { why: &why });
     }
 
     fn wait_for_rest(&mut self, when: &str) {
@@ -159,12 +159,12 @@ impl World {
             // Again each time: a reconfiguration that a client sent earlier may make a lost server a member again.
             self.replace_lost();
             self.run_until(self.now_us + LOOK_US);
-            still_us = if self.is_at_rest() { still_us + LOOK_US } else { 0 };
+            still_us = if self.is_settled() { still_us + LOOK_US } else { 0 };
             if STILL_US <= still_us {
                 return;
             }
             if end_us < self.now_us {
-                return self.see_restless(format!("no rest {when}: {}", self.describe()));
+                return self.see_unsettled(format!("not settled {when}: {}", self.describe()));
             }
         }
     }
@@ -178,7 +178,7 @@ impl World {
             let left = sessions.find(|(id, span)| span.closed.is_none() && !held.contains(id));
             let Some((&id, _)) = left else { return };
             if end_us < self.now_us {
-                return self.see_restless(format!("session {id:#x} of no client does not end"));
+                return self.see_unsettled(format!("session {id:#x} of no client does not end"));
             }
             self.run_until(self.now_us + LOOK_US);
         }
@@ -194,13 +194,16 @@ impl World {
         newest.into_iter().flat_map(|view| view.members.keys()).map(|id| id.0 as usize).collect()
     }
 
-    fn is_at_rest(&self) -> bool {
+    fn is_settled(&self) -> bool {
         let last = self.checks.history.last();
-        let rests = |process: &Process| {
+        let settled = |process: &Process| {
             process.is_serving() && process.is_quiet() && process.last() == last
         };
         self.clients.iter().all(Client::is_idle)
-            && self.members().iter().all(|&at| self.servers[at].process.as_ref().is_some_and(rests))
+            && self
+                .members()
+                .iter()
+                .all(|&at| self.servers[at].process.as_ref().is_some_and(settled))
     }
 
     /// The state of servers and clients, in words.
@@ -224,14 +227,14 @@ impl World {
         text
     }
 
-    fn see_rest(&mut self) {
+    fn see_settled(&mut self) {
         for server in self.members() {
             let Some(process) = &self.servers[server].process else { continue };
             let shared = process.shared.clone();
             let mismatches = process.member.replica.stats.digest_mismatches;
             let tree = &shared.state.tree.read();
-            self.see(&Seen::AtRest { server, tree, mismatches });
+            self.see(&Seen::Settled { server, tree, mismatches });
         }
-        self.see(&Seen::AllAtRest);
+        self.see(&Seen::AllSettled);
     }
 }

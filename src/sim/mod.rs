@@ -3,7 +3,7 @@
 //! It runs the code that ships: `member` around `replica` with `zab`, `request` and `tree`, the machines of client connections, and
 //! `store` on virtual disks. What `server` and `net` do, moving values between these, is done here on one thread, one task after the
 //! other, so that a seed decides everything. One simulated run is a *world*: for a while servers, disks, clocks and the network have
-//! faults; then the faults end, and the ensemble has to come to rest. [`check`] has the properties that must hold. A few worlds have a
+//! faults; then the faults end, and the ensemble has to settle. [`check`] has the properties that must hold. A few worlds have a
 //! standalone server in place of an ensemble, whose data an operator restores.
 //!
 //! Reading order: `climate` (the settings of a world), [`plan`] (its faults and client actions), [`workload`] (requests and replies),

@@ -135,7 +135,7 @@ pub trait Reports {
     fn report(&mut self, event: Event);
 
     /// Takes the last report of a batch after which no command waits, so that the log thread is free for what this call does.
-    fn report_at_rest(&mut self, event: Event) {
+    fn report_when_idle(&mut self, event: Event) {
         self.report(event);
     }
 }
@@ -189,7 +189,7 @@ where
             worker = awake;
             last_len = batch.len();
             match worker.run(&mut batch, &mut |event| reports.report(event)) {
-                Some(event) if inbox.is_empty() => reports.report_at_rest(event),
+                Some(event) if inbox.is_empty() => reports.report_when_idle(event),
                 Some(event) => reports.report(event),
                 None => {}
             }

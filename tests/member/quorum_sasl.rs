@@ -472,7 +472,7 @@ fn election_connections_authenticate_after_the_hello_and_before_messages() {
 }
 
 #[test]
-fn peer_is_told_that_sasl_has_failed_before_its_connection_is_closed() {
+fn peer_gets_the_refusal_of_sasl_before_its_connection_is_closed() {
     let wrong = openings(&[("member", "secret")], "member", "wrong", true);
     let mut accepted =
         ElectionConnection::accepted(wrong.accepted(ConnectionKind::Election, "here"), 50);

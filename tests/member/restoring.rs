@@ -207,7 +207,7 @@ fn lead_again(server: &mut LearnerStreams) {
 
 // rows: D-70
 #[test]
-fn operator_is_told_that_a_tree_was_lost_even_if_the_server_leads_again_without_it() {
+fn operator_gets_an_error_if_a_tree_was_lost_even_if_the_server_leads_again_without_it() {
     let kept = told_after_the_election(false);
     assert!(matches!(kept[..], [(2, Answer::Restore(Ok(())))]), "{kept:?}");
     let lost = told_after_the_election(true);

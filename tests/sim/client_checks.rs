@@ -184,9 +184,9 @@ fn expired_sessions_that_come_back_or_live_on_are_found() {
     holds(&mut check, &welcomed(7, false), &history);
     fails(&mut check, &welcomed(8, true), &history, "never created");
     fails(&mut check, &welcomed(7, true), &history, "again");
-    holds(&mut check, &Seen::AllAtRest, &history);
+    holds(&mut check, &Seen::AllSettled, &history);
     holds(&mut check, &Seen::Expired { client: 0, session: 7 }, &history);
-    fails(&mut check, &Seen::AllAtRest, &history, "and lives");
+    fails(&mut check, &Seen::AllSettled, &history, "and lives");
     fails(&mut check, &welcomed(7, false), &history, "is back");
 }
 

@@ -374,7 +374,7 @@ fn standalone_restores_with_a_zxid_in_the_tree_and_lost_zxids_given_out_twice_ar
 }
 
 #[test]
-fn servers_that_lag_or_differ_at_rest_are_found() {
+fn settled_servers_that_lag_or_differ_are_found() {
     let history = history();
     let tree = |count: usize, spoil: bool| {
         let mut tree = Tree::new(Options::default());
@@ -388,7 +388,7 @@ fn servers_that_lag_or_differ_at_rest_are_found() {
         tree
     };
     fn server(tree: &Tree, mismatches: u64) -> Seen<'_> {
-        Seen::AtRest { server: 2, tree, mismatches }
+        Seen::Settled { server: 2, tree, mismatches }
     }
     let (whole, short, mut check) = (tree(4, false), tree(3, false), convergence);
     holds(&mut check, &server(&whole, 0), &history);
@@ -399,5 +399,5 @@ fn servers_that_lag_or_differ_at_rest_are_found() {
         jute::txn::TxnHeader { client_id: 7, cxid: 0, zxid: 0, time: 0, kind: op::CLOSE_SESSION };
     other.apply(&close, &Txn::CloseSession { paths: None }, &mut Vec::new());
     fails(&mut check, &server(&other, 0), &history, "has sessions");
-    fails(&mut check, &Seen::Restless { why: "no leader" }, &history, "no leader");
+    fails(&mut check, &Seen::Unsettled { why: "no leader" }, &history, "no leader");
 }

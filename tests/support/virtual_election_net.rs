@@ -124,7 +124,7 @@ impl VirtualElectionNet {
     }
 
     /// Whether nothing is on its way and no machine waits for a deadline.
-    pub fn is_at_rest(&self) -> bool {
+    pub fn is_settled(&self) -> bool {
         self.due.is_empty() && self.next_deadline().is_none()
     }
 

@@ -303,7 +303,7 @@ impl World {
             }
         }
         panic!(
-            "{}: convergence: the ensemble does not come to rest\n{}",
+            "{}: convergence: the ensemble does not settle\n{}",
             self.witness.conditions,
             self.standing()
         );

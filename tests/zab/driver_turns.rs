@@ -185,10 +185,10 @@ impl World {
             return true;
         }
         let (disk, other) = (&self.servers[at].disk, 1 - at);
-        let is_at_rest = self.servers[other].peer.as_ref().is_none_or(|peer| {
+        let is_idle = self.servers[other].peer.as_ref().is_none_or(|peer| {
             peer.core.accepted <= disk.accepted && peer.core.current <= disk.current
         });
-        is_at_rest && self.makes_up_for(ServerId(at as i64), other)
+        is_idle && self.makes_up_for(ServerId(at as i64), other)
     }
 }
 

@@ -48,7 +48,7 @@ pub struct Scope {
     pub crashing: &'static [usize],
     /// What happens before the search.
     pub begin: fn(&mut World),
-    /// Rounds within which all servers have to come to rest when faults stop.
+    /// Rounds within which all servers have to settle when faults stop.
     pub rounds_max: usize,
 }
 
@@ -99,7 +99,7 @@ const WAIT_TICKS: usize = 41;
 pub struct Found {
     pub states: usize,
     pub steps: u64,
-    /// States in which nothing more can happen. From each of them all servers come to rest, and have to be alike then.
+    /// States in which nothing more can happen. From each of them all servers settle, and have to be alike then.
     pub ends: usize,
     /// The longest time until they came to rest, in rounds of 5 ms.
     pub rounds: usize,
@@ -243,7 +243,7 @@ impl State {
         next
     }
 
-    /// Runs until the ensemble comes to rest, all servers up, with real elections.
+    /// Runs until the ensemble settles, all servers up, with real elections.
     fn rounds_to_calm(&self) -> usize {
         let mut world = self.world.clone();
         (world.has_elections, world.witness.conditions.elects) = (true, true);

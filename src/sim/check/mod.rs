@@ -21,7 +21,7 @@
 //! ```
 //!
 //! The guarantees to clients: `answers` (each reply fits the state at its zxid; a write is done once), `sessions`, `watches`,
-//! `real_time`, `early_expiry`, `living_sessions`. That every world comes to rest: `convergence`. Beside these: `snapshots` (none has
+//! `real_time`, `early_expiry`, `living_sessions`. That every world settles: `convergence`. Beside these: `snapshots` (none has
 //! what was truncated from the log), `configurations` (a configuration in force was committed, and no server goes back to an older one),
 //! `quorums` (those that decided under one configuration have a voter in common), `memory` (unsent bytes for a server that reads nothing
 //! are bounded), `closed_connections` (what a closed connection had received is discarded), `restores` (an operator is told that a tree is

@@ -15,7 +15,9 @@ pub fn restores(seen: &Seen<'_>, history: &History) -> Result<(), String> {
             let leader = history.leaders.get(&zxid.epoch()).map(|(leader, _)| *leader);
             let proposed = history.last_proposal(zxid.epoch());
             if leader != Some(server) {
-                return Err(format!("{server} restores {zxid}, and {leader:?} leads that epoch"));
+                let leader =
+                    leader.map_or_else(|| "no server".to_owned(), |id| format!("server {id}"));
+                return Err(format!("{server} restores {zxid}, and {leader} leads that epoch"));
             }
             let newest = tree.newest_zxid();
             if history.is_alone && zxid <= newest {

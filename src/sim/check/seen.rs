@@ -195,17 +195,17 @@ pub enum Seen<'a> {
         client: usize,
         session: i64,
     },
-    /// All faults are over, the ensemble has come to rest, and this is a member's tree. `mismatches`: how many digests were not those
+    /// All faults are over, the ensemble has settled, and this is a member's tree. `mismatches`: how many digests were not those
     /// that its leaders had computed.
-    AtRest {
+    Settled {
         server: usize,
         tree: &'a Tree,
         mismatches: u64,
     },
-    /// All members' trees were seen at rest.
-    AllAtRest,
-    /// The ensemble should have come to rest long ago.
-    Restless {
+    /// All members' trees were seen settled.
+    AllSettled,
+    /// The ensemble should have settled long ago.
+    Unsettled {
         why: &'a str,
     },
 }

@@ -346,11 +346,11 @@ pub fn snapshots(seen: &Seen<'_>, history: &History) -> Result<(), String> {
 /// After the last fault every member serves, and all have the same tree, which is the one that the committed history makes.
 pub fn convergence(seen: &Seen<'_>, history: &History) -> Result<(), String> {
     match *seen {
-        Seen::Restless { why } => Err(why.to_owned()),
-        Seen::AtRest { server, mismatches: count @ 1.., .. } => {
+        Seen::Unsettled { why } => Err(why.to_owned()),
+        Seen::Settled { server, mismatches: count @ 1.., .. } => {
             Err(format!("server {server}: {count} digests were not its leader's"))
         }
-        Seen::AtRest { server, tree, .. } => {
+        Seen::Settled { server, tree, .. } => {
             compare(tree, history).map_err(|why| format!("server {server}: {why}"))
         }
         _ => Ok(()),

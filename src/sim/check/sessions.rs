@@ -66,7 +66,7 @@ impl Check for Sessions {
                 *newest = (header.zxid, is_read_only);
             }
             Seen::Disconnected { client } => drop(self.outstanding.remove(&client)),
-            Seen::AllAtRest => return self.at_the_end(history),
+            Seen::AllSettled => return self.at_the_end(history),
             _ => {}
         }
         Ok(())

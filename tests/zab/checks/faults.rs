@@ -21,7 +21,7 @@ pub enum Fault {
     EmptyDisk,
     /// The checks are told that a configuration is in force that no leader has proposed.
     UndecidedView,
-    /// The checks are told that the last transaction is on no disk when all servers have come to rest.
+    /// The checks are told that the last transaction is on no disk when all servers have settled.
     ShortDisk,
 }
 

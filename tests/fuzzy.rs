@@ -16,7 +16,7 @@ use support::election::votes_for;
 use support::replica::ReplicaOnDisk;
 use support::standalone::{SETTINGS, Standalone};
 
-/// Numbers of transactions that the leader has written: when it begins to send its tree, when it ends, and at the end.
+/// Numbers of transactions that the leader has written: before the tree is sent, after it, and at the end of the test.
 const BEGUN: usize = 5;
 const ENDED: usize = 9;
 const ALL: usize = 12;

@@ -13,7 +13,7 @@ use std::collections::{HashSet, VecDeque};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-/// A server that sends nothing for so long is reported as silent. Generous, since a server that answers never waits for it.
+/// A server that sends nothing for this long is reported as silent. It is long, as no test waits that long for a server that answers.
 const SILENCE: Duration = Duration::from_secs(30);
 
 /// What every client saw in one step, line by line.

@@ -42,7 +42,7 @@ impl Module {
         std::str::from_utf8(value.reveal()).ok()
     }
 
-    /// Whether an option is `true` in any case.
+    /// Whether an option is `true`, ignoring case.
     pub fn is_true(&self, name: &str, default: bool) -> bool {
         self.option(name).map_or(default, |value| value.eq_ignore_ascii_case("true"))
     }

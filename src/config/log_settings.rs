@@ -35,7 +35,7 @@ impl LogSettings {
         Self { appenders: vec![console], ..Self::default() }
     }
 
-    /// Those of a server: by the file of `logback.configurationFile`, else by that beside the configuration, else by flags.
+    /// The settings of a server: by the file of `logback.configurationFile`, else by that beside the configuration, else by flags.
     ///
     /// * `as_java`: called as `java` is called, so the console is standard output.
     pub fn of_server(launch: &Launch, env: &Environment, as_java: bool) -> Self {

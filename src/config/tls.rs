@@ -13,7 +13,7 @@ pub enum TlsVersion {
     V13,
 }
 
-/// `ssl.clientAuth`: whether the dialing side has to show a certificate.
+/// `ssl.clientAuth`: whether the dialing end has to show a certificate.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum ClientAuth {
     None,
@@ -61,7 +61,7 @@ pub struct TlsSettings {
     pub key_store: Option<StoreSettings>,
     pub trust_store: Option<StoreSettings>,
     pub client_auth: ClientAuth,
-    /// `hostnameVerification`: the dialing side compares the host with the certificate.
+    /// `hostnameVerification`: the dialing end compares the host with the certificate.
     pub verifies_host: bool,
     /// `clientHostnameVerification`, already false where `hostnameVerification` is: the accepting side compares.
     pub verifies_client_host: bool,

@@ -31,9 +31,9 @@ pub enum ConnectionError {
     Sasl,
     #[error(transparent)]
     Hello(#[from] HelloError),
-    #[error("a message of {0} bytes")]
+    #[error("a message of {0} bytes; 1 to {max} are allowed", max = MESSAGE_BYTES_MAX)]
     Length(i32),
-    #[error("{0} bytes came before hello and opening were written")]
+    #[error("{0} bytes came before the hello and the SASL exchange were done")]
     TooEarly(usize),
 }
 
@@ -144,7 +144,7 @@ impl ElectionConnection {
     }
 
     /// The peer has ended the connection, or the deadline has come. Returns whether the hello counts nevertheless: with SASL
-    /// that is not required a peer without SASL sends a hello, and ends the connection if the other one is to dial.
+    /// that is not required a peer without SASL sends a hello, and ends the connection if the receiving server is the one that has to dial.
     pub fn passes_silent_peer(&mut self) -> bool {
         if let Stage::Opening { opening } = &self.stage
             && opening.passes_silent_peer()
@@ -275,7 +275,7 @@ impl ElectionConnection {
 
 /// A length that no message may have.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("a message of {0} bytes")]
+#[error("a message of {0} bytes; 1 to {max} are allowed", max = MESSAGE_BYTES_MAX)]
 pub struct LengthError(pub i32);
 
 /// Takes one message off the front; `None` while it has not come completely.

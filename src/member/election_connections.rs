@@ -365,7 +365,7 @@ impl ElectionConnections {
             ConnectionChoice::DialBack => {}
             ConnectionChoice::Close => tracing::warn!(
                 target: crate::model::STRANGERS, server_id = id.0, peer = self.address_of(connection).map(display),
-                theirs = %places(&hello.addresses), ours = %places(&self.settings.addresses),
+                peer_addresses = %places(&hello.addresses), own_addresses = %places(&self.settings.addresses),
                 "election connection closed: the dialing server has this server's myid, correct one of them"
             ),
         }

@@ -5,9 +5,9 @@ use super::election_actions::REFUSED_BY_TLS;
 use crate::model::{LogMinute, STRANGERS, ServerId};
 use std::fmt::Display;
 
-/// A server that was connected for this long does not dial again while its connection stays, but for a broken network.
+/// A server that was connected for this long, and whose connection stays, dials again only if its network has failed.
 const SETTLED_MS: u64 = 2000;
-/// Hellos within a minute of a server that is connected already, after which another server must have its id.
+/// After this many hellos in a minute from a connected server, another server must have the same id.
 const REPEATS_MAX: u32 = 3;
 const REPEATS_WITHIN_MS: u64 = 60_000;
 
@@ -23,7 +23,7 @@ pub struct ElectionLog {
 }
 
 impl ElectionLog {
-    /// A server was reached and ends the connections that this server makes. Why stands in its own log alone. Returns
+    /// A server was reached and ends the connections that this server makes. Only that server's log has the reason. Returns
     /// whether the line is written.
     pub fn refusal(&mut self, to: ServerId, at: &str, error: &dyn Display, now_ms: u64) -> bool {
         let is_due = self.refusals.admit(to, now_ms);
@@ -53,7 +53,7 @@ impl ElectionLog {
     pub fn double(&mut self, server: ServerId, connected: &str, dials: &str, now_ms: u64) {
         if self.doubles.admit(server, now_ms) {
             tracing::warn!(
-                target: STRANGERS, server_id = server.0, peer = %dials, %connected,
+                target: STRANGERS, server_id = server.0, peer = %dials, connected_peer = %connected,
                 "two servers seem to have one myid: server_id is connected already, and dials again; correct the file myid of one of them"
             );
         }
@@ -71,7 +71,7 @@ impl Repeats {
     /// Notes a hello of a server that was connected since `up_ms`. Returns whether it is another server's with the same id:
     /// it comes from another host, or again and again.
     ///
-    /// * `is_dialed`: this server makes the connection to that server. A server that makes it itself makes another one also if
+    /// * `is_dialed`: this server makes the connection to that server. The other server, if it dials, also dials again when
     ///   a third server with this server's id has dialed it.
     pub fn note(
         &mut self,

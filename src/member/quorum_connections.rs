@@ -194,7 +194,7 @@ impl QuorumConnections {
             && why.ends_with(ONE_MYID)
         {
             tracing::warn!(
-                target: crate::model::STRANGERS, server_id, %peer, %connected,
+                target: crate::model::STRANGERS, server_id, %peer, connected_peer = %connected,
                 "two servers use myid {id}: one is connected, and another one dials as a learner; correct the file myid of one of them"
             );
         } else {

@@ -59,7 +59,7 @@ pub(super) const COUNTERS: &[&str] = &[
 ];
 
 /// Counters that every request raises in a standalone Java server: reads, pings and syncs too, which pass no such queue here.
-/// Those are counted as answers already, and are added from there, so that no read is counted twice.
+/// Reads, pings and syncs are counted as answers already, and are added from there, so that no read is counted twice.
 pub(super) const OF_ALL_REQUESTS: &[&str] =
     &["prep_processor_request_queued", "sync_processor_request_queued"];
 /// The same in a leader, whose log is handed writes alone.

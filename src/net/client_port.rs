@@ -50,6 +50,7 @@ impl ClientPort {
                 }
                 ListeningEvent::BindFailed { failures: 2.., .. } => {}
                 ListeningEvent::BindFailed { error, .. } => tracing::error!(
+                    address = self.machine.wanted.as_ref().map(display),
                     %error,
                     "no client can connect: the client address of the new configuration can't be \
                      bound, it is tried again every second; free it or correct it by a reconfig"

@@ -35,9 +35,9 @@ impl Bytes {
 #[derive(Default)]
 pub struct ObserversRequests {
     all: Bytes,
-    /// Those after the last sync.
+    /// Bytes after the last sync.
     unfenced: Bytes,
-    /// Those before each sync that the leader has not answered, and after the sync before it.
+    /// Bytes before each sync that the leader has not answered, and after the sync before it.
     fenced: VecDeque<Bytes>,
 }
 

@@ -79,7 +79,7 @@ impl AdminPort {
                 Some(Ok(listener)) => break listener,
                 Some(Err(error)) => tracing::warn!(
                     %error,
-                    "AdminServer cannot listen, next try in 10 s; raise ulimit -n"
+                    "AdminServer can't listen, next try in 10 s; raise ulimit -n"
                 ),
                 None => {}
             }

@@ -292,7 +292,7 @@ pub fn restore(
         zxid = %tree.last_zxid(),
         znodes = tree.node_count(),
         sessions = tree.sessions().len(),
-        snapshot = recovered.snapshot.map(|(zxid, _)| display(zxid)),
+        snapshot_zxid = recovered.snapshot.map(|(zxid, _)| display(zxid)),
         txns = recovered.txns,
         took_ms = began.elapsed().as_millis() as u64,
         "data restored"

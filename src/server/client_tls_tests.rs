@@ -197,7 +197,7 @@ async fn client_certificate_is_judged_as_client_auth_says() {
         let engine = Engine::new(wanted, EngineRole::Peer).unwrap().0;
         let (socket, name) = (port.connect().await, "localhost".try_into().unwrap());
         let dialed = port.handshakes.perform(socket, move || engine.dialed(name), Vec::new()).await;
-        // In TLS 1.3 the dialing side is done before its certificate is judged.
+        // In TLS 1.3 the dialing end is done before its certificate is judged.
         let served = match dialed {
             Ok(mut stream) => {
                 let mut answer = String::new();

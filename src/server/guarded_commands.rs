@@ -261,7 +261,7 @@ impl Iterator for FilePieces {
                 tracing::warn!(
                     target: crate::model::STRANGERS,
                     %error,
-                    "AdminServer cannot read the snapshot that it sends; check the disk"
+                    "AdminServer can't read the snapshot that it sends; check the disk"
                 );
                 None
             }

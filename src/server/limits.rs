@@ -12,12 +12,12 @@ pub fn raise_open_files() {
     match setrlimit(Resource::Nofile, raised) {
         Ok(()) => tracing::debug!(
             limit = limit.maximum,
-            before = limit.current,
+            limit_before = limit.current,
             "raised the limit on open files"
         ),
         Err(error) => {
             let limit = limit.current;
-            tracing::warn!(limit, %error, "cannot raise the limit on open files: set ulimit -n");
+            tracing::warn!(limit, %error, "can't raise the limit on open files: set ulimit -n");
         }
     }
 }

@@ -49,7 +49,7 @@ pub struct Listing {
 /// What is still to be sent of a text or a list.
 pub enum Part {
     Text(String),
-    /// Those of one kind of client port.
+    /// The connections of one kind of client port.
     Connections {
         at: usize,
         brief: bool,
@@ -58,7 +58,7 @@ pub enum Part {
     WatchesByPath(ByPath),
     WatchesBySession(BySession),
     Sessions(Expiries<i64>),
-    /// Those of the sessions after this one; `None`: all.
+    /// The timeouts of the sessions after this one; `None`: of all sessions.
     SessionTimeouts(Option<i64>),
     Ephemerals(Ephemerals),
     ConnectionExpiries(Expiries<(SocketAddr, i64)>),

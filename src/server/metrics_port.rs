@@ -30,7 +30,7 @@ pub struct HttpPorts {
 
 impl HttpPorts {
     /// # Errors
-    /// If the server can't be without a port that can't be bound.
+    /// If a port that the server needs can't be bound.
     pub fn open(config: &Config, tls: &HttpEngines) -> Result<Self, ServerError> {
         let admin = AdminPort::open(config, tls.admin.clone())?;
         Ok(Self { admin, metrics: MetricsPorts::open(config, tls.metrics.clone())? })

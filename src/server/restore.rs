@@ -319,7 +319,7 @@ impl RestoreThread {
                 Stage::OtherThread(Self { work, spare, failed, thread })
             }
             Err(error) => {
-                tracing::warn!(%error, "cannot start a second restore thread: raise ulimit -u");
+                tracing::warn!(%error, "can't start a second restore thread: raise ulimit -u");
                 Stage::ThisThread(building)
             }
         }

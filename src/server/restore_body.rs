@@ -125,7 +125,7 @@ pub fn check(upload: &Upload, rules: Rules) -> Result<Checked, BodyError> {
     let file = snapshot_read::open_by_magic(&RealDisk, &upload.path);
     let file = file.map_err(|error| unreadable(&error))?;
     let max = ITEM_MAX.max(rules.frame_max.saturating_mul(2));
-    let trailers = SnapshotReader::new(file).read(|bytes| {
+    let trailers = SnapshotReader::new(file).of_file(&upload.path).read(|bytes| {
         let progress = restorer.snapshot_bytes(bytes)?;
         let is_too_long = progress.consumed == 0 && max < bytes.len();
         if is_too_long { Err(BytesError::TooLong { max }) } else { Ok(progress) }
@@ -143,7 +143,7 @@ pub fn check(upload: &Upload, rules: Rules) -> Result<Checked, BodyError> {
 /// Makes the tree what the plan wants, and writes it; all bytes are durable when this returns.
 ///
 /// # Errors
-/// Those of the disk; nothing is left that a start would read.
+/// Errors of the disk; nothing is left that a start would read.
 pub fn draft(
     dir: &Path,
     tree: &mut Tree,

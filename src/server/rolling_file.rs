@@ -38,7 +38,7 @@ impl RollingFile {
     /// Opens the file, and creates it and its folder if need be.
     ///
     /// # Errors
-    /// Those of the file system, but not that it is full: the next line tries again.
+    /// Errors of the file system, but not that it is full: the next line tries again.
     pub fn open(path: &Path, rolling: Option<Rolling>) -> io::Result<Self> {
         let mut this = Self::new(path, rolling);
         match this.reopen() {

@@ -125,8 +125,8 @@ pub fn promised<D: Disk>(disk: &D, dir: &Path, last: Option<Zxid>) -> Result<Epo
     let current = found.unwrap_or(last.epoch());
     if current < last.epoch() {
         tracing::warn!(
-            current = current.0,
-            %last,
+            current_epoch = current.0,
+            last_zxid = %last,
             "the log is ahead of currentEpoch: a synchronisation was interrupted; nothing to do, the next leader decides what is kept"
         );
     }

@@ -134,7 +134,7 @@ impl<D: Disk> Log<D> {
         if Some(zxid) <= self.last {
             tracing::warn!(
                 %zxid,
-                last = %self.last.unwrap_or(zxid),
+                last_zxid = %self.last.unwrap_or(zxid),
                 "logged a zxid that does not increase, as a Java leader may send it; nothing to do"
             );
         }

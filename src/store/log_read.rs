@@ -73,6 +73,7 @@ pub fn read<D: Disk>(
         Err(error) => {
             tracing::warn!(
                 target: crate::model::STRANGERS,
+                path = %dir.display(),
                 %error,
                 "can't read the log for a learner, which gets the tree instead: check the disk of the log"
             );

@@ -295,7 +295,7 @@ fn go_on_after_gap<E: Error>(
     if let Some((before, first)) = gap {
         tracing::error!(
             zxid = %format_args!("{first:#x}"),
-            %before,
+            last_zxid = %before,
             "the log goes on with {first:#x} after {before}: the transactions between them are lost; to have them, restore the missing file"
         );
     }
@@ -465,7 +465,7 @@ fn load<D: Disk, R: Restore>(
     let bytes = reading.len().map_err(io)?;
     let done = Cell::new(0);
     let unpacked = Unpacker::new(Packing::of(&file.name), Counting { reading, done: &done });
-    let trailers = SnapshotReader::new(unpacked).read(|body| {
+    let trailers = SnapshotReader::new(unpacked).of_file(path).read(|body| {
         state.snapshot_read(done.get(), bytes);
         state.snapshot_bytes(body)
     })?;

@@ -296,14 +296,16 @@ fn judge<D: Disk, S: Source, E>(
     match decide::end(facts) {
         FileEnd::Quiet if kind == StopKind::Clean && records_after == RecordsAfter::Nothing => {}
         FileEnd::Quiet => tracing::warn!(
-            %at,
+            path = %at.path.display(),
+            offset = at.at,
             reason = %kind,
             %records_after,
             "log file ends in a partial record, as a crash or a full disk leaves it: it was not acknowledged, so nothing is lost; if neither happened, check the disk"
         ),
         FileEnd::Torn => {
             tracing::warn!(
-                %at,
+                path = %at.path.display(),
+                offset = at.at,
                 reason = %kind,
                 %records_after,
                 "log file ends in a torn flush, which is cut off and kept in a file torn-flush: none of it was acknowledged; check the disk unless the power failed"

@@ -1,7 +1,7 @@
 //! Reading a snapshot back as a stream.
 
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use byteorder::{BE, ByteOrder};
 use simd_adler32::Adler32;
@@ -70,6 +70,8 @@ pub fn open_by_magic<'d, D: Disk>(disk: &'d D, path: &Path) -> io::Result<impl R
 /// Streams a snapshot out of any reader, such as one that decompresses a file.
 pub struct SnapshotReader<R> {
     from: R,
+    /// The file, for log lines.
+    path: Option<PathBuf>,
     /// Bytes read and not yet consumed are `buffer[start..end]`; the rest of the buffer is free.
     buffer: Vec<u8>,
     start: usize,
@@ -87,7 +89,23 @@ impl<R: Read> SnapshotReader<R> {
     pub fn new(from: R) -> Self {
         let adler = Adler32::new();
         let buffer = Vec::new();
-        Self { from, buffer, start: 0, end: 0, at: 0, adler, sealed: false, ended: false }
+        Self {
+            from,
+            path: None,
+            buffer,
+            start: 0,
+            end: 0,
+            at: 0,
+            adler,
+            sealed: false,
+            ended: false,
+        }
+    }
+
+    /// Names the file in log lines.
+    #[must_use]
+    pub fn of_file(self, path: &Path) -> Self {
+        Self { path: Some(path.to_owned()), ..self }
     }
 
     /// Reads the whole file: header, body, seal, trailers.
@@ -209,7 +227,8 @@ impl<R: Read> SnapshotReader<R> {
                 Err(error) if self.sealed => {
                     // The state is whole; the trailers after it may be missing anyway.
                     tracing::warn!(
-                        at,
+                        path = self.path.as_ref().map(|path| display(path.display())),
+                        offset = at,
                         %error,
                         "can't read the trailers of a snapshot, so it is loaded without them: check the disk"
                     );

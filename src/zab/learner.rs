@@ -154,7 +154,7 @@ impl Learner {
             }
             Input::Truncated { .. } | Input::Installed { .. } => self.try_adopt(core, out),
             Input::CannotTruncate { last } => {
-                tracing::info!(%last, "the log can't be truncated as the leader asked: the leader is asked for its tree");
+                tracing::info!(last_zxid = %last, "the log can't be truncated as the leader asked: the leader is asked for its tree");
                 if let Some(epoch) = self.phase.epoch() {
                     core.want_tree(epoch);
                 }
@@ -412,7 +412,7 @@ impl Learner {
         let last = core.history.last();
         if zxid <= last {
             // A leader may propose again what this server has: in a synchronisation, or after a connection ended.
-            tracing::debug!(%zxid, %last, "this proposal is in the log already");
+            tracing::debug!(%zxid, last_zxid = %last, "this proposal is in the log already");
             return Ok(());
         }
         if let Some(epoch) = self.phase.epoch().filter(|epoch| *epoch < zxid.epoch()) {

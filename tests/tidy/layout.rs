@@ -304,7 +304,7 @@ fn nothing_half_built_or_of_one_machine() {
 }
 
 #[test]
-fn map_can_fail() {
+fn lacking_and_stale_rows_of_rooms_are_found() {
     let of = |map: &str| {
         check_map(&[File::new("ARCHITECTURE.md", map), File::new("src/tree/mod.rs", "")])
     };
@@ -315,7 +315,7 @@ fn map_can_fail() {
 }
 
 #[test]
-fn manifests_can_fail() {
+fn dependencies_without_a_reason_are_found() {
     let of = |text: &str| check_manifests(&[File::new("Cargo.toml", text)]);
     none(of("[package]\nname = \"x\"\n[dependencies]\n# Payloads.\nbytes = \"1\"\n"));
     one(of("[dependencies]\nbytes = \"1\"\n"), "why `bytes`");
@@ -326,14 +326,14 @@ fn manifests_can_fail() {
 }
 
 #[test]
-fn scripts_can_fail() {
+fn long_scripts_are_found() {
     let of = |lines: usize| check_scripts(&[File::new("scripts/x", &"echo\n".repeat(lines))]);
     none(of(49));
     one(of(50), "scripts/x");
 }
 
 #[test]
-fn stages_can_fail() {
+fn stages_that_do_not_match_their_runners_are_found() {
     let waiting: String = RUNNERS.iter().map(|(_, stage)| format!("# {stage}x\n")).collect();
     let of = |test: &str, runner: &str, manifest: &str| {
         check_stages(&[
@@ -356,7 +356,7 @@ fn stages_can_fail() {
 }
 
 #[test]
-fn deviations_can_fail() {
+fn deviations_without_a_row_or_a_test_are_found() {
     let of = |rows: &str, test: &str| {
         let page = format!(
             "| Deviation | Why | Rows | Test |\n|---|---|---|---|\n| a | b | {rows} | {test} |\n"
@@ -387,7 +387,7 @@ fn deviations_can_fail() {
 }
 
 #[test]
-fn words_can_fail() {
+fn unfinished_work_and_names_of_one_machine_are_found() {
     let of = |text: &str| check_words(&[File::new("docs/x.md", text)]);
     one(of(concat!("// TO", "DO later")), "not work");
     one(of(concat!("see /wo", "rk/main/x")), "path of one machine");

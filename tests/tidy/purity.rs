@@ -109,7 +109,7 @@ fn pure_rooms_touch_nothing_outside() {
 }
 
 #[test]
-fn can_fail() {
+fn uses_of_the_outside_in_pure_rooms_are_found() {
     let crates = ["tokio_util".to_owned(), "rustix".to_owned(), "bytes".to_owned()];
     let zab = |text: &str| check(&[File::new("src/zab/leader.rs", text)], &crates);
     for (what, _) in BANNED {

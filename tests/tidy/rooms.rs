@@ -106,7 +106,7 @@ fn rooms_of_the_table_use_only_rooms_above_them() {
 }
 
 #[test]
-fn can_fail() {
+fn uses_of_rooms_against_the_table_are_found() {
     let tree = |text| check(&[File::new("src/tree/apply.rs", text)]);
     one(tree("use crate::zab::Vote;"), "`tree` may not use `zab`");
     one(tree("use crate::{model::Zxid, tree::Node, store};"), "may not use `store`");

@@ -149,7 +149,7 @@ fn performers_stay_short() {
 }
 
 #[test]
-fn performers_can_fail() {
+fn long_performers_are_found() {
     let of_text = |last: &str, text: &str| {
         let (_, others) = PERFORMERS.split_last().unwrap();
         let files = others.iter().copied().chain([last]).map(|path| File::new(path, text));
@@ -171,7 +171,7 @@ fn functions_stay_readable() {
 }
 
 #[test]
-fn files_can_fail() {
+fn long_files_are_found() {
     let of = |lines: usize, head: &str| {
         check_files(&[File::new("src/tree/a.rs", &format!("{head}{}", "x();\n".repeat(lines)))])
     };
@@ -184,7 +184,7 @@ fn files_can_fail() {
 }
 
 #[test]
-fn functions_can_fail() {
+fn long_functions_are_found() {
     let of = |lines: usize, allowed: &[(&str, &str, usize)]| {
         let text = format!("fn long(a: [u8; 4]) {{\n{}}}\nfn short();", "x();\n".repeat(lines - 2));
         check_functions(&[File::new("src/tree/a.rs", &text)], allowed)

@@ -31,7 +31,7 @@ pub async fn listen(
             ListeningEvent::BindFailed { error, .. } => {
                 tracing::error!(
                     %address, %error,
-                    "cannot listen for learners, tried again: check this server's server.N line and dataDir/myid, and what else listens there"
+                    "can't listen for learners, tried again: check this server's server.N line and dataDir/myid, and what else listens there"
                 );
             }
             ListeningEvent::Accepted(stream, from) => {

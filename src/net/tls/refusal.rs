@@ -120,7 +120,31 @@ fn incompatible(why: &PeerIncompatible) -> (String, Option<&'static str>) {
             let reason = "no version of TLS in common: the peer speaks TLS 1.1 or older, or names no signature algorithms";
             (reason.to_owned(), Some("enabledProtocols"))
         }
-        why => (format!("the peer's TLS is not compatible: {why:?}"), None),
+        why => (format!("the peer's TLS is not compatible: {}", mismatch(why)), None),
+    }
+}
+
+/// What is not compatible, of which a peer that follows the standard is never the cause.
+const fn mismatch(why: &PeerIncompatible) -> &'static str {
+    match why {
+        PeerIncompatible::EcPointsExtensionRequired => "it lacks the extension ec_point_formats",
+        PeerIncompatible::ExtendedMasterSecretExtensionRequired => {
+            "it lacks the extension extended_master_secret"
+        }
+        PeerIncompatible::KeyShareExtensionRequired => "it lacks the extension key_share",
+        PeerIncompatible::NoEcPointFormatsInCommon
+        | PeerIncompatible::UncompressedEcPointsRequired => {
+            "it takes no uncompressed points of elliptic curves"
+        }
+        PeerIncompatible::NullCompressionRequired => "it asks for compression",
+        PeerIncompatible::ServerSentHelloRetryRequestWithUnknownExtension => {
+            "its HelloRetryRequest has an unknown extension"
+        }
+        PeerIncompatible::IncorrectCertificateTypeExtension
+        | PeerIncompatible::UnsolicitedCertificateTypeExtension => {
+            "it asks for certificates of another kind than X.509"
+        }
+        _ => "it asks for a feature that this server lacks, or lacks one that this server asks for",
     }
 }
 

@@ -118,6 +118,7 @@ impl Watch {
             Err(_) if self.faulty != Some(content) => self.faulty = Some(content),
             Err(error) => {
                 tracing::error!(
+                    paths = %listed(&self.files),
                     error = %chain(&error),
                     "changed stores of {}* can't be used, and the old ones stay in force: correct them",
                     self.engine.settings().prefix
@@ -159,6 +160,12 @@ fn files_of(store: &StoreSettings) -> Vec<PathBuf> {
         StorePassword::None | StorePassword::Given(_) => None,
     };
     std::iter::once(store.path.clone()).chain(password).collect()
+}
+
+/// The files for log lines.
+fn listed(files: &[PathBuf]) -> String {
+    let files: Vec<String> = files.iter().map(|path| path.display().to_string()).collect();
+    files.join(", ")
 }
 
 /// A digest of all files. A file that can't be read differs from all that can.

@@ -51,7 +51,7 @@ pub fn each(
     let from = from.map_err(|source| Failed::File { path: path.to_owned(), source })?;
     let mut parser = Parser::new(Options { digest: false, ..Options::default() });
     let (mut batch, mut ended) = (Batch::default(), false);
-    let read = SnapshotReader::new(from).read(|bytes| -> Result<Progress, Stopped> {
+    let read = SnapshotReader::new(from).of_file(path).read(|bytes| -> Result<Progress, Stopped> {
         batch.clear();
         let taken = parser.take(bytes, &mut batch)?;
         take(Part::Sessions(batch.sessions()))?;

@@ -9,14 +9,14 @@ mod captures {
     pub mod entry;
     pub mod leads;
     pub mod learns;
+    pub mod packets;
     pub mod request;
     pub mod sockets;
     pub mod tape;
     pub mod tree;
-    pub mod words;
 }
 
-use captures::words::{self, Said, Word};
+use captures::packets::{self, Captured, Said};
 use captures::{leads, learns, tape, tree};
 use oxkeeper::zab::Packet;
 use std::collections::BTreeSet;
@@ -43,25 +43,25 @@ const ALL: [&str; 14] = [
 /// before a leader's.
 #[track_caller]
 fn told(name: &str) -> BTreeSet<String> {
-    let words = words::of(&tape::read("quorum", name));
+    let packets = packets::of(&tape::read("quorum", name));
     let mut text = String::new();
-    for word in &words {
-        text += if word.is_dialer { "> " } else { "< " };
-        text += &words::text(&word.said);
+    for captured in &packets {
+        text += if captured.is_dialer { "> " } else { "< " };
+        text += &packets::text(&captured.said);
         text.push('\n');
     }
     tape::expect("quorum", name, &text);
-    names(&words)
+    names(&packets)
 }
 
-fn names(words: &[Word]) -> BTreeSet<String> {
-    let packet = |word: &Word| match &word.said {
+fn names(packets: &[Captured]) -> BTreeSet<String> {
+    let packet = |captured: &Captured| match &captured.said {
         Said::Packet(packet) => {
-            Some(format!("{}{}", if word.is_dialer { ">" } else { "<" }, packet.name()))
+            Some(format!("{}{}", if captured.is_dialer { ">" } else { "<" }, packet.name()))
         }
         Said::Tree { .. } => None,
     };
-    words.iter().filter_map(packet).collect()
+    packets.iter().filter_map(packet).collect()
 }
 
 #[track_caller]
@@ -89,11 +89,11 @@ fn captures_have_every_packet_that_opens_an_epoch() {
         has(&found, ">FOLLOWERINFO <LEADERINFO >ACKEPOCH <DIFF <NEWLEADER >ACK <UPTODATE");
     }
     // A learner that has accepted the epoch before sends no current epoch, so that its ACKEPOCH does not count again.
-    let is_again = |word: &Word| match &word.said {
+    let is_again = |captured: &Captured| match &captured.said {
         Said::Packet(Packet::AckEpoch { current, .. }) => current.is_none(),
         _ => false,
     };
-    let again = |name| words::of(&tape::read("quorum", name)).iter().any(is_again);
+    let again = |name| packets::of(&tape::read("quorum", name)).iter().any(is_again);
     assert_eq!(["first-start", "diff"].map(again), [false, true]);
 }
 
@@ -111,7 +111,7 @@ fn captures_have_diff_trunc_and_snap() {
 }
 
 fn has_kind(name: &str, kind: &str) -> bool {
-    names(&words::of(&tape::read("quorum", name))).contains(kind)
+    names(&packets::of(&tape::read("quorum", name))).contains(kind)
 }
 
 // rows: Q-47 Q-55 Q-92
@@ -136,7 +136,7 @@ fn captures_have_the_packets_of_reconfigurations() {
 #[test]
 fn captures_have_every_packet_type_that_we_decode() {
     let found: BTreeSet<String> =
-        ALL.iter().flat_map(|name| names(&words::of(&tape::read("quorum", name)))).collect();
+        ALL.iter().flat_map(|name| names(&packets::of(&tape::read("quorum", name)))).collect();
     let known = "<COMMIT <COMMITANDACTIVATE <DIFF <INFORM <INFORMANDACTIVATE <LEADERINFO <NEWLEADER <PING <PROPOSAL \
                  <REVALIDATE <SNAP <SYNC <TRUNC <UPTODATE >ACK >ACKEPOCH >FOLLOWERINFO >OBSERVERINFO >PING >REQUEST \
                  >REVALIDATE";

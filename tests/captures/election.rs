@@ -67,7 +67,7 @@ fn notification(bytes: &[u8]) -> String {
     }
     let Notification { state, vote, round, version, config, is_ours } = read;
     assert!(!is_ours);
-    let config = config.map_or("none".to_owned(), |text| super::words::view(&text));
+    let config = config.map_or("none".to_owned(), |text| super::packets::view(&text));
     let len = bytes.len();
     format!(
         "{state:?} round {round} for {vote} form {version} of {len} bytes, configuration {config}"

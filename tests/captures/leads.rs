@@ -5,8 +5,8 @@
 //! pings: each happens here when the captured leader sends the packet that follows from it, and not before.
 
 use super::learns::{Before, SETTINGS, settings, view_in};
+use super::packets::{self, Captured, Said};
 use super::tape;
-use super::words::{self, Said, Word};
 use bytes::{Bytes, BytesMut};
 use oxkeeper::model::{Epoch, Epochs, ServerId, View, Zxid};
 use oxkeeper::zab::{Action, Input, LearnerConnectionId, LearnerInfo, LogRead, Packet, Peer};
@@ -125,10 +125,10 @@ impl Leader {
 }
 
 /// The transactions that the captured leader had and its learner lacked when it connected.
-fn missed(words: &[Word]) -> Vec<(Zxid, Bytes)> {
+fn missed(packets: &[Captured]) -> Vec<(Zxid, Bytes)> {
     let mut missed = Vec::new();
-    for word in words {
-        match &word.said {
+    for captured in packets {
+        match &captured.said {
             Said::Packet(Packet::Proposal { zxid, entry }) => missed.push((*zxid, entry.clone())),
             Said::Packet(Packet::NewLeader { .. }) => break,
             _ => {}
@@ -138,18 +138,18 @@ fn missed(words: &[Word]) -> Vec<(Zxid, Bytes)> {
 }
 
 /// A leader with the captured leader's history, and with a second follower when `has_other`.
-fn leader(name: &'static str, me: ServerId, words: &[Word], has_other: bool) -> Leader {
-    let before = Before::of(words);
-    let tree = words.iter().find_map(|word| match word.said {
+fn leader(name: &'static str, me: ServerId, packets: &[Captured], has_other: bool) -> Leader {
+    let before = Before::of(packets);
+    let tree = packets.iter().find_map(|captured| match captured.said {
         Said::Packet(Packet::Snap { zxid }) => Some(zxid),
         _ => None,
     });
-    let cut = words.iter().find_map(|word| match word.said {
+    let cut = packets.iter().find_map(|captured| match captured.said {
         Said::Packet(Packet::Trunc { zxid }) => Some(zxid),
         _ => None,
     });
     let earlier = Epoch(before.epoch.0 - 1);
-    let missed = missed(words);
+    let missed = missed(packets);
     // The end of its history when its epoch began: the learner's last zxid, or the last one of an earlier epoch.
     let has = cut.unwrap_or(before.last);
     let earlier_than = missed.iter().take_while(|(zxid, _)| zxid.epoch() < before.epoch);
@@ -191,10 +191,10 @@ fn leader(name: &'static str, me: ServerId, words: &[Word], has_other: bool) -> 
 }
 
 pub fn replay(name: &'static str, me: i64) {
-    let words = words::of(&tape::read("quorum", name));
+    let packets = packets::of(&tape::read("quorum", name));
     let has_other = !name.starts_with("first-start"); // There the leader and the captured learner are the quorum.
-    let mut leader = leader(name, ServerId(me), &words, has_other);
-    for Word { is_dialer, said, bytes } in &words {
+    let mut leader = leader(name, ServerId(me), &packets, has_other);
+    for Captured { is_dialer, said, bytes } in &packets {
         match said {
             Said::Packet(packet) if *is_dialer => leader.hear(CAPTURED, packet.clone()),
             Said::Packet(Packet::Revalidate { .. }) | Said::Tree { .. } => {}

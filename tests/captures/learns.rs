@@ -1,8 +1,8 @@
 //! Our learner in the place of Java's: it receives the captured leader's packets, and must answer with exactly the captured
 //! learner's bytes. Packets caused by clients (REQUEST, PING, REVALIDATE) are left out.
 
+use super::packets::{self, Captured, Said};
 use super::tape;
-use super::words::{self, Said, Word};
 use bytes::BytesMut;
 use oxkeeper::model::{Epoch, Epochs, View, Zxid};
 use oxkeeper::tree::txn::config_in;
@@ -28,9 +28,9 @@ pub struct Before {
 }
 
 impl Before {
-    pub fn of(words: &[Word]) -> Self {
+    pub fn of(packets: &[Captured]) -> Self {
         let packets = || {
-            words.iter().filter_map(|word| match &word.said {
+            packets.iter().filter_map(|captured| match &captured.said {
                 Said::Packet(packet) => Some(packet),
                 Said::Tree { .. } => None,
             })
@@ -96,8 +96,8 @@ fn leader_of(name: &str) -> i64 {
 }
 
 pub fn replay(name: &'static str) {
-    let words = words::of(&tape::read("quorum", name));
-    let before = Before::of(&words);
+    let packets = packets::of(&tape::read("quorum", name));
+    let before = Before::of(&packets);
     let view = View { version: before.info.view_version, ..before.told };
     let epochs = Epochs { accepted: before.accepted, current: before.current };
     let settings = settings(name);
@@ -110,7 +110,7 @@ pub fn replay(name: &'static str) {
         !matches!(packet, Packet::Request(_) | Packet::Ping { .. } | Packet::Revalidate { .. })
     };
     let (mut javas, mut ours) = (Vec::new(), Vec::new());
-    for Word { is_dialer, said, bytes } in &words {
+    for Captured { is_dialer, said, bytes } in &packets {
         let Said::Packet(packet) = said else { continue };
         if !is_dialer {
             learner.step(Input::Leader { packet: packet.clone() });
@@ -126,10 +126,10 @@ pub fn replay(name: &'static str) {
     assert!(learner.said.is_empty(), "{name}: more bytes than Java's: {:?}", learner.said);
     if name == "outstanding" {
         // Our learner acknowledges a proposal once it has acknowledged NEWLEADER, Java's only after UPTODATE.
-        for words in [&mut javas, &mut ours] {
+        for packets in [&mut javas, &mut ours] {
             let is_vote =
                 |packet: &Packet| matches!(packet, Packet::Ack { zxid } if zxid.counter() != 0);
-            words.sort_by_key(|(packet, _)| is_vote(packet));
+            packets.sort_by_key(|(packet, _)| is_vote(packet));
         }
     }
     assert_eq!(ours, javas, "{name}: packets of our learner, and of Java's");

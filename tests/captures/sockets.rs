@@ -1,8 +1,8 @@
 //! The same captures through the socket code, which splits them into packets and loads the tree after SNAP.
 
+use super::packets::{self, Captured, Said};
 use super::tape::{self, Piece};
 use super::tree;
-use super::words::{self, Said, Word};
 use crate::ALL;
 use oxkeeper::member::opening::NoOpening;
 use oxkeeper::member::quorum_connection::{QuorumConnection, QuorumEvent};
@@ -51,8 +51,8 @@ async fn sockets_give_the_packets_and_trees_of_each_capture() {
         let pieces = tape::read("quorum", name);
         for side in [false, true] {
             let (mut wanted, mut trees) = (Vec::new(), Vec::new());
-            for word in words::of(&pieces) {
-                let Word { is_dialer, said, .. } = word;
+            for captured in packets::of(&pieces) {
+                let Captured { is_dialer, said, .. } = captured;
                 match said {
                     Said::Packet(packet) if is_dialer == side => packet.push_to(&mut wanted),
                     Said::Tree { body } if is_dialer == side => trees.push(tree::count(&body)),

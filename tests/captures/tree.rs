@@ -1,6 +1,6 @@
 //! The tree after SNAP, and the tree that results from a capture's transactions.
 
-use super::{entry, tape, words};
+use super::{entry, packets, tape};
 use jute::data::{Acl, StatPersisted};
 use jute::{Buffer, Encode, Reader, Ustring, Vector};
 use oxkeeper::model::Zxid;
@@ -128,8 +128,8 @@ fn written(tree: &mut Tree) -> Vec<u8> {
 pub fn digest_mismatches(name: &str) -> u64 {
     let mut rebuild = Rebuild::new(OPTIONS);
     let mut compared = 0;
-    for word in words::of(&tape::read("quorum", name)) {
-        if let words::Said::Packet(Packet::Proposal { entry, .. }) = word.said {
+    for captured in packets::of(&tape::read("quorum", name)) {
+        if let packets::Said::Packet(Packet::Proposal { entry, .. }) = captured.said {
             let entry = Entry::decode(&entry).unwrap();
             compared += u64::from(entry.digest.is_some()); // An error transaction changes nothing, and has no digest.
             rebuild.replay(&entry);

@@ -16,7 +16,7 @@ pub enum Said {
 }
 
 /// One packet or tree.
-pub struct Word {
+pub struct Captured {
     pub is_dialer: bool,
     pub said: Said,
     pub bytes: Vec<u8>,
@@ -30,20 +30,20 @@ struct PacketReader {
 }
 
 /// All packets and trees of a capture, each decoded and encoded again to the same bytes.
-pub fn of(pieces: &[Piece]) -> Vec<Word> {
+pub fn of(pieces: &[Piece]) -> Vec<Captured> {
     let mut readers = [PacketReader::default(), PacketReader::default()];
-    let mut words = Vec::new();
+    let mut packets = Vec::new();
     for Piece { is_dialer, bytes } in pieces {
         let reader = &mut readers[usize::from(*is_dialer)];
         reader.unread.extend_from_slice(bytes);
         while let Some((said, bytes)) = reader.next() {
-            words.push(Word { is_dialer: *is_dialer, said, bytes });
+            packets.push(Captured { is_dialer: *is_dialer, said, bytes });
         }
     }
     for reader in readers {
         assert!(reader.unread.is_empty() && reader.tree.is_none(), "the last packet is cut short");
     }
-    words
+    packets
 }
 
 impl PacketReader {

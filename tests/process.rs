@@ -7,7 +7,7 @@ mod process {
     mod logs;
 }
 
-use oxkeeper::client::{Hello, Incoming, Welcome, Wire, put_request, word};
+use oxkeeper::client::{ConnectRequest, ConnectResponse, Incoming, Wire, put_request, word};
 use oxkeeper::model::op;
 use std::fs;
 use std::io::Write as _;
@@ -86,7 +86,7 @@ impl Server {
         fs::read_to_string(self.dir.path().join(name)).expect("what it wrote")
     }
 
-    fn session(&self, hello: &Hello) -> (Wire, Welcome) {
+    fn session(&self, hello: &ConnectRequest) -> (Wire, ConnectResponse) {
         let mut wire = Wire::open(self.addr, PATIENCE).expect("the server is there");
         let welcome = wire.handshake(hello, PATIENCE).expect("a session");
         (wire, welcome)
@@ -109,8 +109,8 @@ impl Drop for Server {
     }
 }
 
-fn hello() -> Hello {
-    Hello { timeout_ms: 30_000, password: vec![0; 16], ..Hello::default() }
+fn hello() -> ConnectRequest {
+    ConnectRequest { timeout_ms: 30_000, password: vec![0; 16], ..ConnectRequest::default() }
 }
 
 /// Appends a create of an empty znode with the open ACL.
@@ -201,7 +201,7 @@ fn sigterm_under_load_flushes_acknowledged_writes_and_keeps_sessions() {
 
         server.again(&[]);
         let password = owned.password.clone();
-        let back = Hello { session_id: owned.session_id, password, ..hello() };
+        let back = ConnectRequest { session_id: owned.session_id, password, ..hello() };
         let (mut wire, welcome) = server.session(&back);
         assert_eq!(welcome.session_id, owned.session_id, "the session is still there");
         assert!(exists(&mut wire, "/ephemeral"));

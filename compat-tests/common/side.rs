@@ -8,7 +8,9 @@ use super::decode::{self, Naming};
 use super::naming::{self, Sessions, Zxids};
 use super::script::{Line, Op, SLOTS, Seen, Step};
 use jute::proto::ReplyHeader;
-use oxkeeper::client::{ClientError, Hello, Incoming, Welcome, Wire, op as code, put_request, xid};
+use oxkeeper::client::{
+    ClientError, ConnectRequest, ConnectResponse, Incoming, Wire, op as code, put_request, xid,
+};
 use std::collections::{HashSet, VecDeque};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -21,7 +23,7 @@ pub type Outcome = [Vec<String>; SLOTS];
 
 /// What the server still has to send on a connection.
 enum Owed {
-    Welcome {
+    ConnectResponse {
         slot: usize,
         asked_id: i64,
     },
@@ -110,7 +112,7 @@ impl Side {
         let last = slot.last_zxid;
         match op {
             Op::Connect { timeout_ms, zxid, flag } => {
-                let hello = Hello {
+                let hello = ConnectRequest {
                     last_zxid_seen: zxid.resolve(last),
                     timeout_ms: *timeout_ms,
                     read_only: *flag,
@@ -125,7 +127,7 @@ impl Side {
                 if !right_password {
                     password.iter_mut().for_each(|byte| *byte ^= 0x55);
                 }
-                let hello = Hello {
+                let hello = ConnectRequest {
                     last_zxid_seen: zxid.resolve(last),
                     timeout_ms: *timeout_ms,
                     read_only: *flag,
@@ -226,7 +228,7 @@ impl Side {
                 };
             }
         };
-        if let Some(Owed::Welcome { slot: name, asked_id }) = slot.owed.front() {
+        if let Some(Owed::ConnectResponse { slot: name, asked_id }) = slot.owed.front() {
             let (name, asked_id) = (*name, *asked_id);
             slot.owed.pop_front();
             return self.welcome(at, name, asked_id, &frame);
@@ -257,11 +259,12 @@ impl Side {
 
     fn welcome(&mut self, at: usize, name: usize, asked_id: i64, frame: &[u8]) {
         let slot = &mut self.slots[at];
-        let welcome = match Welcome::parse(frame) {
+        let welcome = match ConnectResponse::parse(frame) {
             Ok(welcome) => welcome,
             Err(error) => return slot.note(&format!("undecodable welcome ({error})")),
         };
-        let Welcome { protocol_version, timeout_ms, session_id: id, password, read_only } = welcome;
+        let ConnectResponse { protocol_version, timeout_ms, session_id: id, password, read_only } =
+            welcome;
         if asked_id == 0 && id != 0 {
             self.sessions.add(id, name);
         }
@@ -333,7 +336,7 @@ impl Slot {
         self.owed.clear();
     }
 
-    fn open(&mut self, addr: SocketAddr, at: usize, hello: &Hello, out: &mut Vec<u8>) {
+    fn open(&mut self, addr: SocketAddr, at: usize, hello: &ConnectRequest, out: &mut Vec<u8>) {
         self.disconnect();
         out.clear();
         match Wire::open(addr, SILENCE) {
@@ -341,7 +344,7 @@ impl Slot {
             Err(error) => return self.note(&format!("no connection: {error}")),
         }
         self.next_xid = 0;
-        self.owed.push_back(Owed::Welcome { slot: at, asked_id: hello.session_id });
+        self.owed.push_back(Owed::ConnectResponse { slot: at, asked_id: hello.session_id });
         hello.put(out);
     }
 

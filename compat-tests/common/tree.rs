@@ -6,7 +6,7 @@ use super::script::Op;
 use super::server::SUPER;
 use jute::Reader;
 use jute::data::Stat;
-use oxkeeper::client::{ClientError, Hello, Incoming, Wire, op as code, put_request, xid};
+use oxkeeper::client::{ClientError, ConnectRequest, Incoming, Wire, op as code, put_request, xid};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -33,7 +33,10 @@ pub enum View<'v> {
 /// [`ClientError`] when the server closes the connection.
 pub fn dump(addr: SocketAddr, as_super: bool, view: View<'_>) -> Result<Dump, ClientError> {
     let mut wire = Wire::open(addr, PATIENCE)?;
-    wire.handshake(&Hello { password: vec![0; 16], ..Hello::default() }, PATIENCE)?;
+    wire.handshake(
+        &ConnectRequest { password: vec![0; 16], ..ConnectRequest::default() },
+        PATIENCE,
+    )?;
     if as_super {
         let auth = Op::Auth { scheme: Some(b"digest".into()), auth: Some(SUPER.into()) };
         ask(&mut wire, &auth, xid::AUTH)?;

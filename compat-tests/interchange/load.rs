@@ -7,7 +7,7 @@ use jute::proto::{
     SetAclRequest, SetDataRequest,
 };
 use jute::{Encode, Vector};
-use oxkeeper::client::{ClientError, Hello, Incoming, Wire, op, put_request};
+use oxkeeper::client::{ClientError, ConnectRequest, Incoming, Wire, op, put_request};
 use oxkeeper::model::Rng;
 use std::io;
 use std::net::SocketAddr;
@@ -294,8 +294,8 @@ impl Encode for Parts {
     }
 }
 
-fn hello() -> Hello {
-    Hello { timeout_ms: 400_000, password: vec![0; 16], ..Hello::default() }
+fn hello() -> ConnectRequest {
+    ConnectRequest { timeout_ms: 400_000, password: vec![0; 16], ..ConnectRequest::default() }
 }
 
 fn list(of: &[(i32, &'static str, &'static str)]) -> Vector<'static, Acl<'static>> {

@@ -5,7 +5,9 @@ use common::server::{Kind, Server};
 use jute::data::{Acl, Id};
 use jute::proto::{CreateRequest, ExistsRequest};
 use jute::{Encode, Vector};
-use oxkeeper::client::{ClientError, Hello, Incoming, Welcome, Wire, op, put_request, xid};
+use oxkeeper::client::{
+    ClientError, ConnectRequest, ConnectResponse, Incoming, Wire, op, put_request, xid,
+};
 use std::io;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -20,19 +22,20 @@ const LATE: Duration = Duration::from_secs(20);
 struct Client {
     wire: Wire,
     xid: i32,
-    welcome: Welcome,
+    welcome: ConnectResponse,
 }
 
 impl Client {
     fn open(
         addr: SocketAddr,
         timeout_ms: i32,
-        again: Option<&Welcome>,
+        again: Option<&ConnectResponse>,
     ) -> Result<Self, ClientError> {
         let mut wire = Wire::open(addr, PATIENCE)?;
         let password = again.map_or(vec![0; 16], |welcome| welcome.password.clone());
         let session_id = again.map_or(0, |welcome| welcome.session_id);
-        let hello = Hello { timeout_ms, session_id, password, ..Hello::default() };
+        let hello =
+            ConnectRequest { timeout_ms, session_id, password, ..ConnectRequest::default() };
         let welcome = wire.handshake(&hello, PATIENCE)?;
         Ok(Self { wire, xid: 0, welcome })
     }

@@ -13,4 +13,4 @@ mod wire;
 
 pub use crate::model::{op, xid};
 pub use frame::{Incoming, put_request};
-pub use wire::{ClientError, Hello, Stream, Welcome, Wire, dial, word};
+pub use wire::{ClientError, ConnectRequest, ConnectResponse, Stream, Wire, dial, word};

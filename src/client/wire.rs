@@ -1,6 +1,6 @@
 //! One client connection: handshake, frames out, frames in.
 
-use jute::proto::{ConnectRequest, ConnectResponse};
+use jute::proto;
 use jute::{Decode, DecodeError, Encode, Reader, put_frame};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -20,7 +20,7 @@ pub enum ClientError {
     #[error("frame length {0} does not belong to the ZooKeeper protocol")]
     Length(i32),
     #[error("cannot decode the connect response")]
-    Welcome(#[from] DecodeError),
+    ConnectResponse(#[from] DecodeError),
     /// What the caller puts around the protocol has failed: TLS, or the client's authentication.
     #[error("{0}")]
     Security(String),
@@ -43,7 +43,7 @@ impl From<io::Error> for ClientError {
 
 /// A connect request. The fields are raw: a test may send what no honest client sends.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct Hello {
+pub struct ConnectRequest {
     pub last_zxid_seen: i64,
     pub timeout_ms: i32,
     /// 0 asks for a new session.
@@ -55,7 +55,7 @@ pub struct Hello {
 
 /// A connect response. `session_id` 0 says that the requested session has ended (P-17).
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Welcome {
+pub struct ConnectResponse {
     pub protocol_version: i32,
     pub timeout_ms: i32,
     pub session_id: i64,
@@ -64,11 +64,11 @@ pub struct Welcome {
     pub read_only: Option<bool>,
 }
 
-impl Hello {
+impl ConnectRequest {
     /// Appends the framed request.
     pub fn put(&self, to: &mut Vec<u8>) {
         put_frame(to, |to| {
-            let request = ConnectRequest {
+            let request = proto::ConnectRequest {
                 protocol_version: 0,
                 last_zxid_seen: self.last_zxid_seen,
                 timeout_ms: self.timeout_ms,
@@ -84,7 +84,7 @@ impl Hello {
     }
 }
 
-impl Welcome {
+impl ConnectResponse {
     /// Reads the body of a connect response.
     ///
     /// # Errors
@@ -93,7 +93,7 @@ impl Welcome {
         let mut padded = frame.to_vec();
         padded.push(0); // In place of a flag that was left out.
         let mut from = Reader::new(&padded);
-        let got = ConnectResponse::decode(&mut from)?;
+        let got = proto::ConnectResponse::decode(&mut from)?;
         Ok(Self {
             protocol_version: got.protocol_version,
             timeout_ms: got.timeout_ms,
@@ -154,11 +154,15 @@ impl<S: Stream> Wire<S> {
     ///
     /// # Errors
     /// [`ClientError::Closed`] when the server refuses without a response (P-13).
-    pub fn handshake(&mut self, hello: &Hello, timeout: Duration) -> Result<Welcome, ClientError> {
+    pub fn handshake(
+        &mut self,
+        request: &ConnectRequest,
+        timeout: Duration,
+    ) -> Result<ConnectResponse, ClientError> {
         let mut bytes = Vec::new();
-        hello.put(&mut bytes);
+        request.put(&mut bytes);
         self.send(&bytes)?;
-        Ok(Welcome::parse(&self.receive(timeout)?)?)
+        Ok(ConnectResponse::parse(&self.receive(timeout)?)?)
     }
 
     /// Sends bytes as they are: whole frames, many frames, or bytes that are no frame.
@@ -243,7 +247,7 @@ mod tests {
     fn connect_response_is_read_with_and_without_the_read_only_flag() {
         let mut frame = Vec::new();
         let password = [7; 16];
-        let sent = ConnectResponse {
+        let sent = proto::ConnectResponse {
             protocol_version: 0,
             timeout_ms: 4000,
             session_id: 5,
@@ -251,12 +255,12 @@ mod tests {
             read_only: true,
         };
         sent.encode(&mut frame);
-        assert_eq!(Welcome::parse(&frame).expect("whole").read_only, Some(true));
+        assert_eq!(ConnectResponse::parse(&frame).expect("whole").read_only, Some(true));
         frame.pop();
-        assert_eq!(Welcome::parse(&frame).expect("whole").read_only, None);
+        assert_eq!(ConnectResponse::parse(&frame).expect("whole").read_only, None);
         frame.pop();
         // Sixteen bytes of password are announced and fifteen are there.
-        assert!(Welcome::parse(&frame).is_err());
+        assert!(ConnectResponse::parse(&frame).is_err());
     }
 
     #[test]

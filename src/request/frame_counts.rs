@@ -11,7 +11,7 @@ pub enum FrameKind {
     /// but its bytes do not count as bytes of replies.
     Uncounted,
     /// The reply to a connect request.
-    Welcome,
+    ConnectResponse,
 }
 
 /// The frames of an [`Outgoing`](super::Outgoing). Sizes are without the four bytes of the length.
@@ -41,7 +41,7 @@ impl Tally {
             FrameKind::Answer => self.answer_bytes += len as u64,
             FrameKind::Event => self.event_bytes += len as u64,
             FrameKind::Uncounted => {}
-            FrameKind::Welcome => return,
+            FrameKind::ConnectResponse => return,
         }
         let len = len as u32; // A frame's length fits an i32.
         self.sizes = Some(join(self.sizes, FrameSizes { last: len, min: len, max: len }));
@@ -73,7 +73,7 @@ mod tests {
     #[test]
     fn each_kind_of_frame_counts_as_in_java() {
         let mut tally = Tally::default();
-        tally.note(FrameKind::Welcome, 37);
+        tally.note(FrameKind::ConnectResponse, 37);
         assert_eq!((tally.packets, tally.sizes), (1, None));
         tally.note(FrameKind::Answer, 20);
         tally.note(FrameKind::Uncounted, 16);

@@ -109,5 +109,5 @@ pub fn welcome(
             to.pop(); // The byte at the end, which an old client would take for the next frame.
         }
     });
-    out.noted(FrameKind::Welcome, from);
+    out.noted(FrameKind::ConnectResponse, from);
 }

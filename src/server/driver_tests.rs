@@ -5,7 +5,7 @@ use super::driver::{Driver, Parts};
 use super::inbox::Inbox;
 use super::restore::Restorer;
 use super::shared_driver::{LogReports, SharedDriver};
-use crate::client::{Hello, put_request};
+use crate::client::{ConnectRequest, put_request};
 use crate::config::{Environment, Source, parse};
 use crate::member::configured::{PartSettings, SnapshotStyle};
 use crate::member::opening::NoOpening;
@@ -150,7 +150,8 @@ impl Client {
         let peer = ([127, 0, 0, 1], 1).into();
         let conn = shared.conns.add(|id| Conn::new(id, peer, 0));
         let mut input = Vec::new();
-        Hello { timeout_ms: 30_000, password: vec![0; 16], ..Hello::default() }.put(&mut input);
+        ConnectRequest { timeout_ms: 30_000, password: vec![0; 16], ..ConnectRequest::default() }
+            .put(&mut input);
         let machine = Connection::new(conn, shared.clone());
         Self { machine, input, sent: 0, heard: Vec::new() }
     }

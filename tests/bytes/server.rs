@@ -1,6 +1,6 @@
 //! A member that is an ensemble by itself, in this process: it has all ports, and leads.
 
-use oxkeeper::client::{Hello, Wire, word};
+use oxkeeper::client::{ConnectRequest, Wire, word};
 use oxkeeper::config::{Environment, Source, parse};
 use socket2::{Domain, Socket, Type};
 use std::io::{Read as _, Write as _};
@@ -29,8 +29,8 @@ pub struct Server {
     _dir: tempfile::TempDir,
 }
 
-fn hello() -> Hello {
-    Hello { timeout_ms: 20_000, password: vec![0; 16], ..Hello::default() }
+fn hello() -> ConnectRequest {
+    ConnectRequest { timeout_ms: 20_000, password: vec![0; 16], ..ConnectRequest::default() }
 }
 
 fn free_port() -> u16 {

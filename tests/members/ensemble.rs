@@ -4,7 +4,7 @@
 //! in one for each connection as in `support::ensemble`, because the tests are about a client's answers when one server gets
 //! its packets after all others have acted.
 
-use oxkeeper::client::Hello;
+use oxkeeper::client::ConnectRequest;
 use oxkeeper::model::{ServerId, Zxid};
 use oxkeeper::replica::{Input, Mode, Settings, TICK_MS};
 use oxkeeper::request::{Limits, Shared};
@@ -99,7 +99,7 @@ impl Ensemble {
     /// What the server sent, if it does not accept the client.
     pub fn client_that_has_seen(&mut self, at: usize, zxid: i64) -> Result<Client, Vec<String>> {
         let (client, lines) =
-            self.greet(at, "10.0.0.9", &Hello { last_zxid_seen: zxid, ..hello() });
+            self.greet(at, "10.0.0.9", &ConnectRequest { last_zxid_seen: zxid, ..hello() });
         if lines[0].starts_with("session") { Ok(client) } else { Err(lines) }
     }
 
@@ -127,13 +127,13 @@ impl Ensemble {
         client
     }
 
-    fn greet(&mut self, at: usize, address: &str, hello: &Hello) -> (Client, Vec<String>) {
+    fn greet(&mut self, at: usize, address: &str, hello: &ConnectRequest) -> (Client, Vec<String>) {
         let client = self.connect(at, address, hello);
         self.run();
         (client, self.heard(client))
     }
 
-    fn connect(&mut self, at: usize, address: &str, hello: &Hello) -> Client {
+    fn connect(&mut self, at: usize, address: &str, hello: &ConnectRequest) -> Client {
         let server = &mut self.servers[at - 1];
         let now_ms = server.host.shared.clock_ms.load(Ordering::Relaxed);
         let mut client = ClientConnection::new(open(&server.host.shared, address, now_ms));

@@ -1,7 +1,7 @@
 //! Settings of zoo.cfg and flags: what a server does with each and without it.
 
 use super::harness::{Client, World};
-use oxkeeper::client::Hello;
+use oxkeeper::client::ConnectRequest;
 use oxkeeper::model::{Owner, op};
 use oxkeeper::request::Need;
 use oxkeeper::tree::txn::{Entry, Txn};
@@ -42,7 +42,7 @@ fn session_timeouts_are_clamped_to_the_configured_limits() {
         let mut world = World::configured(lines, "");
         [1, 7000, i32::MAX].map(|timeout_ms| {
             let client = world.connect();
-            world.greet(client, &Hello { timeout_ms, ..hello() });
+            world.greet(client, &ConnectRequest { timeout_ms, ..hello() });
             let heard = world.heard(client);
             heard[0].split(' ').nth(2).expect("a welcome").parse::<i32>().expect("a timeout")
         })
@@ -59,7 +59,7 @@ fn sessions_expire_on_multiples_of_the_tick_time() {
     for (lines, expired) in [("", [false, false, true]), ("tickTime=500", [false, true, true])] {
         let mut world = World::configured(lines, "");
         let owner = world.connect();
-        world.greet(owner, &Hello { timeout_ms: 4000, ..hello() });
+        world.greet(owner, &ConnectRequest { timeout_ms: 4000, ..hello() });
         let _welcome = world.heard(owner);
         world.say(owner, [create_ephemeral(1, "/e")]);
         let seen = [3900, 1000, 1500].map(|ms| {

@@ -1,7 +1,7 @@
 //! The connect request: what is checked, in which order, and the answer.
 
 use super::harness::World;
-use oxkeeper::client::Hello;
+use oxkeeper::client::ConnectRequest;
 use oxkeeper::model::SessionId;
 use oxkeeper::request::password;
 use support::builders::FIRST_SESSION;
@@ -17,13 +17,16 @@ fn connect_response_has_the_read_only_byte_if_the_request_had_it() {
     ] {
         let mut world = World::new();
         let a = world.connect();
-        world.greet(a, &Hello { read_only, ..hello() });
+        world.greet(a, &ConnectRequest { read_only, ..hello() });
         assert_eq!(world.heard(a), [line]);
         // The frame after it is understood in either case.
         world.say(a, [create(1, "/a", "")]);
         assert_eq!(world.heard(a), ["1 @2 ok /a"]);
         let refused = world.connect();
-        world.greet(refused, &Hello { read_only, password: vec![0; 16], ..hello_again(0x99) });
+        world.greet(
+            refused,
+            &ConnectRequest { read_only, password: vec![0; 16], ..hello_again(0x99) },
+        );
         let flag = if read_only.is_some() { "refused flag" } else { "refused" };
         assert_eq!(world.heard(refused)[0], flag);
     }
@@ -37,7 +40,7 @@ fn session_timeout_is_clamped_to_the_limits() {
         [(0, 4000), (-1, 4000), (3999, 4000), (4001, 4001), (40_000, 40_000), (i32::MAX, 40_000)]
     {
         let a = world.connect();
-        world.greet(a, &Hello { timeout_ms: asked, ..hello() });
+        world.greet(a, &ConnectRequest { timeout_ms: asked, ..hello() });
         let heard = world.heard(a);
         assert!(heard[0].ends_with(&format!(" {given} ms flag")), "{asked}: {heard:?}");
     }
@@ -64,7 +67,7 @@ fn client_with_a_newer_zxid_is_closed_without_an_answer() {
     let a = world.client();
     world.say(a, [create(1, "/a", "")]);
     let ahead = world.connect();
-    world.greet(ahead, &Hello { last_zxid_seen: 3, ..hello() });
+    world.greet(ahead, &ConnectRequest { last_zxid_seen: 3, ..hello() });
     assert_eq!(
         world.heard(ahead),
         [
@@ -74,7 +77,10 @@ fn client_with_a_newer_zxid_is_closed_without_an_answer() {
     // The zxid is checked before the password: the session may well be valid on another server.
     let wrong = world.connect();
     let password = vec![9; 16];
-    world.greet(wrong, &Hello { last_zxid_seen: 3, password, ..hello_again(FIRST_SESSION) });
+    world.greet(
+        wrong,
+        &ConnectRequest { last_zxid_seen: 3, password, ..hello_again(FIRST_SESSION) },
+    );
     assert_eq!(
         world.heard(wrong),
         [
@@ -82,7 +88,7 @@ fn client_with_a_newer_zxid_is_closed_without_an_answer() {
         ]
     );
     let level = world.connect();
-    world.greet(level, &Hello { last_zxid_seen: 2, ..hello() });
+    world.greet(level, &ConnectRequest { last_zxid_seen: 2, ..hello() });
     assert_eq!(world.heard(level), ["session 0x11 10000 ms flag"]);
 }
 
@@ -98,7 +104,7 @@ fn wrong_password_is_refused_and_the_session_keeps_its_connection() {
     nearly[15] ^= 1;
     for wrong in [vec![], right[..15].to_vec(), [&right[..], &[0]].concat(), nearly] {
         let thief = world.connect();
-        world.greet(thief, &Hello { password: wrong, ..hello_again(FIRST_SESSION) });
+        world.greet(thief, &ConnectRequest { password: wrong, ..hello_again(FIRST_SESSION) });
         let reason = "closed: wrong password for session 0x10; restart that client";
         assert_eq!(world.heard(thief), ["refused flag", reason]);
     }

@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::ops::{Index, IndexMut};
 
-use oxkeeper::client::Hello;
+use oxkeeper::client::ConnectRequest;
 use oxkeeper::replica::{Settings, TICK_MS};
 use oxkeeper::request::{ClientCommand, Limits};
 use oxkeeper::tree::{Options, Tree};
@@ -95,7 +95,7 @@ impl World {
         client
     }
 
-    pub fn greet(&mut self, client: Client, hello: &Hello) {
+    pub fn greet(&mut self, client: Client, hello: &ConnectRequest) {
         self.push(client, &hello_bytes(hello));
         self.run();
     }

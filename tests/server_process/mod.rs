@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use jute::data::Stat;
 use jute::proto::{CreateRequest, ExistsRequest, GetChildrenRequest};
 use jute::{Encode, Reader, Ustring, Vector};
-use oxkeeper::client::{self, ClientError, Hello, Incoming, Wire, op, put_request};
+use oxkeeper::client::{self, ClientError, ConnectRequest, Incoming, Wire, op, put_request};
 use rustix::process::{Pid, Signal, kill_process};
 use support::bodies::open_acl;
 
@@ -171,7 +171,11 @@ impl Process {
     /// * `at`: the address and port to connect to.
     pub fn try_client(&self, at: SocketAddr) -> Result<Client, ClientError> {
         let mut wire = Wire::open(at, PATIENCE)?;
-        let hello = Hello { timeout_ms: 30_000, password: vec![0; 16], ..Hello::default() };
+        let hello = ConnectRequest {
+            timeout_ms: 30_000,
+            password: vec![0; 16],
+            ..ConnectRequest::default()
+        };
         wire.handshake(&hello, PATIENCE)?;
         Ok(Client { wire, xid: 0 })
     }

@@ -183,11 +183,11 @@ impl TestClient {
         }
     }
 
-    pub fn greet(&mut self, hello: &oxkeeper::client::Hello) -> i64 {
+    pub fn greet(&mut self, hello: &oxkeeper::client::ConnectRequest) -> i64 {
         self.input.extend_from_slice(&hello_bytes(hello));
-        self.until(|said| matches!(said.last(), Some(Said::Welcome(_))));
+        self.until(|said| matches!(said.last(), Some(Said::ConnectResponse(_))));
         match &self.said[0] {
-            Said::Welcome(welcome) => welcome.session_id,
+            Said::ConnectResponse(welcome) => welcome.session_id,
             other => panic!("{other:?}"),
         }
     }

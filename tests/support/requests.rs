@@ -9,7 +9,7 @@ use jute::proto::{
     SetAclRequest, SetDataRequest, SetWatches, SyncRequest, WatcherEvent,
 };
 use jute::{Decode, Encode, Reader, Ustring, Vector, put_frame};
-use oxkeeper::client::{Hello, Welcome};
+use oxkeeper::client::{ConnectRequest, ConnectResponse};
 use oxkeeper::model::{Acl, Identity, SessionId, op, perms};
 use oxkeeper::request::{Outgoing, password};
 
@@ -117,16 +117,25 @@ pub fn set_watches(since: i64, data: &[&str], exist: &[&str], child: &[&str]) ->
 }
 
 /// Asks for a new session.
-pub fn hello() -> Hello {
-    Hello { timeout_ms: 10_000, password: vec![0; 16], read_only: Some(false), ..Hello::default() }
+pub fn hello() -> ConnectRequest {
+    ConnectRequest {
+        timeout_ms: 10_000,
+        password: vec![0; 16],
+        read_only: Some(false),
+        ..ConnectRequest::default()
+    }
 }
 
 /// Asks for a session that exists.
-pub fn hello_again(session: i64) -> Hello {
-    Hello { session_id: session, password: password(SessionId(session)).to_vec(), ..hello() }
+pub fn hello_again(session: i64) -> ConnectRequest {
+    ConnectRequest {
+        session_id: session,
+        password: password(SessionId(session)).to_vec(),
+        ..hello()
+    }
 }
 
-pub fn hello_bytes(hello: &Hello) -> Vec<u8> {
+pub fn hello_bytes(hello: &ConnectRequest) -> Vec<u8> {
     let mut bytes = Vec::new();
     hello.put(&mut bytes);
     bytes
@@ -149,7 +158,7 @@ pub fn drain(out: &mut Outgoing) -> Vec<u8> {
 /// One frame that a server sent.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Said {
-    Welcome(Welcome),
+    ConnectResponse(ConnectResponse),
     Event { zxid: i64, kind: i32, state: i32, path: String },
     Reply { xid: i32, zxid: i64, err: i32, body: Vec<u8> },
 }
@@ -192,7 +201,9 @@ impl FrameReader {
     fn parse(&mut self, frame: &[u8]) -> Said {
         if !self.welcomed {
             self.welcomed = true;
-            return Said::Welcome(Welcome::parse(frame).expect("a connect response"));
+            return Said::ConnectResponse(
+                ConnectResponse::parse(frame).expect("a connect response"),
+            );
         }
         let mut from = Reader::new(frame);
         let header = ReplyHeader::decode(&mut from).expect("a reply header");
@@ -208,7 +219,7 @@ impl FrameReader {
     /// One line for one frame.
     pub fn line(&self, said: &Said) -> String {
         match said {
-            Said::Welcome(welcome) => welcome_line(welcome),
+            Said::ConnectResponse(welcome) => welcome_line(welcome),
             Said::Event { zxid, kind, state, path } => {
                 let kind = ["NodeCreated", "NodeDeleted", "NodeDataChanged", "NodeChildrenChanged"]
                     [*kind as usize - 1];
@@ -227,7 +238,7 @@ impl FrameReader {
     }
 }
 
-fn welcome_line(welcome: &Welcome) -> String {
+fn welcome_line(welcome: &ConnectResponse) -> String {
     let flag = welcome.read_only.map_or("", |_| " flag");
     if welcome.session_id == 0 {
         assert_eq!((welcome.timeout_ms, &*welcome.password), (0, &[0; 16][..]));

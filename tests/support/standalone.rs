@@ -8,7 +8,7 @@ use super::requests::drain;
 use jute::proto::{MultiHeader, ReplyHeader, RequestHeader};
 use jute::{Encode, Reader, put_frame};
 use oxkeeper::admin::Word;
-use oxkeeper::client::{Hello, Welcome};
+use oxkeeper::client::{ConnectRequest, ConnectResponse};
 use oxkeeper::model::SessionId;
 use oxkeeper::replica::{Input, Settings, TICK_MS};
 use oxkeeper::request::{ClientCommand, Connection, Limits, Need};
@@ -68,10 +68,15 @@ impl Standalone {
     fn hello(&mut self, session_id: i64) {
         let secret = oxkeeper::request::password(SessionId(session_id));
         let mut hello = Vec::new();
-        Hello { session_id, timeout_ms: 600_000, password: secret.to_vec(), ..Hello::default() }
-            .put(&mut hello);
+        ConnectRequest {
+            session_id,
+            timeout_ms: 600_000,
+            password: secret.to_vec(),
+            ..ConnectRequest::default()
+        }
+        .put(&mut hello);
         let answer = self.exchange(&hello);
-        self.session = Welcome::parse(&answer[4..]).expect("a welcome").session_id;
+        self.session = ConnectResponse::parse(&answer[4..]).expect("a welcome").session_id;
         assert!(session_id == 0 || session_id == self.session);
     }
 

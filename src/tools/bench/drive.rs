@@ -7,7 +7,7 @@
 use super::connection_load::{ConnectionLoad, LaneError, Plan};
 use super::record::{Recorder, Slice, TICK_US};
 use super::security::{BenchSocket, BenchStream, Security, Server};
-use crate::client::{ClientError, Hello, put_request};
+use crate::client::{ClientError, ConnectRequest, put_request};
 use crate::model::op;
 use std::cell::RefCell;
 use std::io;
@@ -139,13 +139,17 @@ struct Session {
     server: Server,
     stream: BenchStream,
     /// The connect request that takes the session to another socket.
-    hello: Hello,
+    hello: ConnectRequest,
 }
 
 impl Session {
     fn open(security: &Security, server: &Server, timeout_ms: i32) -> Result<Self, ClientError> {
-        let hello =
-            Hello { timeout_ms, password: vec![0; 16], read_only: Some(false), ..Hello::default() };
+        let hello = ConnectRequest {
+            timeout_ms,
+            password: vec![0; 16],
+            read_only: Some(false),
+            ..ConnectRequest::default()
+        };
         let (session, _) = Self::hello(security, server, hello)?;
         Ok(session)
     }
@@ -154,12 +158,12 @@ impl Session {
     fn hello(
         security: &Security,
         server: &Server,
-        mut hello: Hello,
+        mut hello: ConnectRequest,
     ) -> Result<(Self, bool), ClientError> {
         let (mut wire, mut welcome) = security.connect(server, &hello, HANDSHAKE)?;
         let expired = welcome.session_id == 0;
         if expired {
-            hello = Hello { session_id: 0, password: vec![0; 16], ..hello };
+            hello = ConnectRequest { session_id: 0, password: vec![0; 16], ..hello };
             (wire, welcome) = security.connect(server, &hello, HANDSHAKE)?;
         }
         (hello.session_id, hello.password) = (welcome.session_id, welcome.password);
@@ -209,7 +213,7 @@ async fn run_on(
 }
 
 /// Connects again until there is a session; `None` if the run ends before.
-async fn reopen(server: Server, hello: Hello, thread: &Thread) -> Option<Session> {
+async fn reopen(server: Server, hello: ConnectRequest, thread: &Thread) -> Option<Session> {
     while thread.now_us() < thread.end_us() {
         let (security, server, hello) =
             (thread.share.security.clone(), server.clone(), hello.clone());

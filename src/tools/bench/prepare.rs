@@ -2,7 +2,7 @@
 
 use super::security::{BenchStream, Security, Server};
 use super::znodes::{KEYS_PER_FOLDER, Znodes, put_body};
-use crate::client::{ClientError, Hello, Incoming, Wire, put_request};
+use crate::client::{ClientError, ConnectRequest, Incoming, Wire, put_request};
 use crate::model::{Code, op};
 use jute::{DecodeError, Reader};
 use std::time::Duration;
@@ -42,8 +42,12 @@ impl ZnodeSetup {
         timeout_ms: i32,
         patience: Duration,
     ) -> Result<Self, PrepareError> {
-        let hello =
-            Hello { timeout_ms, password: vec![0; 16], read_only: Some(false), ..Hello::default() };
+        let hello = ConnectRequest {
+            timeout_ms,
+            password: vec![0; 16],
+            read_only: Some(false),
+            ..ConnectRequest::default()
+        };
         let (wire, welcome) = security.connect(server, &hello, patience)?;
         if welcome.session_id == 0 {
             return Err(PrepareError::Refused);

@@ -1,7 +1,9 @@
 //! TLS and SASL of a run's connections, from the options to a session that is authenticated.
 
 use crate::auth::digest_md5::{Client, Service};
-use crate::client::{ClientError, Hello, Incoming, Stream, Welcome, Wire, dial, put_request};
+use crate::client::{
+    ClientError, ConnectRequest, ConnectResponse, Incoming, Stream, Wire, dial, put_request,
+};
 use crate::model::{Code, Secret, op};
 use crate::net::nonce;
 use crate::net::tls::{TlsStream, ToolClientError, refused};
@@ -79,9 +81,9 @@ impl Security {
     pub fn connect(
         &self,
         server: &Server,
-        hello: &Hello,
+        hello: &ConnectRequest,
         patience: Duration,
-    ) -> Result<(Wire<BenchStream>, Welcome), ClientError> {
+    ) -> Result<(Wire<BenchStream>, ConnectResponse), ClientError> {
         let mut wire = Wire::over(self.open(server, patience)?);
         let welcome = wire.handshake(hello, patience)?;
         if let Some((user, password)) = &self.login

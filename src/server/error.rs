@@ -182,6 +182,9 @@ impl ServerError {
                 RecoverError::Misplaced { .. }
                 | RecoverError::NotAFolder { .. }
                 | RecoverError::NoLogFolder { .. } => None,
+                RecoverError::NotWritable { .. } => {
+                    Some("give this user the right to write there (chown -R)")
+                }
                 _ => Some(
                     "name a directory that this user may write to; \
                      with datadir.autocreate=false it has to exist",

@@ -104,8 +104,8 @@ impl<E: Error + 'static> RecoverError<E> {
                  before, move the log files with those after away; to start with both, set snapshot.trust.empty=true"
             }
             Self::Log(_) => {
-                "restore a backup: docs/operations.md, \"Damaged data\"; to start with the transactions before, move this log \
-                 file and all later ones away"
+                "restore a backup, or, to keep the transactions before the damage, cut this log file and move all later ones \
+                 away: docs/operations.md, \"Cut or repair a log\""
             }
         })
     }

@@ -101,7 +101,7 @@ pub struct Found {
     pub steps: u64,
     /// States in which nothing more can happen. From each of them all servers settle, and have to be alike then.
     pub ends: usize,
-    /// The longest time until they came to rest, in rounds of 5 ms.
+    /// The longest time until they had settled, in rounds of 5 ms.
     pub rounds: usize,
     pub depth: usize,
     pub took: Duration,

@@ -124,8 +124,9 @@ class Member:
         return int(re.search(r"^Zxid: (\S+)", self.word("srvr"), re.M).group(1), 16)
 
     def forget(self):
-        """Deletes the server's data, except myid."""
-        shutil.rmtree(self.folder / "data/version-2")
+        """Deletes the server's data, except myid. On a busy machine a server may have been stopped before it had any."""
+        if (folder := self.folder / "data/version-2").exists():
+            shutil.rmtree(folder)
 
     def word(self, word):
         """The answer to a four-letter word, empty when there is none."""

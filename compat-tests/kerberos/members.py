@@ -1,4 +1,4 @@
-"""Three servers with Kerberos between them, one of them Java's; a server whose principal is no member's host is refused."""
+"""Three servers with Kerberos between them, one of them Java's; a server whose principal is not a member's host is refused."""
 
 import time
 
@@ -86,7 +86,7 @@ def stranger(world, commands):
             ensemble.start().wait({1, 2})
             deadline = time.monotonic() + 15
             logs = ""
-            while "no member's" not in logs and "not of the form" not in logs:
+            while "not a member's" not in logs and "not of the form" not in logs:
                 logs = "".join(ensemble.servers[number].log.read_text() for number in (1, 2))
                 assert time.monotonic() < deadline, f"no server refused {principal}\n{logs[-3000:]}"
                 time.sleep(0.2)
@@ -95,4 +95,4 @@ def stranger(world, commands):
             ensemble.remove()
 
 
-WORK = {"two of ours and Java's": mixed, "principal that is no member's": stranger}
+WORK = {"two of ours and Java's": mixed, "principal that is not a member's": stranger}

@@ -165,7 +165,8 @@ class Pairs:
 
 
 def pair(own, other, number=1, host="127.0.0.1", seconds=25):
-    """Row: the server, with the settings `own`, and one of Java with `other` become an ensemble. `number`: of the server."""
+    """Row: the server, with the settings `own`, and one of Java with `other` become an ensemble. `number`: of the server.
+    `seconds`: after so many they are refused; on a busy machine a pair that is served needs more than usual."""
 
     def attempt(pairs):
         lines = [f"server.{at}={host}:{free_port()}:{free_port()}" for at in (1, 2)]

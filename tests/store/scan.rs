@@ -141,7 +141,7 @@ fn read_damaged_on(
         let mut entry = entry(zxid, ENTRY_LEN);
         entry[..12].fill(0xb7);
         entry[28..].fill(0xb7);
-        entry[20..28].copy_from_slice(&(1 << 40 | span_ms * zxid / RECORDS).to_be_bytes());
+        entry[20..28].copy_from_slice(&((1 << 40) + span_ms * zxid / RECORDS).to_be_bytes());
         record::put_record(&entry, &mut bytes);
     }
     let end = bytes.len() as u64;
@@ -151,7 +151,7 @@ fn read_damaged_on(
     }
     put_bytes(disk, "log.1", &bytes);
     if !newest {
-        let next = [1 << 32 | 1];
+        let next = [(1 << 32) + 1];
         put(disk, "log.100000001", &next, b"");
     }
     let (seen, scanned) = zxids(disk, -1)?;

@@ -319,7 +319,7 @@ fn restores_without_a_leader_a_zxid_or_a_quorum_are_found() {
     };
     let begins = |server, at| Seen::Restores { server, zxid: zxid(1, at), tree: &tree };
     holds(&mut check, &begins(0, 9), &history);
-    fails(&mut check, &begins(1, 9), &history, "Some(0) leads that epoch");
+    fails(&mut check, &begins(1, 9), &history, "server 0 leads that epoch");
     fails(&mut check, &begins(0, 4), &history, "0x100000004 was proposed");
     history.restore(zxid(1, 9), tree.clone());
     let done = Seen::RestoreEnded { server: 0, zxid: zxid(1, 9), is_done: true };
@@ -354,7 +354,7 @@ fn standalone_restores_with_a_zxid_in_the_tree_and_lost_zxids_given_out_twice_ar
         sessions: BTreeMap::new(),
     };
     let begins = |at| Seen::Restores { server: 0, zxid: zxid(8, at), tree: &tree };
-    fails(&mut check, &begins(2), &history, "None leads that epoch");
+    fails(&mut check, &begins(2), &history, "no server leads that epoch");
     history.restore_alone(0, zxid(8, 2), tree.before);
     fails(&mut check, &begins(1), &history, "has znodes of 0x800000001");
     holds(&mut check, &begins(2), &history);

@@ -20,7 +20,7 @@ static BYTES: Cap<System> = Cap::new(System, usize::MAX);
 /// How long a load is watched after it was applied. What is to come comes within a fraction of that.
 const WATCHED: Duration = Duration::from_secs(1);
 /// Not a measure of anything: when to give up.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(240);
 /// What a server may keep when a load is gone: tables that grew, and the runtime's own.
 const KEPT_MAX: usize = 8 << 20;
 

@@ -120,6 +120,8 @@ impl World {
             let found = &mut self.servers[server];
             found.stalled_us = found.stalled_us.min(self.now_us);
             (found.locked_us, found.losing, found.lost) = (0, None, Zxid::ZERO);
+            // What the disks hold is looked at below; what a server had before counts no more.
+            found.owed = None;
             (found.is_unsure, found.has_lost, found.has_other_digests) = (false, false, false);
             // The operator restores a `myid` that was lost, without which the server does not start.
             let _tried = tried_twice(|| membership::write_my_id(&found.disk, server));

@@ -37,6 +37,10 @@ pub trait Disk: Send + Sync {
     fn write_at(&self, file: &Self::File, at: u64, bytes: &[u8]) -> io::Result<()>;
     /// Length in bytes.
     fn len(&self, file: &Self::File) -> io::Result<u64>;
+    /// The first offset from `at` on that was ever written, where the file system knows; what lies before it reads as zeros.
+    fn written_from(&self, _file: &Self::File, at: u64) -> io::Result<u64> {
+        Ok(at)
+    }
     /// Truncates a file, or extends it without writing: the extension reads as zeros.
     fn set_len(&self, file: &Self::File, len: u64) -> io::Result<()>;
     fn sync_data(&self, file: &Self::File) -> io::Result<()>;
@@ -107,6 +111,16 @@ impl Disk for RealDisk {
 
     fn len(&self, file: &File) -> io::Result<u64> {
         Ok(file.metadata()?.len())
+    }
+
+    fn written_from(&self, file: &File, at: u64) -> io::Result<u64> {
+        // Other calls name their offsets, so where this one leaves the file's own does not matter.
+        match rustix::fs::seek(file, rustix::fs::SeekFrom::Data(at)) {
+            Err(rustix::io::Errno::NXIO) => self.len(file),
+            // A file system that does not know.
+            Err(rustix::io::Errno::INVAL) => Ok(at),
+            found => Ok(found?),
+        }
     }
 
     fn set_len(&self, file: &File, len: u64) -> io::Result<()> {
@@ -218,6 +232,10 @@ impl<D: Disk> Disk for FailStop<D> {
         self.disk.len(file)
     }
 
+    fn written_from(&self, file: &D::File, at: u64) -> io::Result<u64> {
+        self.disk.written_from(file, at)
+    }
+
     fn set_len(&self, file: &D::File, len: u64) -> io::Result<()> {
         self.change(|disk| disk.set_len(file, len))
     }
@@ -266,6 +284,11 @@ impl<'d, D: Disk> Reading<'d, D> {
     /// Length of the whole file in bytes.
     pub fn len(&self) -> io::Result<u64> {
         self.disk.len(&self.file)
+    }
+
+    /// [`Disk::written_from`].
+    pub fn written_from(&self, at: u64) -> io::Result<u64> {
+        self.disk.written_from(&self.file, at)
     }
 
     /// True when the file is empty.
@@ -409,5 +432,12 @@ mod tests {
         assert_eq!(disk.read_at(&file, 0, &mut bytes).unwrap(), 8);
         assert_eq!(&bytes, b"second\0\0");
         assert_eq!(disk.read_at(&file, 100, &mut bytes).unwrap(), 0);
+        // Where nothing was written there may be zeros that are stored; what was written is never passed over.
+        disk.set_len(&file, 1 << 21).unwrap();
+        disk.write_at(&file, 1 << 20, b"x").unwrap();
+        assert_eq!(disk.written_from(&file, 3).unwrap(), 3);
+        assert!((1 << 19..=1 << 20).contains(&disk.written_from(&file, 1 << 19).unwrap()));
+        assert!(disk.written_from(&file, (1 << 21) - 1).unwrap() <= 1 << 21);
+        assert!(!disk.may_have_lost_writes(&path).unwrap(), "the machine was not restarted since");
     }
 }

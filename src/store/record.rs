@@ -84,6 +84,10 @@ pub trait Source {
     fn len(&self) -> u64;
     /// Bytes from offset `at`; 0 only at the end.
     fn read_at(&mut self, at: u64, into: &mut [u8]) -> io::Result<usize>;
+    /// An offset not before `at`; the bytes before it are zeros. It spares reading what was never written.
+    fn written_from(&mut self, at: u64) -> io::Result<u64> {
+        Ok(at)
+    }
 
     fn is_empty(&self) -> bool {
         self.len() == 0
@@ -355,11 +359,16 @@ impl<S: Source> Records<S> {
         let mut at = self.at;
         let mut chunk = vec![0; CHUNK.min(self.source.len() as usize)];
         loop {
-            match self.source.read_at(at, &mut chunk)? {
-                0 => return Ok(true),
-                read if chunk[..read].iter().any(|&byte| byte != 0) => return Ok(false),
-                read => at += read as u64,
+            at = self.source.written_from(at)?;
+            let read = self.source.read_at(at, &mut chunk)?;
+            // All bytes of the chunk, since a loop that may end early is much slower.
+            if chunk[..read].iter().fold(0, |all, byte| all | byte) != 0 {
+                return Ok(false);
             }
+            if read == 0 {
+                return Ok(true);
+            }
+            at += read as u64;
         }
     }
 

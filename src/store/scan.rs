@@ -6,7 +6,7 @@ use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};
 
 use super::decide::{self, EndFacts, FileEnd, Opening, RecordsAfter};
-use super::disk::{Disk, Reading};
+use super::disk::{Disk, Reading, remove_if_there};
 use super::names::{self, Named};
 use super::record::{self, Head, Records, Source, Step, Stop, StopKind};
 use crate::model::Zxid;
@@ -184,10 +184,7 @@ pub fn repair<D: Disk>(disk: &D, dir: &Path, scanned: &Scanned) -> io::Result<()
 /// Copies what is about to be cut off to a file [`TORN_FLUSH`], in place of what another torn flush has left there.
 fn keep_torn<D: Disk>(disk: &D, dir: &Path, file: &D::File, bytes: Range<u64>) -> io::Result<()> {
     let path = dir.join(TORN_FLUSH);
-    match disk.remove(&path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
+    remove_if_there(disk, &path)?;
     let copy = disk.create(&path)?;
     let mut chunk = vec![0; CHUNK.min(bytes.end - bytes.start) as usize];
     let mut at = bytes.start;
@@ -339,5 +336,9 @@ impl<D: Disk> Source for FileSource<'_, D> {
 
     fn read_at(&mut self, at: u64, into: &mut [u8]) -> io::Result<usize> {
         self.file.read_at(at, into)
+    }
+
+    fn written_from(&mut self, at: u64) -> io::Result<u64> {
+        self.file.written_from(at)
     }
 }

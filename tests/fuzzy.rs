@@ -193,7 +193,7 @@ fn failed_truncation_leaves_the_tree_as_long_as_the_log() {
     let mut whole = Tree::new(OPTIONS);
     apply(&mut whole, &entries);
     let digest = whole.digest();
-    follower.step(Input::Rebuilt { tree: Box::new(whole) });
+    follower.step(Input::Rebuilt { tree: Box::new(whole), fits_digests: true });
     assert_eq!((follower.digest(), follower.last()), (digest, last));
     // The same leader sends its tree, and goes on after it.
     follower.hear(Packet::LeaderInfo { epoch: Epoch(2) });
@@ -206,6 +206,39 @@ fn failed_truncation_leaves_the_tree_as_long_as_the_log() {
     follower.hear(Packet::UpToDate);
     assert_eq!((follower.digest(), follower.last(), follower.server.rebuilds), (digest, zxid, 1));
     assert_eq!(follower.server.replica.mode(), Mode::Following);
+}
+
+/// The log after a truncation lacks a transaction, or the snapshot before it came from a Java server that was applying what is cut off.
+// rows: D-69 Q-66
+#[test]
+fn truncated_history_that_does_not_fit_its_digests_is_replaced_by_the_leaders_tree() {
+    let entries = written();
+    let mut tree = Tree::new(OPTIONS);
+    apply(&mut tree, &entries[..BEGUN]);
+    let mut follower = Follower::join(tree, &entries);
+    follower.take(&entries[ENDED..]);
+    follower.step(of_peers(zab::Input::LeaderGone));
+    follower.elect(3);
+    follower.hear(Packet::LeaderInfo { epoch: Epoch(2) });
+    let to = entries[ENDED].0;
+    follower.hear(Packet::Trunc { zxid: to });
+    assert_eq!(follower.server.rebuilds, 1);
+    let mut wrong = Tree::new(OPTIONS);
+    apply(&mut wrong, &entries[..BEGUN - 1]);
+    apply(&mut wrong, &entries[BEGUN..=ENDED]);
+    follower.step(Input::Rebuilt { tree: Box::new(wrong), fits_digests: false });
+    // It promises, and says that nothing it has counts.
+    follower.hear(Packet::LeaderInfo { epoch: Epoch(2) });
+    assert!(follower.server.replica.peer().core.is_unsure);
+    let mut tree = Tree::new(OPTIONS);
+    apply(&mut tree, &entries[..=ENDED]);
+    let digest = tree.digest();
+    follower.step(Input::LeaderTree { zxid: to, tree: renamed(tree, to) });
+    follower.hear(Packet::NewLeader { epoch: Epoch(2), view: Bytes::new() });
+    follower.hear(Packet::UpToDate);
+    assert_eq!((follower.digest(), follower.last()), (digest, to));
+    assert_eq!(follower.server.replica.mode(), Mode::Following);
+    assert!(!follower.server.replica.peer().core.is_unsure);
 }
 
 // rows: C-160 Q-90

@@ -57,7 +57,11 @@ pub enum Input {
     /// A tree was sent to a learner, or will not be.
     TreeSent(Frozen),
     /// The tree as the log on disk has it, after [`super::Action::LoadTree`].
-    TreeLoaded(Box<Tree>),
+    /// * `fits_digests`: the tree had the digest of each transaction in the log that has one.
+    TreeLoaded {
+        tree: Box<Tree>,
+        fits_digests: bool,
+    },
     /// What [`super::Action::ReadLog`] found.
     LogRead {
         connection: LearnerConnectionId,
@@ -135,9 +139,13 @@ impl Input {
     }
 
     /// The input for the result of [`super::Action::LoadTree`].
-    pub fn tree_loaded(loaded: Result<Tree, String>) -> Self {
+    ///
+    /// * `loaded`: with the number of transactions after which the tree had another digest than was logged.
+    pub fn tree_loaded(loaded: Result<(Tree, u64), String>) -> Self {
         match loaded {
-            Ok(tree) => Self::TreeLoaded(Box::new(tree)),
+            Ok((tree, mismatches)) => {
+                Self::TreeLoaded { tree: Box::new(tree), fits_digests: mismatches == 0 }
+            }
             Err(reason) => Self::Failed { reason, exit: 1 },
         }
     }

@@ -117,8 +117,8 @@ impl Member {
                 }
                 self.step_replica(now, replica::Input::SnapshotEnded(frozen), out);
             }
-            Input::TreeLoaded(tree) => {
-                self.step_replica(now, replica::Input::Rebuilt { tree }, out);
+            Input::TreeLoaded { tree, fits_digests } => {
+                self.step_replica(now, replica::Input::Rebuilt { tree, fits_digests }, out);
             }
             Input::LogRead { connection, read } => {
                 self.step_zab(now, zab::Input::LogRead { connection, read }, out);
@@ -381,7 +381,7 @@ impl Member {
 
     fn on_restored(&mut self, now: Now, zxid: Zxid, out: &mut Vec<Action>) {
         self.restoring.placed(zxid);
-        self.replica.restored(zxid, &mut self.asked);
+        self.replica.restored(zxid, now.us, &mut self.asked);
         self.translate(now, out);
     }
 

@@ -27,7 +27,9 @@ pub enum Input {
     /// SNAP came from the leader, and this is its tree.
     LeaderTree { zxid: Zxid, tree: Box<Tree> },
     /// The tree as the log on disk has it, after [`Action::Rebuild`].
-    Rebuilt { tree: Box<Tree> },
+    ///
+    /// * `fits_digests`: the tree had the digest of each transaction in the log that has one.
+    Rebuilt { tree: Box<Tree>, fits_digests: bool },
 }
 
 /// All the replica can ask for, to be done in the order it was pushed.

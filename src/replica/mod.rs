@@ -230,8 +230,8 @@ impl Replica {
                 self.on_peer(zab::Input::Leader { packet: Packet::Snap { zxid } }, out);
                 self.core.arrived = None; // Unless it was installed, it is dropped.
             }
-            Input::Rebuilt { tree } => {
-                if let Some(input) = self.core.rebuilt(tree, out) {
+            Input::Rebuilt { tree, fits_digests } => {
+                if let Some(input) = self.core.rebuilt(tree, fits_digests, out) {
                     self.hand_over(input, out);
                 }
             }

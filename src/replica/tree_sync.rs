@@ -51,7 +51,15 @@ impl Core {
     }
 
     /// Installs the tree that was loaded from disk. Returns the input that waited for it.
-    pub fn rebuilt(&mut self, tree: Box<Tree>, out: &mut Vec<Action>) -> Option<zab::Input> {
+    ///
+    /// A tree that does not fit the digests in its log is not what the leader has at that zxid: a file before it is lost, or the snapshot
+    /// was written by a Java server while it applied what is now cut off. Then the leader is asked for its tree, as at a start.
+    pub fn rebuilt(
+        &mut self,
+        tree: Box<Tree>,
+        fits_digests: bool,
+        out: &mut Vec<Action>,
+    ) -> Option<zab::Input> {
         let input = self.rebuilding.take()?;
         let last = tree.last_zxid();
         if let zab::Input::Truncated { to } = input
@@ -64,7 +72,19 @@ impl Core {
         }
         self.replace_tree(tree);
         self.inflight.retain(|inflight| inflight.zxid.is_some_and(|zxid| last < zxid));
-        Some(input)
+        if fits_digests {
+            return Some(input);
+        }
+        tracing::error!(
+            zxid = %last,
+            "after a truncation the data does not match the digests in its log: this server asks the leader for its tree, and votes for no \
+             server until it has come, or until no server has led for initLimit; compare the znodes of the members"
+        );
+        self.zab.doubt();
+        Some(match input {
+            zab::Input::Truncated { to } => zab::Input::CannotTruncate { last: to },
+            input => input,
+        })
     }
 
     /// Drops what was to be applied after `to`: the log is truncated there.

@@ -349,7 +349,8 @@ pub fn loader(
         let began = std::time::Instant::now();
         recover::recover(&disk, &folders, wanted, &mut restorer, move || began.elapsed())
             .map_err(|error| format!("load the tree again: {}", chain(&error)))?;
-        Ok(restorer.finish().tree)
+        let Restored { tree, digest_mismatches, .. } = restorer.finish();
+        Ok((tree, digest_mismatches))
     })
 }
 

@@ -31,8 +31,8 @@ const BATCH_MAX: usize = 1024;
 /// The driver flushes itself only if the last flush was not slower than this, because its clock and new connections wait meanwhile.
 const QUICK_FLUSH: Duration = Duration::from_millis(1);
 
-/// Loads the tree from the files, or fails with the reason as text.
-pub type Loader = dyn Fn() -> Result<Tree, String> + Send + Sync;
+/// Loads the tree from the files, with the number of transactions whose logged digests it does not fit; or fails with the reason.
+pub type Loader = dyn Fn() -> Result<(Tree, u64), String> + Send + Sync;
 
 /// The parts of the server that the driver moves values between.
 pub struct Parts<D> {

@@ -11,7 +11,6 @@ use crate::member::{Input, SnapshotJob};
 use crate::model::{Zxid, chain};
 use crate::store::worker::{self, FlushReport};
 use crate::store::{Command, epoch::EpochFile, log_read, recover};
-use crate::tree::Tree;
 use crate::zab::{LearnerConnectionId, LogRead};
 use std::time::Duration;
 
@@ -196,7 +195,7 @@ impl World {
         let loaded = match found {
             Ok(_) => {
                 self.trace.count("trees rebuilt");
-                Ok(restorer.finish().0)
+                Ok(restorer.finish())
             }
             Err(error) => Err(format!("load the tree again: {}", chain(&error))),
         };
@@ -204,7 +203,7 @@ impl World {
             self.crash_if_due(at);
         }
         self.note(at.server, || {
-            format!("> loaded the tree, {:?}", loaded.as_ref().map(Tree::last_zxid))
+            format!("> loaded the tree, {:?}", loaded.as_ref().map(|(tree, _)| tree.last_zxid()))
         });
         let loaded = Input::tree_loaded(loaded);
         self.do_within(10, 2000, move |world| world.report(at, loaded));

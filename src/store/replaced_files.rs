@@ -15,13 +15,17 @@ const PREFIX: &str = "restored-over";
 /// `placed` has its name already, durably, and a zxid beyond all that the logs hold. So a start after a crash in the middle of this
 /// loads `placed` and replays nothing, whichever of the others are renamed.
 ///
+/// The other snapshots are renamed, durably, before any log. A leader may ask a server that crashed in the middle of this to go back to
+/// a transaction before the restored ones: an older snapshot would be its base then, and where the logs of a whole epoch after it are
+/// renamed already, the rest of the logs does not show what is missing.
+///
 /// # Errors
 /// Those of the disk.
 pub fn rename_all_but<D: Disk>(disk: &D, placed: &Path, logs: &Path) -> io::Result<Vec<PathBuf>> {
     let snapshots = placed.parent().unwrap_or(Path::new(""));
     let mut renamed = Vec::new();
     for (dir, files) in
-        [(logs, names::logs(disk, logs)?), (snapshots, names::snapshots(disk, snapshots)?)]
+        [(snapshots, names::snapshots(disk, snapshots)?), (logs, names::logs(disk, logs)?)]
     {
         for file in files {
             let from = dir.join(&file.name);
@@ -52,7 +56,7 @@ mod tests {
                 }
             }
             let renamed = rename_all_but(&disk, &dir.join("snapshot.9"), dir).unwrap();
-            let names = ["log.1", "snapshot.5", "snapshot.7.gz"];
+            let names = ["snapshot.5", "snapshot.7.gz", "log.1"];
             assert_eq!(renamed, names.map(|name| dir.join(format!("{round}.{name}"))));
         }
         let mut left = disk.list(dir).unwrap();

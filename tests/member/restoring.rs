@@ -13,7 +13,7 @@ use support::builders::learner_info;
 use support::learner_streams::LearnerStreams;
 use support::member::MemberOnDisk;
 use support::phases::{NoOpening, Phase};
-use support::trees::tree_at;
+use support::trees::{tree_at, tree_with_session};
 
 fn answers(actions: Vec<Action>) -> Vec<(u64, Answer)> {
     let answer = |action| match action {
@@ -35,7 +35,10 @@ fn plan(server: &mut MemberOnDisk, zxid: i64) -> Result<RestorePlan, RestoreRefu
 
 /// The tree that is restored, and its snapshot.
 fn drafted(server: &MemberOnDisk, plan: &RestorePlan) -> (Box<Tree>, Draft) {
-    let mut tree = Tree::new(Options::default());
+    drafted_of(Tree::new(Options::default()), server, plan)
+}
+
+fn drafted_of(mut tree: Tree, server: &MemberOnDisk, plan: &RestorePlan) -> (Box<Tree>, Draft) {
     tree.restamp(plan.zxid);
     let frozen = tree.freeze().unwrap();
     let draft = server.place.snapshot(frozen).whole(&tree);
@@ -102,6 +105,26 @@ fn standalone_server_serves_what_is_restored_once_its_snapshot_has_its_name() {
     let late = answers(server.restore(plan));
     assert!(matches!(late[..], [(2, Answer::Restore(Err(RestoreRefusal::Changed)))]), "{late:?}");
     assert!(server.plan(5).is_ok());
+}
+
+/// The server stands still while the restored snapshot gets its name, and counts the ticks of that time afterwards.
+#[test]
+fn restored_session_has_its_whole_timeout_from_the_end_of_the_restore() {
+    let mut server = Server::standalone();
+    let plan = server.plan(5).unwrap();
+    let tree = *tree_with_session(plan.zxid, 0x77, 4000);
+    let (tree, draft) = drafted_of(tree, &server, &plan);
+    server.step(Input::Restore { ask: 2, plan, tree, draft });
+    server.now.us += 10_000_000;
+    let restored = answers(server.run_all());
+    assert!(matches!(restored[..], [(2, Answer::Restore(Ok(())))]), "{restored:?}");
+    let lives = |server: &Server| server.shared.state.tree.read().sessions().contains_key(&0x77);
+    server.pass(3000);
+    server.run_all();
+    assert!(lives(&server));
+    server.pass(10_000);
+    server.run_all();
+    assert!(!lives(&server));
 }
 
 // rows: A-28

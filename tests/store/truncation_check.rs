@@ -2,6 +2,7 @@
 
 use crate::log_file;
 use oxkeeper::model::{Epoch, Zxid};
+use oxkeeper::store::replaced_files::rename_all_but;
 use oxkeeper::store::sim_disk::SimDisk;
 use oxkeeper::store::truncation_check::reaches;
 use oxkeeper::store::{Disk as _, Packing, names, record};
@@ -86,4 +87,37 @@ fn truncation_to_a_zxid_after_damage_is_refused() {
     let second = record::HEADER_LEN + record::record_len(36);
     disk.write_at(&file, second + 20, b"\x55").unwrap();
     assert!(!can(&disk, zxid(0, 2)) && !can(&disk, zxid(0, 3)));
+}
+
+/// A member's restore is cut off while it renames the older files; then a leader asks it to go back before the restored snapshot.
+// rows: D-70
+#[test]
+fn crash_during_a_restore_leaves_no_truncation_to_a_history_without_an_epoch() {
+    let first: Vec<Zxid> = (1..=5).map(|n| zxid(1, n)).collect();
+    let second: Vec<Zxid> = (1..=3).map(|n| zxid(2, n)).collect();
+    let disk = disk(&[Zxid::ZERO], &first);
+    let zxids: Vec<i64> = second.iter().map(|at| at.to_wire()).collect();
+    put(&disk, &names::log_name(second[0]), &log_file(&zxids, 36));
+    let placed = names::snapshot_name(zxid(2, 9), Packing::Plain);
+    put(&disk, &placed, b"ZKSN......\0\0\0\x01/");
+    assert!(can(&disk, second[2]));
+    for name in disk.list(Path::new("/d")).unwrap() {
+        disk.sync_data(&disk.open(&Path::new("/d").join(name)).unwrap()).unwrap();
+    }
+    disk.sync_dir(Path::new("/d")).unwrap();
+    disk.keep_images();
+    rename_all_but(&disk, &Path::new("/d").join(placed), Path::new("/d")).unwrap();
+    let mut possible = 0;
+    for image in disk.take_images() {
+        for seed in 0..64 {
+            let after = image.crash(seed);
+            if can(&after, second[2]) {
+                possible += 1;
+                let left = after.list(Path::new("/d")).unwrap();
+                let has_first = left.contains(&names::log_name(first[0]));
+                assert!(has_first, "change {}, seed {seed}: {left:?}", image.counts.changes);
+            }
+        }
+    }
+    assert!(0 < possible);
 }

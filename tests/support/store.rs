@@ -74,7 +74,10 @@ impl ServerDisk {
         let mut restorer = Restorer::new(options).keep_orphans();
         let found =
             recover::recover(&self.disk, &self.folders, wanted, &mut restorer, || Duration::ZERO);
-        let loaded = found.map(|_| restorer.finish().tree);
+        let loaded = found.map(|_| {
+            let Restored { tree, digest_mismatches, .. } = restorer.finish();
+            (tree, digest_mismatches)
+        });
         Input::tree_loaded(loaded.map_err(|error| format!("load the tree: {}", chain(&error))))
     }
 

@@ -6,7 +6,17 @@ use oxkeeper::tree::{Options, Tree};
 
 /// The stream of a tree with the root and this many znodes with 100 bytes of data each.
 pub fn tree_stream(znodes: usize) -> Vec<u8> {
-    let mut stream = vec![0; 8]; // No sessions, no ACLs.
+    stream_with(&[], znodes)
+}
+
+/// * `sessions`: ids and timeouts.
+fn stream_with(sessions: &[(i64, i32)], znodes: usize) -> Vec<u8> {
+    let mut stream = (sessions.len() as u32).to_be_bytes().to_vec();
+    for (id, timeout_ms) in sessions {
+        stream.extend_from_slice(&id.to_be_bytes());
+        stream.extend_from_slice(&timeout_ms.to_be_bytes());
+    }
+    stream.extend_from_slice(&[0; 4]); // No ACLs.
     let mut znode = |path: &str, data: &[u8]| {
         for part in [path.as_bytes(), data] {
             stream.extend_from_slice(&(part.len() as u32).to_be_bytes());
@@ -23,8 +33,17 @@ pub fn tree_stream(znodes: usize) -> Vec<u8> {
 
 /// The tree in the stream of [`tree_stream`].
 pub fn tree_at(zxid: Zxid, znodes: usize) -> Box<Tree> {
+    load(zxid, &tree_stream(znodes))
+}
+
+/// A tree with the root and one session.
+pub fn tree_with_session(zxid: Zxid, session: i64, timeout_ms: i32) -> Box<Tree> {
+    load(zxid, &stream_with(&[(session, timeout_ms)], 0))
+}
+
+fn load(zxid: Zxid, stream: &[u8]) -> Box<Tree> {
     let mut loader = Loader::new(Options::default());
-    let taken = loader.take(&tree_stream(znodes)).expect("a tree");
+    let taken = loader.take(stream).expect("a tree");
     assert!(taken.ended, "a whole tree");
     Box::new(loader.finish(zxid).expect("a tree"))
 }

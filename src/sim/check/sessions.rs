@@ -143,20 +143,21 @@ impl Check for RealTime {
     }
 }
 
-/// No client is told that its session is over while the session lives and no leader has proposed its end. There are two exceptions.
+/// No client is told that its session is over while the session lives and no leader has proposed its end. There are three exceptions.
 ///
 /// 1. A client that has had no reply yet in the session: a leader that does not know yet of the session, which another leader created,
 ///    may tell the client so, as Java's does (world 140000006541). A client that has had a reply is refused by such a leader, whose
 ///    history is too old for it.
 /// 2. A session that was local to another server when the client asked, and became global after that (world 340000022401): Java tells
 ///    the client so too.
+/// 3. A session that one restored tree ended and the next one brought back before the client read the answer (world 700000028490).
 #[derive(Default)]
 pub struct LivingSessions {
     /// Sessions whose end a server has logged.
     closing: BTreeSet<i64>,
     /// Clients that have had a reply in their current session.
     answered: BTreeSet<usize>,
-    /// Clients whose session was global and open when they asked for it last.
+    /// Clients whose session was global and open when they asked for it last, and no tree was restored since.
     asked_alive: BTreeSet<usize>,
 }
 
@@ -186,6 +187,7 @@ impl Check for LivingSessions {
                     self.asked_alive.insert(client);
                 }
             }
+            Seen::Restores { .. } => self.asked_alive.clear(),
             Seen::Answered(Answered { client, .. }) => drop(self.answered.insert(client)),
             Seen::Expired { client, .. } | Seen::Welcomed { client, is_new: true, .. } => {
                 self.answered.remove(&client);

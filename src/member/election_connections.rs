@@ -31,8 +31,7 @@ const UNKNOWN_SERVERS_MAX: usize = 64;
 /// A connection that ends within this time was refused: in TLS 1.3 the peer verifies a certificate after this end's handshake.
 const SHORT_LIVED_MS: u64 = 5000;
 /// The error if a server with a larger id was dialed and has made no connection itself.
-const NOT_CONNECTED_BACK: &str =
-    "reached, but it has not connected back; does another server have this server's myid?";
+const NOT_CONNECTED_BACK: &str = "reached, but it has not connected back: it can't reach this server's election port, or another server has this server's myid";
 /// Limit on accepted connections whose hello has not come.
 const AWAITED_HELLOS_MAX: usize = 256;
 
@@ -151,7 +150,7 @@ impl ElectionConnections {
 
     /// The other members of the configurations, each with its address, and why it has no election connection.
     pub fn reach(&self) -> Reach {
-        let mut reach = Reach::default();
+        let mut reach = Reach { deaf: self.listeners.error(), ..Reach::default() };
         for (&id, addresses) in self.addresses.iter().filter(|(id, _)| **id != self.settings.me) {
             let peer = self.peers.get(&id);
             if peer.is_some_and(|peer| peer.connection.is_some()) {

@@ -19,6 +19,8 @@ pub enum Change {
 struct Listener {
     id: ListenerId,
     listening: Listening,
+    /// Why the last attempt failed; `None`: it succeeded, or none has ended.
+    error: Option<String>,
 }
 
 /// All the addresses. Listening is tried for ever, whatever the error (ZOOKEEPER-3320).
@@ -51,7 +53,8 @@ impl Listeners {
         });
         for place in wanted {
             let listening = Listening::new(Port::Elections);
-            self.places.entry(place).or_insert(Listener { id: ListenerId(0), listening });
+            let listener = Listener { id: ListenerId(0), listening, error: None };
+            self.places.entry(place).or_insert(listener);
         }
         self.on_time(0, out);
     }
@@ -62,6 +65,7 @@ impl Listeners {
 
     pub fn on_listening(&mut self, id: ListenerId) {
         if let Some((_, listener)) = self.find(id) {
+            listener.error = None;
             listener.listening.bound();
         }
     }
@@ -71,8 +75,17 @@ impl Listeners {
         let tries_max = self.tries_max;
         let (place, listener) = self.find(id)?;
         let failures = listener.listening.bind_failed(now_ms);
-        tracing::warn!(address = %place, %error, failures, "can't listen for elections, trying again: check the election address in this server's server.N line, and what else listens there");
+        listener.error = Some(error.to_owned());
+        // Each second there is another attempt.
+        if failures.is_power_of_two() {
+            tracing::warn!(address = %place, %error, failures, "can't listen for elections, tried again each second: do what the error says");
+        }
         (failures == tries_max).then(|| place.clone())
+    }
+
+    /// Why no server can connect at one of the addresses.
+    pub fn error(&self) -> Option<String> {
+        self.places.values().find_map(|listener| listener.error.clone())
     }
 
     /// Listens again where the pause after a failure is over.

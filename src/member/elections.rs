@@ -5,19 +5,22 @@ use super::election_connections::{
 };
 use super::unreachable::Reach;
 use super::{Action, Now};
+use crate::model::ServerId;
 use crate::zab::{self, Notification};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 /// Election connections, and their reports that `zab` has not processed yet.
 pub struct Elections {
     connections: ElectionConnections,
     reports: VecDeque<Event>,
+    /// Connected servers whose last vote says that they have no data that counts.
+    without_vote: BTreeSet<ServerId>,
 }
 
 impl Elections {
     pub fn new(settings: Settings, addresses: ServerAddresses) -> Self {
         let connections = ElectionConnections::new(settings, addresses);
-        Self { connections, reports: VecDeque::new() }
+        Self { connections, reports: VecDeque::new(), without_vote: BTreeSet::new() }
     }
 
     pub fn step(&mut self, now: Now, input: Input, out: &mut Vec<Action>) {
@@ -51,9 +54,18 @@ impl Elections {
         loop {
             return Some(match self.reports.pop_front()? {
                 Event::ElectionConnected { to } => zab::Input::ElectionConnected { to },
-                Event::ElectionDisconnected { to } => zab::Input::ElectionDisconnected { to },
+                Event::ElectionDisconnected { to } => {
+                    self.without_vote.remove(&to);
+                    zab::Input::ElectionDisconnected { to }
+                }
                 Event::Heard { from, message } => match Notification::decode(&message) {
-                    Ok(notification) => zab::Input::Notification { from, notification },
+                    Ok(notification) => {
+                        match notification.is_without_data() {
+                            true => self.without_vote.insert(from),
+                            false => self.without_vote.remove(&from),
+                        };
+                        zab::Input::Notification { from, notification }
+                    }
                     Err(error) => {
                         tracing::warn!(target: crate::model::STRANGERS, server_id = from.0, %error, "election notification discarded: check the version of that server");
                         continue;
@@ -62,7 +74,7 @@ impl Elections {
                 Event::BindFailed { place, error } => {
                     tracing::error!(
                         target: crate::model::STRANGERS, address = %place, %error,
-                        "no server can connect to the election port, listening is tried again: check this server's server.N line and dataDir/myid, and what else listens there"
+                        "no server can connect to the election port, listening is tried again: do what the error says"
                     );
                     continue;
                 }
@@ -72,7 +84,10 @@ impl Elections {
 
     /// The other members, and why some have no election connection.
     pub fn reach(&self) -> Reach {
-        self.connections.reach()
+        let mut reach = self.connections.reach();
+        reach.without_vote =
+            reach.heard.iter().filter(|id| self.without_vote.contains(id)).copied().collect();
+        reach
     }
 
     /// Messages that were sent again over a new connection.

@@ -3,12 +3,16 @@
 use crate::model::ServerId;
 use std::fmt;
 
-/// The other members of the configurations.
+/// The other members of the configurations, and whether they can reach this server.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Reach {
     /// Members with an election connection.
     pub heard: Vec<ServerId>,
     pub missing: Vec<Unreachable>,
+    /// Members that say that they have no data that counts, and so don't vote.
+    pub without_vote: Vec<ServerId>,
+    /// Why this server can't listen at its election port; `None`: it does.
+    pub deaf: Option<String>,
 }
 
 /// A member without an election connection.
@@ -24,11 +28,12 @@ pub struct Unreachable {
 impl Reach {
     /// The members that are heard of; none: `no other server`.
     pub fn heard(&self) -> String {
-        if self.heard.is_empty() {
-            return "no other server".to_owned();
-        }
-        let ids: Vec<String> = self.heard.iter().map(ServerId::to_string).collect();
-        ids.join(" ")
+        if self.heard.is_empty() { "no other server".to_owned() } else { ids(&self.heard) }
+    }
+
+    /// The members that don't vote; `None`: each one that is heard of votes.
+    pub fn without_vote(&self) -> Option<String> {
+        (!self.without_vote.is_empty()).then(|| ids(&self.without_vote))
     }
 
     /// The members without a connection, each with the reason.
@@ -39,6 +44,11 @@ impl Reach {
         let missing: Vec<String> = self.missing.iter().map(ToString::to_string).collect();
         missing.join("; ")
     }
+}
+
+fn ids(servers: &[ServerId]) -> String {
+    let ids: Vec<String> = servers.iter().map(ServerId::to_string).collect();
+    ids.join(" ")
 }
 
 impl fmt::Display for Unreachable {
@@ -59,13 +69,14 @@ mod tests {
             address: format!("zk{id}:3888"),
             error: error.map(str::to_owned),
         };
-        let mut reach = Reach { heard: vec![ServerId(3)], missing: Vec::new() };
+        let mut reach = Reach { heard: vec![ServerId(3)], ..Reach::default() };
         assert_eq!((reach.heard(), reach.missing()), ("3".to_owned(), "none".to_owned()));
         reach = Reach {
             heard: Vec::new(),
             missing: vec![missing(1, Some("Connection refused")), missing(2, None)],
+            ..Reach::default()
         };
-        assert_eq!(reach.heard(), "no other server");
+        assert_eq!((reach.heard(), reach.without_vote()), ("no other server".to_owned(), None));
         assert_eq!(
             reach.missing(),
             "1 at zk1:3888: Connection refused; 2 at zk2:3888: no answer yet"

@@ -301,7 +301,7 @@ impl<D: Disk + Clone + 'static> turn::TurnDriver for Driver<D> {
         }
         let (parts, now) = (&mut self.parts, self.now);
         if let Some(roles) = &mut parts.roles {
-            roles.publish(&mut parts.member, now.us);
+            roles.publish(&mut parts.member, &|| parts.peers.as_ref()?.port_error(), now.us);
         }
         self.published.publish(&mut parts.member.replica, &parts.metrics, &parts.shared, now);
     }

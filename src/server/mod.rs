@@ -2,6 +2,7 @@
 //! ARCHITECTURE.md lists under "Rules that only the server's IO has".
 #![allow(clippy::disallowed_methods, reason = "threads and clocks are what the shell is for")]
 
+mod absence;
 mod admin_server;
 mod audit_log;
 mod boot;
@@ -57,6 +58,8 @@ mod service_manager;
 mod shared_driver;
 mod snapshots;
 mod stop;
+#[cfg(test)]
+mod test_log;
 mod tls;
 
 pub use audit_log::AuditLog;

@@ -215,6 +215,11 @@ impl Peers {
         }
     }
 
+    /// Why no learner can connect to this server; `None`: each address is bound.
+    pub fn port_error(&self) -> Option<String> {
+        self.learner_port.error(self.listening.keys().cloned())
+    }
+
     /// Sends the packets that were put since the last flush.
     pub fn flush(&mut self) {
         for connection in std::mem::take(&mut self.touched) {

@@ -1,14 +1,18 @@
 //! Logs and counts what happens to one member: elections, roles, learners.
 
-use crate::member::{Member, Reach};
+use super::absence::Absence;
+use crate::member::Member;
 use crate::metrics::{Queues, Registry};
-use crate::model::{STRANGERS, ServerId};
+use crate::model::{STRANGERS, ServerId, View};
 use crate::replica::{self, Replica};
-use crate::zab::{Core, Note, PeerState, Stats, Sync};
+use crate::zab::{Note, PeerState, Stats, Sync};
 use std::sync::Arc;
 
 /// The pause between two WARNs of a member that serves no clients.
 const AWAY_PAUSE_US: u64 = 60_000_000;
+
+/// Says why no learner can connect to this server; `None`: its port is bound.
+type PortError<'p> = &'p dyn Fn() -> Option<String>;
 
 /// What the log lines and metrics of one member depend on.
 pub struct Roles {
@@ -60,13 +64,17 @@ impl Roles {
     }
 
     /// Logs and counts what has happened since the last call.
-    pub fn publish(&mut self, member: &mut Member, now_us: u64) {
+    pub fn publish(&mut self, member: &mut Member, port_error: PortError<'_>, now_us: u64) {
         self.publish_replica(&mut member.replica, now_us);
-        self.warn_if_away(member, now_us);
+        self.warn_if_away(member, port_error, now_us);
     }
 
     fn publish_replica(&mut self, replica: &mut Replica, now_us: u64) {
         for note in replica.notes() {
+            let core = &replica.peer().core;
+            if let Some(follower) = follower_of(&note, core.me, self.state) {
+                warn_of_non_voter(follower, core.me, &core.view);
+            }
             self.take(note, now_us);
         }
         let (stats, before) = (replica.peer().core.stats, self.published);
@@ -89,11 +97,19 @@ impl Roles {
     }
 
     /// Warns once a minute that no client is served, from when no server has led for initLimit.
-    fn warn_if_away(&mut self, member: &Member, now_us: u64) {
+    fn warn_if_away(&mut self, member: &Member, port_error: PortError<'_>, now_us: u64) {
         let core = &member.replica.peer().core;
         let limit_ms = core.settings.init_limit * core.settings.tick_time_ms;
         if let Some(away_s) = self.due_warning_s(limit_ms, now_us) {
-            tell_of_absence(core, self.has_data, self.state, away_s, &member.reach());
+            let absence = Absence {
+                state: self.state,
+                is_unsure: core.is_unsure,
+                has_data: self.has_data,
+                away_s,
+                reach: member.reach(),
+                port_error: port_error(),
+            };
+            absence.warn();
         }
     }
 
@@ -220,34 +236,31 @@ impl Roles {
     }
 }
 
-/// One WARN with what an operator needs to know: since when, and which servers are missing for which reason.
-///
-/// * `has_data`: the server had data when it started, whether it counts or not.
-fn tell_of_absence(core: &Core, has_data: bool, state: PeerState, away_s: u64, reach: &Reach) {
-    let (heard_of, missing) = (reach.heard(), reach.missing());
-    match state {
-        PeerState::Looking if core.is_unsure && has_data => tracing::warn!(
-            target: STRANGERS, away_s, %heard_of, %missing,
-            "clients are not served: this server hears of no leader, and it does not vote, as its own data does not count (an ERROR of its \
-             start says why); nothing to do here, start a majority of the other servers"
-        ),
-        PeerState::Looking if core.is_unsure => tracing::warn!(
-            target: STRANGERS, away_s, %heard_of, %missing,
-            "clients are not served: this server hears of no leader, and it has no data, so it does not vote; start a majority of the \
-             servers with their data, or, in a new ensemble, make a file initialize on each"
-        ),
-        PeerState::Looking => tracing::warn!(
-            target: STRANGERS, away_s, %heard_of, %missing,
-            "clients are not served: this server hears of no leader; start the missing servers, or let them connect, until a majority runs"
-        ),
-        PeerState::Leading => tracing::warn!(
-            target: STRANGERS, away_s, %heard_of, %missing,
-            "clients are not served: this server is to lead, and too few servers are in sync with it; look into their logs"
-        ),
-        PeerState::Following | PeerState::Observing => tracing::warn!(
-            target: STRANGERS, away_s, %heard_of, %missing,
-            "clients are not served: this server is not in sync with its leader; look into the leader's log"
-        ),
+/// The follower that is in sync with its leader from now on: a learner of this server, or this server.
+fn follower_of(note: &Note, me: ServerId, state: PeerState) -> Option<ServerId> {
+    match note {
+        Note::SyncEnded { sync, .. } => (!sync.is_observer).then_some(sync.learner),
+        Note::Learns { .. } => (state == PeerState::Following).then_some(me),
+        _ => None,
+    }
+}
+
+/// Java counts every follower in `synced_followers`, so one without a vote hides that a voter is lost.
+fn warn_of_non_voter(follower: ServerId, me: ServerId, view: &View) {
+    if view.is_voter(follower) {
+        return;
+    }
+    if follower == me {
+        tracing::warn!(
+            "this server follows, and is no voter of the configuration in force, so no quorum counts it: add it to the configuration, or, \
+             if it was removed, stop it"
+        );
+    } else {
+        tracing::warn!(
+            target: STRANGERS, server_id = follower.0,
+            "a server follows that is no voter of the configuration in force: no quorum counts it, but zk_synced_followers does; add it to \
+             the configuration, or, if it was removed, stop it"
+        );
     }
 }
 
@@ -259,6 +272,7 @@ const fn since_ms(from_us: u64, now_us: u64) -> i64 {
 mod tests {
     use super::*;
     use crate::model::{Epoch, Zxid};
+    use crate::server::test_log::log_of;
     use crate::zab::SyncType;
 
     fn roles() -> (Arc<Registry>, Roles) {
@@ -325,6 +339,37 @@ mod tests {
             warns_at(&mut roles, s);
         }
         assert_eq!(due, [(22, limit_s), (82, 80), (142, 140), (1020, limit_s)]);
+    }
+
+    #[test]
+    fn follower_without_a_vote_is_named_by_the_leader_and_by_itself() {
+        let view =
+            View::parse("server.1=a:1:2\nserver.2=b:1:2\nserver.4=d:1:2:observer\n").unwrap();
+        let (me, removed) = (ServerId(1), ServerId(3));
+        let told = |note: &Note, me, state| {
+            log_of(|| {
+                if let Some(follower) = follower_of(note, me, state) {
+                    warn_of_non_voter(follower, me, &view);
+                }
+            })
+        };
+        let synced = |learner, is_observer| {
+            let sync = Sync { learner, is_observer, sync_type: SyncType::Diff, txns: 0 };
+            Note::SyncEnded { sync, under_way: 0 }
+        };
+        let leads =
+            |learner, is_observer| told(&synced(learner, is_observer), me, PeerState::Leading);
+        assert_eq!(
+            (leads(ServerId(2), false), leads(ServerId(4), true)),
+            (String::new(), String::new())
+        );
+        assert!(leads(removed, false).contains("server_id=3;"), "{}", leads(removed, false));
+        let learns =
+            Note::Learns { leader: me, epoch: Epoch(1), sync_type: SyncType::Diff, txns: 0 };
+        let follows = |me| told(&learns, me, PeerState::Following);
+        assert_eq!(follows(ServerId(2)), "");
+        assert!(follows(removed).contains("this server follows"), "{}", follows(removed));
+        assert_eq!(told(&learns, ServerId(4), PeerState::Observing), "");
     }
 
     // rows: M-12

@@ -39,7 +39,7 @@ struct Figures {
     /// Smallest, average and largest latency in ms, as the server writes them.
     latency: String,
     version: String,
-    /// Followers in sync with a leader; `None`: the server does not lead, or `mntr` is not in its whitelist.
+    /// Voters in sync with a leader; `None`: the server does not lead, or `mntr` is not in its whitelist.
     followers: Option<u64>,
 }
 
@@ -178,10 +178,14 @@ fn parse_srvr(told: &str) -> Result<Figures, String> {
     })
 }
 
-/// The number of followers in sync in an answer to `mntr`.
+/// The number of followers in sync in an answer to `mntr`, without those that don't vote, such as a removed server that runs.
 fn parse_followers(told: &str) -> Option<u64> {
-    let line = told.lines().find_map(|line| line.strip_prefix("zk_synced_followers\t"))?;
-    line.trim().parse::<f64>().ok().map(|number| number as u64)
+    let value = |name: &str| {
+        let line = told.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('\t'))?;
+        line.trim().parse::<f64>().ok().map(|number| number as u64)
+    };
+    let without_vote = value("zk_synced_non_voting_followers").unwrap_or(0);
+    Some(value("zk_synced_followers")?.saturating_sub(without_vote))
 }
 
 fn as_table(asked: &[Asked]) -> String {
@@ -276,7 +280,10 @@ mod tests {
             followers: None,
         };
         assert_eq!(figures, wanted);
-        assert_eq!(parse_followers("zk_x\t1\nzk_synced_followers\t2.0\n"), Some(2));
+        let told = "zk_x\t1\nzk_synced_followers\t2.0\n";
+        assert_eq!(parse_followers(told), Some(2));
+        let with_removed = format!("zk_synced_non_voting_followers\t1\n{told}");
+        assert_eq!(parse_followers(&with_removed), Some(1));
         for (told, why) in [
             ("", "with TLS or without"),
             ("This ZooKeeper instance is not currently serving requests\n", "serves no clients"),

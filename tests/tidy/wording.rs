@@ -92,6 +92,7 @@ const TEXT_KEYS: &[&str] = &[
     "synced",
     "version",
     "voters",
+    "without_vote",
     "zxid",
 ];
 

@@ -1,6 +1,7 @@
 //! The state that all accepted learner connections of a server share.
 
 use super::handle::lock;
+use crate::member::ListenAddress;
 use crate::member::quorum_connection::QuorumConnection;
 use crate::member::unfinished_packets::UnfinishedPackets;
 use crate::model::{LogMinute, ServerId};
@@ -20,6 +21,8 @@ pub struct LearnerPort {
     unfinished: Mutex<Unfinished>,
     /// WARNs about hosts whose connections are closed before their first packet, with the reason.
     told: Mutex<LogMinute<(IpAddr, String)>>,
+    /// Addresses that can't be bound, with the reason.
+    unbound: Mutex<BTreeMap<ListenAddress, String>>,
 }
 
 #[derive(Default)]
@@ -37,6 +40,23 @@ impl LearnerPort {
     /// When memory is short, connections of servers in no configuration are closed before those of these members.
     pub fn set_members(&self, members: BTreeSet<ServerId>) {
         lock(&self.unfinished).packets.set_members(members);
+    }
+
+    /// Notes the end of an attempt to listen at an address.
+    ///
+    /// * `error`: `None` if it is bound.
+    pub(super) fn note_attempt(&self, address: &ListenAddress, error: Option<&str>) {
+        let mut unbound = lock(&self.unbound);
+        match error {
+            None => unbound.remove(address),
+            Some(error) => unbound.insert(address.clone(), error.to_owned()),
+        };
+    }
+
+    /// Why no learner can connect at one of these addresses.
+    pub fn error(&self, addresses: impl Iterator<Item = ListenAddress>) -> Option<String> {
+        let unbound = lock(&self.unbound);
+        addresses.filter_map(|address| unbound.get(&address).cloned()).next()
     }
 
     /// Whether to log a WARN for a connection of this host that is closed for this reason.

@@ -27,12 +27,15 @@ pub async fn listen(
     let open = || bind_in_task(address.clone(), BACKLOG);
     loop {
         match socket.next(&mut machine, open).await {
-            ListeningEvent::Bound(_) | ListeningEvent::BindFailed { failures: 2.., .. } => {}
-            ListeningEvent::BindFailed { error, .. } => {
-                tracing::error!(
-                    %address, %error,
-                    "can't listen for learners, tried again: check this server's server.N line and dataDir/myid, and what else listens there"
-                );
+            ListeningEvent::Bound(_) => port.note_attempt(&address, None),
+            ListeningEvent::BindFailed { error, failures } => {
+                port.note_attempt(&address, Some(&error));
+                if failures == 1 {
+                    tracing::error!(
+                        %address, %error,
+                        "can't listen for learners, tried again: do what the error says"
+                    );
+                }
             }
             ListeningEvent::Accepted(stream, from) => {
                 let id = port.next_connection();

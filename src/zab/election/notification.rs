@@ -84,6 +84,11 @@ pub enum NotificationError {
 }
 
 impl Notification {
+    /// Whether the sender looks for a leader and has no data that counts, so that it does not vote.
+    pub fn is_without_data(&self) -> bool {
+        self.state == PeerState::Looking && self.vote.zxid == -1
+    }
+
     /// Reads every format that 3.9 reads; bytes after the text are the sender's own.
     ///
     /// # Errors

@@ -211,7 +211,7 @@ fn quick(tool: &Tool) -> Option<ExitCode> {
         Tool::Generate(what) => match generate::run(what, Arguments::command(), &mut out) {
             Ok(()) => Some(ExitCode::SUCCESS),
             Err(error) => {
-                logging::fatal(&format!("cannot write what was asked for: {error}"));
+                logging::fatal(&format!("can't write what was asked for: {error}"));
                 Some(ExitCode::FAILURE)
             }
         },
@@ -352,7 +352,7 @@ fn serve(
     let runtime = match runtime {
         Ok(runtime) => runtime,
         Err(error) => {
-            logging::fatal(&format!("cannot start worker threads: {error}; raise ulimit -u"));
+            logging::fatal(&format!("can't start worker threads: {error}; raise ulimit -u"));
             return ExitCode::FAILURE;
         }
     };

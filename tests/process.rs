@@ -307,9 +307,9 @@ fn refused_start_names_the_line_and_the_remedy() {
     refused(
         &bad.start(&["none.cfg"], &[]),
         2,
-        &["none.cfg: cannot read file: No such file", "name a file"],
+        &["none.cfg: can't read file: No such file", "name a file"],
     );
-    refused(&bad.start(&["."], &[]), 2, &[".: cannot read file: Is a directory"]);
+    refused(&bad.start(&["."], &[]), 2, &[".: can't read file: Is a directory"]);
     refused(&bad.start(&["1", "2", "3", "4", "5"], &[]), 2, &["command line: 5 arguments"]);
     refused(&bad.start(&["2x", "d"], &[]), 2, &["command line: clientPort=2x is not a number"]);
     let flags = [("SERVER_JVMFLAGS", "-Dzookeeper.sessionRequireClientSASLAuth=true")];
@@ -320,7 +320,7 @@ fn refused_start_names_the_line_and_the_remedy() {
     let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
     let port = taken.local_addr().expect("its address").port();
     let lines = format!("dataDir=@/d\nclientPortAddress=127.0.0.1\nclientPort={port}\n");
-    let where_ = format!("zoo.cfg:3: clientPort={port}: cannot listen on 127.0.0.1:{port}");
+    let where_ = format!("zoo.cfg:3: clientPort={port}: can't listen on 127.0.0.1:{port}");
     refused(&bad.run(lines.as_bytes()), 1, &[&where_, "stop what listens there"]);
     let nobody = "dataDir=@/d\nclientPort=0\nclientPortAddress=no.such.host.invalid\n";
     refused(&bad.run(nobody.as_bytes()), 2, &["zoo.cfg:3: clientPortAddress=no.such.host.invalid"]);
@@ -590,5 +590,5 @@ fn member_that_cannot_write_its_configuration_refuses_to_start() {
     fs::write(bad.path("zoo.cfg.dynamic"), members).expect("a file");
     fs::create_dir(bad.path("zoo.cfg.dynamic.try.tmp")).expect("a folder");
     let output = bad.run(format!("{head}dynamicConfigFile=@/zoo.cfg.dynamic\n").as_bytes());
-    ended(&output, 2, &["cannot write beside the static configuration file in", advice]);
+    ended(&output, 2, &["can't write beside the static configuration file in", advice]);
 }

@@ -6,6 +6,7 @@
 //! * circles: files of one room use each other in one direction; `map` prints rooms, arrows and circles.
 //! * wording: comments, pages, strings, names of tests and log lines keep to plain words.
 //! * messages: docs/messages.md has every WARN and ERROR, and each says what to do.
+//! * reasons: docs/reasons.md has every text that reaches a log line as a value.
 //! * links: those of pages lead to files and headings.
 //! * layout: the map matches the disk, dependencies have reasons, scripts stay thin, nothing is half-built.
 
@@ -17,6 +18,7 @@ mod tidy {
     pub mod messages;
     pub mod prose;
     pub mod purity;
+    pub mod reasons;
     pub mod rooms;
     pub mod size;
     pub mod source;

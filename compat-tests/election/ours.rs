@@ -144,7 +144,7 @@ impl Ours {
                 self.step(Input::ElectionDisconnected { to });
             }
             Event::BindFailed { place, error } => {
-                return Err(io::Error::other(format!("cannot listen on {place}: {error}")));
+                return Err(io::Error::other(format!("can't listen on {place}: {error}")));
             }
             Event::Heard { from, message } => {
                 let notification = Notification::decode(&message).map_err(io::Error::other)?;

@@ -19,7 +19,7 @@ pub enum ClientError {
     Timeout,
     #[error("frame length {0} does not belong to the ZooKeeper protocol")]
     Length(i32),
-    #[error("cannot decode the connect response")]
+    #[error("can't decode the connect response")]
     ConnectResponse(#[from] DecodeError),
     /// What the caller puts around the protocol has failed: TLS, or the client's authentication.
     #[error("{0}")]

@@ -297,6 +297,6 @@ fn unreadable(name: &str, error: &io::Error) -> Problem {
         io::ErrorKind::PermissionDenied => "give this user the right to read it",
         _ => "name a file that this user may read",
     };
-    let text = format!("cannot read file: {error}; {advice}");
+    let text = format!("can't read file: {error}; {advice}");
     Problem { place: SettingPlace::File(name.to_owned()), text }
 }

@@ -53,7 +53,7 @@ pub(super) fn take(
             }
             (None, Some(flag)) => {
                 let text = format!(
-                    "{file} has no section {name}: clients cannot authenticate by SASL; add it if they should"
+                    "{file} has no section {name}: clients can't authenticate by SASL; add it if they should"
                 );
                 checker.warn(&flag, text);
             }

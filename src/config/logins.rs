@@ -274,7 +274,7 @@ fn kerberos(
             Some("needs principal=\"service/host@REALM\"")
         }
         Use::Dials if key_tab.is_none() && ticket_cache.is_none() => Some(
-            "needs useKeyTab=true or useTicketCache=true: a server cannot be asked for a password",
+            "needs useKeyTab=true or useTicketCache=true: a server can't be asked for a password",
         ),
         Use::Dials if principal.is_none() && ticket_cache.is_none() => {
             Some("needs principal=\"name@REALM\", whose key is in the keytab")

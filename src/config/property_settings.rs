@@ -55,7 +55,7 @@ pub(super) fn refuse_unknown_names(checker: &mut Checker, system: &mut SystemPro
         && class.value != AUDIT_LOGGER
     {
         let text = format!(
-            "audit.impl.class={} names a Java class, which cannot be loaded here; remove it",
+            "audit.impl.class={} names a Java class, which can't be loaded here; remove it",
             class.value
         );
         checker.problem(&class.place, text);
@@ -74,7 +74,7 @@ pub(super) fn refuse_unknown_names(checker: &mut Checker, system: &mut SystemPro
 
 /// Reads every system property that sets a field, and joins them with the settings of the file.
 ///
-/// Nothing here is a problem: as in Java, the default takes the place of a value that cannot be used,
+/// Nothing here is a problem: as in Java, the default takes the place of a value that can't be used,
 /// but with a warning.
 pub(super) fn take(
     checker: &mut Checker,

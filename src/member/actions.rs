@@ -126,7 +126,7 @@ impl ConfigChange {
         };
         let folder = folder.display();
         let reason = format!(
-            "cannot {what} in {folder}: {error}. With reconfigEnabled=true the server needs to write there"
+            "can't {what} in {folder}: {error}. With reconfigEnabled=true the server needs to write there"
         );
         Ended::Failed { reason, exit }
     }

@@ -11,9 +11,9 @@ use tokio::net::TcpListener;
 /// Why an address can't be bound.
 #[derive(Debug, thiserror::Error)]
 pub enum ListenError {
-    #[error("cannot resolve host {host}")]
+    #[error("can't resolve host {host}")]
     Resolve { host: String, source: io::Error },
-    #[error("cannot listen on {address}")]
+    #[error("can't listen on {address}")]
     Bind { address: SocketAddr, source: io::Error },
 }
 
@@ -130,7 +130,7 @@ mod tests {
         assert!(told(io::ErrorKind::AddrInUse).contains("10.0.0.9:2888: address in use; free"));
         let source = io::ErrorKind::NotFound.into();
         let unresolved = ListenError::Resolve { host: "zk2".to_owned(), source }.with_advice();
-        assert!(unresolved.starts_with("cannot resolve host zk2"), "{unresolved}");
+        assert!(unresolved.starts_with("can't resolve host zk2"), "{unresolved}");
     }
 
     #[test]

@@ -19,7 +19,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 pub enum DataDirLockError {
     #[error("another server uses {}", .0.display())]
     Taken(PathBuf),
-    #[error("cannot open {}", .0.display())]
+    #[error("can't open {}", .0.display())]
     Open(PathBuf, #[source] io::Error),
 }
 

@@ -41,13 +41,13 @@ pub enum ServerError {
     /// The same of the port of metrics.
     #[error("TLS of metrics")]
     MetricsTls(#[source] EngineError),
-    #[error("cannot prepare the data directories")]
+    #[error("can't prepare the data directories")]
     Folders(#[source] Box<RecoverError<Infallible>>),
     #[error(transparent)]
     DataDirLock(#[from] DataDirLockError),
-    #[error("cannot restore the data")]
+    #[error("can't restore the data")]
     Recover { source: Box<RecoverError<RestoreError>>, is_member: bool },
-    #[error("cannot use the epoch files")]
+    #[error("can't use the epoch files")]
     Epoch(#[source] EpochError),
     #[error(
         "the data was quarantined as damaged, and no leader has sent its tree since: restore a \
@@ -55,11 +55,11 @@ pub enum ServerError {
         mark.display()
     )]
     Unsure { mark: PathBuf },
-    #[error("cannot write the first snapshot")]
+    #[error("can't write the first snapshot")]
     Snapshot(#[from] SnapshotError),
-    #[error("cannot open the audit log {}", path.display())]
+    #[error("can't open the audit log {}", path.display())]
     Audit { path: PathBuf, source: io::Error },
-    #[error("cannot {what}")]
+    #[error("can't {what}")]
     System { what: &'static str, source: io::Error },
     #[error("{reason}")]
     Failed { reason: String, exit: u8 },

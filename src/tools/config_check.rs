@@ -36,7 +36,7 @@ pub fn look_up<T>(check: &mut Check, resolve: impl Fn(&str) -> io::Result<T>) {
             let place = place.and_then(|setting| setting.place.clone());
             let place = place.unwrap_or_else(|| SettingPlace::File(check.source.clone()));
             let text = format!(
-                "{key}: cannot resolve {host}: {error}; correct it, or the resolver of this machine"
+                "{key}: can't resolve {host}: {error}; correct it, or the resolver of this machine"
             );
             check.warnings.push(Warning { place, text });
         }
@@ -48,7 +48,7 @@ pub fn look_up<T>(check: &mut Check, resolve: impl Fn(&str) -> io::Result<T>) {
             setting.state = "wrong";
         }
     }
-    let text = format!("cannot resolve {host}: {error}; name a host or address of this machine");
+    let text = format!("can't resolve {host}: {error}; name a host or address of this machine");
     check.problems.push(Problem { place: place.clone(), text });
 }
 
@@ -405,7 +405,7 @@ zoo.cfg: no problems, the server would start with it
         assert_eq!(named.problems, vec![]);
         look_up(&mut named, nobody);
         let table = render(&mut named.clone(), &TABLE);
-        let problem = "zoo.cfg:1: cannot resolve here: nobody knows it; name a host or address";
+        let problem = "zoo.cfg:1: can't resolve here: nobody knows it; name a host or address";
         assert!(table.contains(problem), "{table}");
         let verdict = format!("zoo.cfg: 1 problem, the server refuses to start with it: {problem}");
         assert!(table.contains(&verdict), "{table}");
@@ -418,7 +418,7 @@ zoo.cfg: no problems, the server would start with it
         look_up(&mut line, known);
         assert_eq!(
             line.problems[0].to_string(),
-            "zoo.cfg:2: cannot resolve there: there; name a host or address of this machine"
+            "zoo.cfg:2: can't resolve there: there; name a host or address of this machine"
         );
         let text = text
             + "initLimit=5\nsyncLimit=2\nclientPort=2181\nserver.3=here:1:2\nserver.4=gone:1:2\n";
@@ -430,8 +430,8 @@ zoo.cfg: no problems, the server would start with it
         assert_eq!(
             told,
             [
-                format!("zoo.cfg:2: server.2: cannot resolve a: a; {advice}"),
-                format!("zoo.cfg:7: server.4: cannot resolve gone: gone; {advice}"),
+                format!("zoo.cfg:2: server.2: can't resolve a: a; {advice}"),
+                format!("zoo.cfg:7: server.4: can't resolve gone: gone; {advice}"),
             ]
         );
     }

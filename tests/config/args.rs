@@ -67,7 +67,7 @@ fn reads_the_file_and_myid() {
     let file = dir.path().join("zoo.cfg");
     let launch = Launch { settings: Settings::File(file.clone()), flags: vec![] };
     let error = load(&launch, &Environment::new()).unwrap_err().to_string();
-    assert!(error.contains("zoo.cfg: cannot read file"), "{error}");
+    assert!(error.contains("zoo.cfg: can't read file"), "{error}");
 
     let data = dir.path().join("data");
     fs::create_dir(&data).unwrap();

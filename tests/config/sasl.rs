@@ -85,7 +85,7 @@ fn missing_section_is_refused_only_if_it_is_named() {
     for jaas in ["", "Client { };", "// nothing"] {
         let config = loaded("", Some(jaas), &[FLAG]).unwrap();
         assert_eq!(config.client_sasl, None);
-        let told = "-D flag in the command line: /jaas has no section Server: clients cannot \
+        let told = "-D flag in the command line: /jaas has no section Server: clients can't \
                     authenticate by SASL; add it if they should";
         assert_eq!(warnings(&config), [told]);
     }

@@ -122,7 +122,7 @@ fn failed_start_is_logged_and_another_logger_is_refused() {
     refused(
         &bad.start(&["zoo.cfg"], &[("JVMFLAGS", &flags)]),
         1,
-        &["cannot open the audit log", "Is a directory", "-Dzookeeper.log.dir"],
+        &["can't open the audit log", "Is a directory", "-Dzookeeper.log.dir"],
     );
 }
 

@@ -34,7 +34,7 @@ fn options_of_the_log_may_stand_before_a_command() {
     // A flag is no command, and the option that follows is not taken for the name of a file.
     let bad = Bad::new();
     let arguments = ["-Dx=y", "--log-level=info", "start-foreground", "."];
-    refused(&bad.start(&arguments, &[]), 2, &["ERROR .: cannot read file"]);
+    refused(&bad.start(&arguments, &[]), 2, &["ERROR .: can't read file"]);
 }
 
 #[test]
@@ -75,6 +75,6 @@ fn each_command_prints_its_usage_on_help() {
 fn reason_of_a_refused_start_is_printed_although_levels_hide_errors() {
     let bad = Bad::new();
     for levels in ["off", "somebody=debug"] {
-        refused(&bad.start(&["."], &[("RUST_LOG", levels)]), 2, &["ERROR .: cannot read file"]);
+        refused(&bad.start(&["."], &[("RUST_LOG", levels)]), 2, &["ERROR .: can't read file"]);
     }
 }

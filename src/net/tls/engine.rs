@@ -308,6 +308,6 @@ mod tests {
         let mut wrong = whole;
         wrong.key_store.as_mut().unwrap().path = folder.path().join("nothing.pem");
         let why = refused(wrong, EngineRole::Server).unwrap();
-        assert!(why.contains("nothing.pem") && why.matches("cannot read it").count() == 1, "{why}");
+        assert!(why.contains("nothing.pem") && why.matches("can't read it").count() == 1, "{why}");
     }
 }

@@ -84,19 +84,19 @@ pub enum BenchError {
     Server(String, #[source] io::Error),
     #[error(transparent)]
     Security(#[from] SecurityError),
-    #[error("cannot connect to {server}")]
+    #[error("can't connect to {server}")]
     Connect { server: SocketAddr, source: ClientError },
-    #[error("cannot prepare znodes on {server}")]
+    #[error("can't prepare znodes on {server}")]
     Prepare { server: SocketAddr, source: PrepareError },
-    #[error("cannot remove all znodes below {root}: delete the rest")]
+    #[error("can't remove all znodes below {root}: delete the rest")]
     Remove { root: String, source: PrepareError },
     #[error("stopped while removing znodes below {0}: delete the rest")]
     CleanupStopped(String),
     #[error("stopped before anything was measured")]
     Stopped,
-    #[error("cannot {what}")]
+    #[error("can't {what}")]
     System { what: &'static str, source: io::Error },
-    #[error("cannot write picture {}", path.display())]
+    #[error("can't write picture {}", path.display())]
     Picture { path: PathBuf, source: io::Error },
 }
 

@@ -39,7 +39,7 @@ pub struct SecurityOptions {
 pub enum SecurityError {
     #[error(transparent)]
     Tls(#[from] ToolClientError),
-    #[error("cannot read the password in {}", path.display())]
+    #[error("can't read the password in {}", path.display())]
     Password { path: PathBuf, source: io::Error },
 }
 

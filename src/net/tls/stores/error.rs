@@ -4,7 +4,7 @@ use crate::config::tls::{StorePassword, StoreSettings};
 use std::io;
 use std::path::PathBuf;
 
-/// A store that cannot be used: file, alias, kind and reason, for one line.
+/// A store that can't be used: file, alias, kind and reason, for one line.
 #[derive(Debug)]
 pub struct StoreError {
     /// `key store` or `trust store`.
@@ -84,11 +84,11 @@ impl From<Fault> for EntryFault {
 
 #[derive(Debug, thiserror::Error)]
 pub enum Fault {
-    #[error("cannot read it: {}{}", .0, advice(.0))]
+    #[error("can't read it: {}{}", .0, advice(.0))]
     Read(io::Error),
     #[error("it has more than 16 MiB, which no store has")]
     TooLarge,
-    #[error("cannot read its password from {}: {reason}{}", path.display(), advice(reason))]
+    #[error("can't read its password from {}: {reason}{}", path.display(), advice(reason))]
     PasswordFile { path: PathBuf, reason: io::Error },
     #[error("its password is not UTF-8; write it in UTF-8, or give the store another one")]
     PasswordText,
@@ -112,7 +112,7 @@ pub enum Fault {
         "a key of it is derived with more than a million rounds, or all its keys with more than ten million; make it anew with fewer"
     )]
     TooManyRounds,
-    #[error("no private key in it; a certificate alone cannot serve")]
+    #[error("no private key in it; a certificate alone can't serve")]
     NoKey,
     #[error("no certificate belongs to its key; put the certificate and its chain into the store")]
     NoCertificate,
@@ -120,7 +120,7 @@ pub enum Fault {
     NotTrusted(&'static str),
     #[error("key and certificate do not belong together; {0}")]
     Mismatch(&'static str),
-    #[error("its key cannot be used: {0}")]
+    #[error("its key can't be used: {0}")]
     UnusableKey(&'static str),
 }
 

@@ -71,7 +71,7 @@ pub struct Shown {
     /// The certificates of a key, its own first, or one trusted certificate.
     pub chain: Vec<CertificateDer<'static>>,
     pub is_key: bool,
-    /// Why a key cannot be used.
+    /// Why a key can't be used.
     pub fault: Option<String>,
 }
 

@@ -152,9 +152,9 @@ fn key_without_its_certificate_is_refused_with_a_remedy() {
     );
     check_fault(
         keys("weak.pem"),
-        "key store weak.pem (PEM), alias key: its key cannot be used: RSA with less than 2048 bits; make a key of 2048 or more",
+        "key store weak.pem (PEM), alias key: its key can't be used: RSA with less than 2048 bits; make a key of 2048 or more",
     );
-    let none = "no private key in it; a certificate alone cannot serve";
+    let none = "no private key in it; a certificate alone can't serve";
     check_fault(keys("ca.pem"), &format!("key store ca.pem (PEM): {none}"));
     check_fault(keys("trust.jks"), &format!("key store trust.jks (JKS): {none}"));
 }
@@ -198,7 +198,7 @@ fn file_that_is_no_store_is_refused() {
         "damaged, or not what it says: it ends too early"
     );
     let absent = load_keys(&settings(dir.path().join("absent"), "")).err().unwrap().to_string();
-    assert!(absent.contains("cannot read it: No such file"), "{absent}");
+    assert!(absent.contains("can't read it: No such file"), "{absent}");
 }
 
 // rows: C-193b C-194b
@@ -210,7 +210,7 @@ fn password_file_loses_one_newline() {
     settings.password = StorePassword::File(file.clone());
     let fault = load_keys(&settings).err().unwrap().to_string();
     assert!(
-        fault.contains("cannot read its password from ") && fault.contains("No such file"),
+        fault.contains("can't read its password from ") && fault.contains("No such file"),
         "{fault}"
     );
     for (text, fits) in

@@ -586,7 +586,7 @@ fn member_that_cannot_write_its_configuration_refuses_to_start() {
     let head = "clientPort=0\ndataDir=@\ninitLimit=5\nsyncLimit=5\nreconfigEnabled=true\n";
     let advice = "With reconfigEnabled=true the server needs to write there";
     let output = bad.run(format!("{head}{members}").as_bytes());
-    ended(&output, 2, &["cannot copy the static configuration file in", advice]);
+    ended(&output, 2, &["can't copy the static configuration file in", advice]);
     fs::write(bad.path("zoo.cfg.dynamic"), members).expect("a file");
     fs::create_dir(bad.path("zoo.cfg.dynamic.try.tmp")).expect("a folder");
     let output = bad.run(format!("{head}dynamicConfigFile=@/zoo.cfg.dynamic\n").as_bytes());

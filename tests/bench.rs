@@ -158,10 +158,14 @@ fn bench_errors_name_the_cause() {
         let mut command = Command::new(OXKEEPER);
         command.args(["bench", "--server", server, "--mix", mix]).output().expect("it runs")
     };
-    let wrong = of("nowhere", "get");
-    assert!(
-        !wrong.status.success() && text(&wrong.stderr).contains("server nowhere: not host:port")
-    );
+    for (server, why) in [
+        ("nowhere", "server nowhere has no port; write it as host:port, such as nowhere:2181"),
+        ("127.0.0.1:99999", "server 127.0.0.1:99999: what follows its last colon is not a port"),
+        ("nowhere.invalid:1", "server nowhere.invalid:1: no such host is known"),
+    ] {
+        let wrong = of(server, "get");
+        assert!(!wrong.status.success() && text(&wrong.stderr).contains(why), "{wrong:?}");
+    }
     let wrong = of("127.0.0.1:1", "fetch");
     assert!(text(&wrong.stderr).contains("`fetch` is not an operation"), "{wrong:?}");
     // A server that speaks another protocol.
@@ -187,6 +191,23 @@ fn bench_errors_name_the_cause() {
     let wrong = of(&addr.to_string(), "get");
     let said = text(&wrong.stderr);
     assert!(said.contains(&format!("connect to {addr}: Connection refused")), "{said}");
+}
+
+/// The server closes these connections without an answer.
+#[test]
+fn bench_names_the_limits_of_the_server_that_it_meets() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let server = Process::start(dir.path(), "maxClientCnxns=2");
+    let refused = |arguments: &[&str], why: &str| {
+        let output = bench(&server, &[&["--keys", "2", "--duration", "100ms"], arguments].concat());
+        let said = text(&output.stderr);
+        assert!(!output.status.success() && said.contains(why), "{said}");
+    };
+    refused(&["--connections", "3"], " of 3 at once: raise its maxClientCnxns or maxCnxns");
+    refused(
+        &["--value-size", "1100000", "-c", "1"],
+        "of 1100000 B were created: raise its jute.maxbuffer",
+    );
 }
 
 /// The bench reports the lost connections, and goes on.

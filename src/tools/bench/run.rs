@@ -24,6 +24,8 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 const PATIENCE: Duration = Duration::from_secs(10);
 /// A second is reported so long after its end, because its last slices come late.
 const TELL_AFTER_US: u64 = 150_000;
+/// Values above this may be larger than a server's jute.maxbuffer.
+const LARGE_VALUE: u32 = 10_000;
 
 /// Options of `oxkeeper bench`.
 #[derive(Clone, Debug, clap::Args)]
@@ -80,12 +82,25 @@ pub struct Options {
 /// Why a run has no result, or leaves znodes.
 #[derive(Debug, thiserror::Error)]
 pub enum BenchError {
-    #[error("server {0}: not host:port, or no such host")]
-    Server(String, #[source] io::Error),
+    #[error("server {0} has no port; write it as host:port, such as {0}:2181")]
+    NoPort(String),
+    #[error("server {0}: what follows its last colon is not a port from 1 to 65535")]
+    Port(String),
+    #[error("server {0}: no such host is known")]
+    Host(String, #[source] io::Error),
     #[error(transparent)]
     Security(#[from] SecurityError),
     #[error("can't connect to {server}")]
     Connect { server: SocketAddr, source: ClientError },
+    #[error(
+        "{server} closed connection {number} of {of} at once: raise its maxClientCnxns or maxCnxns, or take fewer by --connections"
+    )]
+    Limit { server: SocketAddr, number: u32, of: u32 },
+    #[error(
+        "{server} closed the connection when znodes of {value_size} B were created: raise its jute.maxbuffer (1048575 unless it is set), or \
+         lower --value-size"
+    )]
+    TooLarge { server: SocketAddr, value_size: u32 },
     #[error("can't prepare znodes on {server}")]
     Prepare { server: SocketAddr, source: PrepareError },
     #[error("can't remove all znodes below {root}: delete the rest")]
@@ -150,11 +165,11 @@ async fn bench(options: &Options, seed: u64) -> Result<Ended, BenchError> {
     let timeout_ms = timeout_ms(options);
     let security = Arc::new(Security::of(&options.security)?);
     let first = &servers[0];
-    let in_prepare = |source| match source {
+    let opened = ZnodeSetup::open(&security, first, timeout_ms, PATIENCE);
+    let mut maker = opened.map_err(|source| match source {
         PrepareError::Client(source) => BenchError::Connect { server: first.addr, source },
         source => BenchError::Prepare { server: first.addr, source },
-    };
-    let mut maker = ZnodeSetup::open(&security, first, timeout_ms, PATIENCE).map_err(in_prepare)?;
+    })?;
     let root = format!("{}/oxkeeper-bench-{seed:016x}", options.under.trim_end_matches('/'));
     let znodes = Znodes { root: root.clone(), keys: options.keys };
     // The bytes differ, so that they can't be compressed on the way.
@@ -166,7 +181,7 @@ async fn bench(options: &Options, seed: u64) -> Result<Ended, BenchError> {
     maker.close();
     let measured = match made {
         Ok(()) => measure(options, &security, &servers, znodes, value, seed).await,
-        Err(error) => Err(in_prepare(error)),
+        Err(error) => Err(not_prepared(first.addr, options.value_size, error)),
     };
     let cleaned = if options.keep {
         say(&format!("znodes are kept below {root}"));
@@ -196,6 +211,16 @@ async fn bench(options: &Options, seed: u64) -> Result<Ended, BenchError> {
     Ok(if well { Ended::Well } else { Ended::WithFailures })
 }
 
+/// Why there are no znodes for the run. A server closes the connection of a request that is larger than it allows, without an answer.
+fn not_prepared(server: SocketAddr, value_size: u32, source: PrepareError) -> BenchError {
+    match source {
+        PrepareError::Client(ClientError::Closed) if LARGE_VALUE < value_size => {
+            BenchError::TooLarge { server, value_size }
+        }
+        source => BenchError::Prepare { server, source },
+    }
+}
+
 fn timeout_ms(options: &Options) -> i32 {
     i32::try_from(options.session_timeout.as_millis()).unwrap_or(i32::MAX)
 }
@@ -208,11 +233,16 @@ fn may_write(path: &std::path::Path) -> io::Result<()> {
 fn resolve(names: &[String]) -> Result<Arc<[Server]>, BenchError> {
     let mut servers = Vec::with_capacity(names.len());
     for name in names {
-        let fail = |source| BenchError::Server(name.clone(), source);
-        let found = name.to_socket_addrs().map_err(fail)?.next();
-        let addr = found.ok_or_else(|| fail(io::ErrorKind::NotFound.into()))?;
-        let host = name.rsplit_once(':').map_or(name.as_str(), |(host, _)| host);
+        // An IPv6 address without brackets has several colons and no port.
+        let parts = name.rsplit_once(':');
+        let parts = parts.filter(|(host, _)| !host.contains(':') || host.ends_with(']'));
+        let (host, port) = parts.ok_or_else(|| BenchError::NoPort(name.clone()))?;
+        let port = port.parse().ok().filter(|port| *port != 0);
+        let port: u16 = port.ok_or_else(|| BenchError::Port(name.clone()))?;
         let host = host.trim_matches(['[', ']']).to_owned();
+        let fail = |source| BenchError::Host(name.clone(), source);
+        let found = (host.as_str(), port).to_socket_addrs().map_err(fail)?.next();
+        let addr = found.ok_or_else(|| fail(io::ErrorKind::NotFound.into()))?;
         servers.push(Server { addr, host });
     }
     Ok(servers.into())
@@ -314,6 +344,10 @@ async fn all_connected(
         };
         match got {
             Some(ThreadMessage::Connected) => connected += 1,
+            // Others are open, so the server takes clients.
+            Some(ThreadMessage::Failed { server, error: ClientError::Closed }) if 0 < connected => {
+                return Err(BenchError::Limit { server, number: connected + 1, of: connections });
+            }
             Some(ThreadMessage::Failed { server, error }) => {
                 return Err(BenchError::Connect { server, source: error });
             }

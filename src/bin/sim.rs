@@ -28,6 +28,8 @@ macro_rules! say {
 const LAST_LINES: usize = 60;
 /// Smaller plans that are tried at most.
 const TRIES_MAX: usize = 300;
+/// Between two lines that say how far fresh seeds have come.
+const PROGRESS_EVERY: Duration = Duration::from_secs(10);
 
 /// Run a whole ensemble with its clients, disks and network in one process; one seed decides everything.
 #[derive(Clone, Parser)]
@@ -198,7 +200,12 @@ fn hunt(arguments: &Arguments, budget: Duration) -> ExitCode {
     say!("seeds from {first}");
     let (mut seed, mut committed, mut lasted_us) = (first, 0, 0);
     let mut counts = BTreeMap::<&str, u64>::new();
+    let mut next_line = PROGRESS_EVERY;
     while began.elapsed() < budget {
+        if !arguments.quiet && next_line <= began.elapsed() {
+            next_line = began.elapsed() + PROGRESS_EVERY;
+            say!("{} worlds in {} s, and no failure", seed - first, began.elapsed().as_secs());
+        }
         let plan = match plan(arguments, seed) {
             Ok(plan) => plan,
             Err(why) => {

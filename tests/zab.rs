@@ -18,6 +18,7 @@ mod zab {
     pub mod losses;
     pub mod notation;
     mod notification;
+    pub mod other_peers;
     mod packet;
     mod reconfig_elsewhere;
     mod reconfig_holes;
@@ -195,11 +196,14 @@ fn random_worlds_keep_every_property() {
     assert!(only.is_some() || committed > 100, "worlds in which nothing happens prove nothing");
 }
 
-// Each situation of `tests/zab/driver_turns.rs` happens in the first worlds that can have it: none can vanish unnoticed.
+// Each situation of `tests/zab/driver_turns.rs` and `other_peers.rs` happens in the first worlds that can have it: none can vanish unnoticed.
 #[test]
 fn turns_locked_folders_and_oracles_happen_in_the_first_worlds() {
     let mut happened = BTreeMap::<Happened, usize>::new();
-    let has = |it: &Conditions| it.batches || it.refuses_config || it.oracle_turns;
+    let has = |it: &Conditions| {
+        let has_other_peers = it.repeats || it.strays || it.replaces;
+        it.batches || it.refuses_config || it.oracle_turns || has_other_peers
+    };
     for conditions in (1..8000).map(Conditions::of).filter(has) {
         let mut world = World::of(conditions);
         world.live();

@@ -17,6 +17,7 @@ mod zab {
     pub mod explorer;
     pub mod losses;
     pub mod notation;
+    pub mod other_peers;
     #[allow(dead_code, reason = "tests have more of them")]
     pub mod schedules;
     pub mod scopes;

@@ -64,7 +64,8 @@ impl<W: Witness> Ensemble<W> {
         self.settle();
     }
 
-    pub(super) fn settle(&mut self) {
+    /// Gives the servers the inputs that wait for them.
+    pub fn settle(&mut self) {
         while let Some((at, input)) = self.pending.pop_front() {
             if self.servers[at].peer.is_none() {
                 continue;
@@ -114,8 +115,10 @@ impl<W: Witness> Ensemble<W> {
                     let server = &mut self.servers[at];
                     let zxid = last_of(&server.tree);
                     let tree = Item::Tree(server.tree.clone());
+                    let again = server.proposed_again().into_iter().map(Item::Packet);
+                    let items = std::iter::once(tree).chain(again).collect();
                     more.extend(server.answer(Input::SnapshotBegun { connection, zxid }));
-                    return Some(Effect::ToLearner(connection, vec![tree]));
+                    return Some(Effect::ToLearner(connection, items));
                 }
             }
             Action::ReadLog { connection, from, through } => {
@@ -243,7 +246,8 @@ impl<W: Witness> Ensemble<W> {
         self.connections.contains_key(&id) && !is_closed
     }
 
-    fn dial(&mut self, from: usize, to: usize) {
+    /// Dials another server's election port; the servers are notified when the ensemble settles.
+    pub fn dial(&mut self, from: usize, to: usize) {
         if from == to || self.servers[to].peer.is_none() || !self.has_elections {
             return;
         }

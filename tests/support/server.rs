@@ -12,6 +12,9 @@ use oxkeeper::tree::{Options, Tree};
 use oxkeeper::zab::{Action, Input, LearnerConnectionId as Id, Packet, Peer, Settings};
 use std::collections::VecDeque;
 
+/// Limit on the proposals that are repeated after a tree.
+const REPEATED_MAX: usize = 3;
+
 /// One server. The fields that a crash resets come first.
 #[derive(Clone, Debug, Default)]
 pub struct Server {
@@ -41,6 +44,8 @@ pub struct Server {
     /// As a learner it acknowledges in Java's order: NEWLEADER, UPTODATE, and only then what was proposed meanwhile. As the leader it
     /// names in NEWLEADER the configuration that Java names.
     pub is_java: bool,
+    /// As a Java leader it repeats, after a tree that it sends, the last proposals that the tree has.
+    pub repeats: bool,
     /// A planted fault: it does not know that its history was lost.
     pub misses_loss: bool,
     /// The machine is lost, for good.
@@ -101,9 +106,9 @@ impl Server {
     pub fn end(&mut self) {
         let mut disk = std::mem::take(&mut self.disk);
         disk.asked.clear();
-        let Self { oracle, is_java, misses_loss, is_gone, refuses_config, .. } = *self;
-        *self =
-            Self { disk, oracle, is_java, misses_loss, is_gone, refuses_config, ..Self::default() };
+        let Self { oracle, is_java, repeats, misses_loss, is_gone, refuses_config, .. } = *self;
+        let kept = Self { oracle, is_java, repeats, misses_loss, is_gone, ..Self::default() };
+        *self = Self { disk, refuses_config, ..kept };
     }
 
     /// The actions of a running server after an input.
@@ -130,6 +135,20 @@ impl Server {
         }
         let more = views.map_or_else(Vec::new, |views| self.answer(Input::TreeViews { views }));
         (write, more)
+    }
+
+    /// The packets that follow a tree: a Java leader takes the first zxid that it forwards before it takes the tree, so that the tree
+    /// may have what comes after it as PROPOSAL and COMMIT (`LearnerHandler.syncFollower` and `run`, ZooKeeper 3.9.5).
+    pub fn proposed_again(&self) -> Vec<Packet> {
+        let Some(epoch) = self.leads.filter(|_| self.repeats) else { return Vec::new() };
+        let own = self.tree.iter().rev().take_while(|(zxid, _)| zxid.epoch() == epoch);
+        let mut again: Vec<&Entry> = own.take(REPEATED_MAX).collect();
+        again.reverse();
+        let packets = |(zxid, entry): &Entry| {
+            let (zxid, entry) = (*zxid, entry.clone());
+            [Packet::Proposal { zxid, entry }, Packet::Commit { zxid }]
+        };
+        again.into_iter().flat_map(packets).collect()
     }
 
     /// Java's leader names in NEWLEADER the newest configuration that it has seen, committed or not.

@@ -8,7 +8,7 @@ use super::world::World;
 use support::alone::{Alone, assert_found_alone, assert_in_museum};
 
 /// The names of the checks, in their order, and a planted fault for each.
-const ALONE: [Alone<Fault>; 8] = [
+const ALONE: [Alone<Fault>; 10] = [
     ("agreement", Fault::OtherTransaction),
     ("one leader", Fault::SecondLeader),
     ("served prefix", Fault::StepBack),
@@ -17,6 +17,8 @@ const ALONE: [Alone<Fault>; 8] = [
     ("promises", Fault::EmptyDisk),
     ("configurations", Fault::UndecidedView),
     ("convergence", Fault::ShortDisk),
+    ("epochs", Fault::UnaskedEpoch),
+    ("phases", Fault::EarlyAck),
 ];
 
 /// What the first failing check says.

@@ -51,6 +51,12 @@ pub struct Conditions {
     pub refuses_config: bool,
     /// Now one and now the other of two voters may go on alone.
     pub oracle_turns: bool,
+    /// The Java member repeats, after a tree that it sends as the leader, the last proposals that the tree has.
+    pub repeats: bool,
+    /// A stranger sends learners packets of other phases.
+    pub strays: bool,
+    /// The election connection to each leader that a learner dials is replaced.
+    pub replaces: bool,
     /// A planted fault: the oracle turns to a voter without regard to what that voter has.
     pub oracle_is_wrong: bool,
 }
@@ -88,6 +94,9 @@ impl Conditions {
             refuses_config: false,
             oracle_turns: false,
             oracle_is_wrong: false,
+            repeats: false,
+            strays: false,
+            replaces: false,
         }
     }
 
@@ -228,7 +237,7 @@ impl World {
         self.witness.conditions.silent.extend(parted);
     }
 
-    fn end_election_connection(&mut self, a: usize, b: usize) {
+    pub fn end_election_connection(&mut self, a: usize, b: usize) {
         for (at, input) in self.elections.end(a, b) {
             self.step(at, input);
         }
@@ -326,6 +335,7 @@ impl World {
                 self.deliver(id, false);
             }
         }
+        self.replace_connections();
         if self.witness.conditions.elects {
             for (from, to) in self.elections.busy() {
                 self.hear(from, to);

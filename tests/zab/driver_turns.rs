@@ -21,16 +21,25 @@ pub enum Happened {
     OracleTurned,
     /// The voter that the oracle turned to leads without the other.
     LeadsAfterTurn,
+    /// A stranger sent a learner a packet of another phase.
+    Strayed,
+    /// An election connection to a leader was replaced.
+    Replaced,
+    /// A Java leader repeated proposals after a tree.
+    Repeated,
 }
 
 impl Happened {
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 9] = [
         Self::TurnOfSeveral,
         Self::Discarded,
         Self::ConfigRefused,
         Self::TurnFailed,
         Self::OracleTurned,
         Self::LeadsAfterTurn,
+        Self::Strayed,
+        Self::Replaced,
+        Self::Repeated,
     ];
 }
 
@@ -44,8 +53,15 @@ impl World {
     pub fn rare_step(&mut self) {
         let conditions = &self.witness.conditions;
         let (batches, refuses) = (conditions.batches, conditions.refuses_config);
+        let (strays, replaces) = (conditions.strays, conditions.replaces);
         if conditions.oracle_turns {
             self.ask_oracle();
+        }
+        if strays {
+            self.stray();
+        }
+        if replaces {
+            self.replace_connections();
         }
         if refuses {
             self.lock_folder();

@@ -62,6 +62,19 @@ impl Conditions {
             || self.loses_machine
             || self.refuses_config;
         self.loses.take_if(|_| is_needed);
+        self.with_other_peers()
+    }
+
+    fn with_other_peers(mut self) -> Self {
+        let mut rng = Rng::new(self.seed, 7);
+        if rng.one_in(40) {
+            (self.elects, self.sends_trees, self.repeats) = (true, true, true);
+            self.java = Some(rng.pick(self.voters));
+        }
+        self.strays = rng.one_in(40);
+        if rng.one_in(40) {
+            (self.elects, self.replaces) = (true, true);
+        }
         self
     }
 
@@ -77,11 +90,13 @@ impl Conditions {
     pub fn has_situations(&self) -> bool {
         let has_losses = self.loses_files || self.loses_machine;
         let has_turns = self.batches || self.refuses_config;
+        let has_other_peers = self.repeats || self.strays || self.replaces;
         self.voters < 3
             || self.has_groups
             || self.starts != Starts::AtOnce
             || has_losses
             || has_turns
+            || has_other_peers
     }
 
     /// The first configuration of the ensemble.

@@ -4,11 +4,12 @@ use super::checks::{Checks, Event};
 use super::conditions::Conditions;
 use super::driver_turns::Happened;
 use super::losses::Loss;
+use super::other_peers::Replaced;
 use super::situations::Starts;
 use bytes::Bytes;
 use oxkeeper::model::Rng;
 use oxkeeper::model::{Epoch, ServerId, View, Zxid};
-use oxkeeper::zab::{Action, Input, Packet, Role};
+use oxkeeper::zab::{Action, Input, LearnerConnectionId, Packet, Role};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Deref, DerefMut};
 use support::disk::{Disk, Entry, Write, last_of};
@@ -52,6 +53,12 @@ pub struct Checker {
     /// The voter to which it said yes last, and whether it has turned and that voter has not led alone since.
     pub agreed_last: Option<usize>,
     pub has_turned: bool,
+    /// Decides on the situations of `other_peers.rs`.
+    pub peers: Rng,
+    /// The servers that have sent each server FOLLOWERINFO or OBSERVERINFO, by their connections.
+    pub told: BTreeMap<usize, BTreeMap<LearnerConnectionId, ServerId>>,
+    /// Election connections that are being replaced.
+    pub replaced: Vec<Replaced>,
     /// The configurations that counted at the last acknowledgement of each server before its turn.
     before_turn: BTreeMap<usize, BTreeSet<i64>>,
     /// Copies of servers' disks.
@@ -220,6 +227,7 @@ impl Witness for Checker {
             self.is_of_leader = matches!(peer.role(), Role::Leading(_));
         }
         self.keep_acknowledged(server, at, &seen);
+        self.see_learners(servers, at, &seen);
         let begins = matches!(seen, Seen::Turn | Seen::Input(_)) && self.in_turn != Some(at);
         if begins && self.conditions.refuses_config {
             let before = self.acknowledged.get(&at).cloned().unwrap_or_default();
@@ -250,14 +258,11 @@ impl Witness for Checker {
                 self.check(Event::ToLearner { at, packet, disk });
             }
             Seen::ToLeader(packet) => {
-                let known = &mut tree.iter().chain(&server.tail);
-                self.check(Event::ToLeader {
-                    at,
-                    packet,
-                    disk,
-                    told: server.leader_info_epoch,
-                    known,
-                });
+                let (told, known) =
+                    (server.leader_info_epoch, &mut tree.iter().chain(&server.tail));
+                let core = &server.peer.as_ref().expect("it lives").core;
+                let votes = core.all_views().any(|view| view.is_voter(ServerId(at as i64)));
+                self.check(Event::ToLeader { at, packet, disk, told, votes, known });
             }
             Seen::Leads(epoch) => {
                 let (holders, quorum) = self.holders(servers, at, Some(epoch));
@@ -287,6 +292,9 @@ impl World {
             random: Rng::seeded(conditions.seed),
             more: Rng::new(conditions.seed, 4),
             turns: Rng::new(conditions.seed, 5),
+            peers: Rng::new(conditions.seed, 6),
+            told: BTreeMap::new(),
+            replaced: Vec::new(),
             happened: BTreeMap::new(),
             agreed: None,
             agreed_last: None,
@@ -316,6 +324,7 @@ impl World {
             }
             server.is_java = conditions.java == Some(at);
             server.misses_loss = conditions.loses_unknown;
+            server.repeats = conditions.repeats && conditions.java == Some(at);
             server.disk.lies = conditions.lying_disk == Some(at);
         }
         if conditions.starts == Starts::AtOnce {

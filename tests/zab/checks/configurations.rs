@@ -1,5 +1,6 @@
 //! A configuration in force was committed by quorums of all configurations that count, no server goes back to an older one, and none
-//! forgets at a start a configuration that counted when it acknowledged something.
+//! forgets at a start a configuration that counted when it acknowledged something. A configuration in the log counts, and the one
+//! before it in the history is in force: a leader proposes one at a time.
 
 use super::{Check, Event};
 use oxkeeper::model::{View, Zxid};
@@ -31,6 +32,20 @@ impl Check for Configurations {
         }
         if let Event::Starts { at, acknowledged, views } = event {
             return remembers(*at, acknowledged, views);
+        }
+        match event {
+            Event::Acknowledges { at, logged, views } => {
+                let ignored = logged.iter().find(|version| !views.contains(version));
+                return ignored.map_or(Ok(()), |version| {
+                    Err(format!("{at} acknowledges {version:#x}, which does not count there"))
+                });
+            }
+            Event::LogsView { at, before, in_force } if *in_force < *before => {
+                return Err(format!(
+                    "{at} logs a configuration after {before:#x}, and {in_force:#x} is in force"
+                ));
+            }
+            _ => {}
         }
         let Event::InForce { at, view, leads } = event else { return Ok(()) };
         let version = view.version;
@@ -89,6 +104,12 @@ mod tests {
         let other = view_of(7, [1, 2], []);
         fails(&mut check, in_force(4, &other, false), "another configuration");
         holds(&mut check, in_force(1, &third, true));
+        let (logged, versions) = (BTreeSet::from([9]), BTreeSet::from([7, 9]));
+        holds(&mut check, Event::Acknowledges { at: 1, logged: &logged, views: &versions });
+        let ignored = Event::Acknowledges { at: 1, logged: &logged, views: &BTreeSet::from([7]) };
+        fails(&mut check, ignored, "0x9, which does not count");
+        holds(&mut check, Event::LogsView { at: 1, before: 7, in_force: 7 });
+        fails(&mut check, Event::LogsView { at: 1, before: 7, in_force: 5 }, "0x5 is in force");
         let acknowledged = BTreeSet::from([5, 7]);
         let (both, later, neither) = ([&first, &second], [&third], [&first, &third]);
         let starts = |views| Event::Starts { at: 1, acknowledged: &acknowledged, views };

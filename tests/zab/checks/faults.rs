@@ -2,7 +2,8 @@
 
 use super::Event;
 use bytes::Bytes;
-use oxkeeper::model::{Epoch, View};
+use oxkeeper::model::{Epoch, View, Zxid};
+use oxkeeper::zab::Packet;
 use support::disk::{Disk, Entry};
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -23,6 +24,10 @@ pub enum Fault {
     UndecidedView,
     /// The checks are told that the last transaction is on no disk when all servers have settled.
     ShortDisk,
+    /// The checks are told that each epoch was chosen with one voter less than a quorum.
+    UnaskedEpoch,
+    /// The checks are told that each learner acknowledges a proposal right after its ACKEPOCH.
+    EarlyAck,
 }
 
 impl Fault {
@@ -57,9 +62,21 @@ impl Fault {
             (Self::FewDisks, Event::Applied { at, tree, leads: Some((_, quorum)) }) => {
                 look(Event::Applied { at, tree, leads: Some((quorum - 1, quorum)) })
             }
-            (Self::EmptyDisk, Event::ToLeader { at, packet, told, .. }) => {
+            (Self::EmptyDisk, Event::ToLeader { at, packet, told, votes, .. }) => {
                 let (disk, known) = (&Disk::default(), &mut std::iter::empty());
-                look(Event::ToLeader { at, packet, disk, told, known })
+                look(Event::ToLeader { at, packet, disk, told, votes, known })
+            }
+            (Self::UnaskedEpoch, Event::Chooses { at, epoch, quorum, .. }) => {
+                look(Event::Chooses { at, epoch, told: quorum - 1, quorum })
+            }
+            (Self::EarlyAck, Event::ToLeader { at, packet, disk, told, votes, known }) => {
+                look(Event::ToLeader { at, packet, disk, told, votes, known })?;
+                if !matches!(packet, Packet::AckEpoch { .. }) {
+                    return Ok(());
+                }
+                let (packet, known) =
+                    (&Packet::Ack { zxid: Zxid::new(told, 1) }, &mut std::iter::empty());
+                look(Event::ToLeader { at, packet, disk, told, votes, known })
             }
             (Self::UndecidedView, Event::InForce { at, view, leads }) => {
                 look(Event::InForce { at, view, leads })?;

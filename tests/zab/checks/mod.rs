@@ -7,8 +7,10 @@ mod agreement;
 mod configurations;
 mod convergence;
 mod durability;
+mod epochs;
 pub mod faults;
 mod one_leader;
+pub mod phases;
 mod primary_order;
 mod promises;
 mod served_prefix;
@@ -28,16 +30,29 @@ pub enum Event<'a> {
     Follows { at: usize, tree: &'a [Entry] },
     /// A server that serves has applied more; `leads`: of a leader, how many disks have it and how many are a quorum.
     Applied { at: usize, tree: &'a [Entry], leads: Option<(usize, usize)> },
-    /// A packet to a leader from a learner that was sent epoch `told` and has logged `known`.
+    /// A leader has chosen an epoch; `told`: how many voters have sent it their acceptedEpochs, itself among them.
+    Chooses { at: usize, epoch: Epoch, told: usize, quorum: usize },
+    /// A packet to a leader from a learner that was sent epoch `told` and has logged `known`. `votes`: it votes in a configuration
+    /// that counts.
     ToLeader {
         at: usize,
         packet: &'a Packet,
         disk: &'a Disk,
         told: Epoch,
+        votes: bool,
         known: &'a mut dyn Iterator<Item = &'a Entry>,
     },
     /// A packet to a learner.
     ToLearner { at: usize, packet: &'a Packet, disk: &'a Disk },
+    /// A learner is given a packet of its leader.
+    FromLeader { at: usize, packet: &'a Packet },
+    /// A learner has no leader any more.
+    Leaves { at: usize },
+    /// A server acknowledges what it has logged: `logged` are the versions of configurations that its log has after the one in
+    /// force and that are not committed as far as it knows, `views` those of all that count.
+    Acknowledges { at: usize, logged: &'a BTreeSet<i64>, views: &'a BTreeSet<i64> },
+    /// A server with a configuration in its history logs the next one.
+    LogsView { at: usize, before: i64, in_force: i64 },
     /// A configuration is in force; `leads`: its server is the leader that commits it.
     InForce { at: usize, view: &'a View, leads: bool },
     /// A server has read its disk: `acknowledged` are the versions of configurations that counted at its last acknowledgement and
@@ -67,6 +82,8 @@ pub struct Checks {
     promises: promises::Promises,
     configurations: configurations::Configurations,
     convergence: convergence::Convergence,
+    epochs: epochs::Epochs,
+    phases: phases::Phases,
     /// A planted fault.
     pub fault: Option<faults::Fault>,
     /// The name of a check that finds nothing.
@@ -77,6 +94,11 @@ impl Checks {
     /// The newest configuration before a transaction that a leader put in force.
     pub fn newest_view_before(&self, zxid: Zxid) -> Option<&View> {
         self.configurations.newest_before(zxid)
+    }
+
+    /// How far a learner is, by the packets on its connection; `None`: it has no leader.
+    pub fn phase(&self, at: usize) -> Option<phases::Phase> {
+        self.phases.phase(at)
     }
 
     /// # Errors
@@ -99,7 +121,7 @@ impl Checks {
         Ok(())
     }
 
-    pub fn all(&mut self) -> [&mut dyn Check; 8] {
+    pub fn all(&mut self) -> [&mut dyn Check; 10] {
         [
             &mut self.agreement,
             &mut self.one_leader,
@@ -109,6 +131,8 @@ impl Checks {
             &mut self.promises,
             &mut self.configurations,
             &mut self.convergence,
+            &mut self.epochs,
+            &mut self.phases,
         ]
     }
 

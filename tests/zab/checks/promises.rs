@@ -1,4 +1,5 @@
-//! No server sends an epoch, a NEWLEADER or an ACK before its disk has what that packet stands for (I-8, I-12).
+//! No server sends an epoch, a NEWLEADER or an ACK before its disk has what that packet stands for (I-8, I-12), and no voter follows a
+//! leader whose epoch is before one that it has promised.
 
 use super::{Check, Event};
 use oxkeeper::zab::Packet;
@@ -29,6 +30,17 @@ impl Check for Promises {
             {
                 return Err(format!("{at} promises epoch {} before it is saved", told.0));
             }
+            Event::ToLeader {
+                at,
+                packet: Packet::AckEpoch { .. },
+                disk,
+                told,
+                votes: true,
+                ..
+            } if *told < disk.accepted => {
+                let (told, accepted) = (told.0, disk.accepted.0);
+                return Err(format!("{at} follows in epoch {told}, and is promised to {accepted}"));
+            }
             Event::ToLeader { at, packet: Packet::Ack { zxid }, disk, known, .. } => {
                 let is_epoch = zxid.counter() == 0;
                 if is_epoch && disk.current < zxid.epoch() {
@@ -56,7 +68,8 @@ fn packets_ahead_of_their_senders_disk_are_found() {
     let mut disk = Disk::default();
     let ack = |disk: &_, check: &mut dyn FnMut(Event<'_>)| {
         let packet = &Packet::Ack { zxid: Zxid::new(Epoch(2), 0) };
-        check(Event::ToLeader { at: 0, packet, disk, told: Epoch(2), known: &mut known.iter() });
+        let (told, known) = (Epoch(2), &mut known.iter());
+        check(Event::ToLeader { at: 0, packet, disk, told, votes: true, known });
     };
     ack(&disk, &mut |event| fails(&mut Promises, event, "its epoch"));
     disk.perform(Write::Promise(Promise::Current, Epoch(2)));
@@ -64,14 +77,16 @@ fn packets_ahead_of_their_senders_disk_are_found() {
     disk.perform(Write::Append(known[0].clone()));
     ack(&disk, &mut |event| holds(&mut Promises, event));
     let packet = &Packet::AckEpoch { current: None, last: None };
-    let promise = Event::ToLeader {
-        at: 0,
-        packet,
-        disk: &disk,
-        told: Epoch(1),
-        known: &mut std::iter::empty(),
+    let promise = |disk: &_, told, votes, check: &mut dyn FnMut(Event<'_>)| {
+        let (told, known) = (Epoch(told), &mut std::iter::empty());
+        check(Event::ToLeader { at: 0, packet, disk, told, votes, known });
     };
-    fails(&mut Promises, promise, "promises epoch 1");
+    promise(&disk, 1, true, &mut |event| fails(&mut Promises, event, "promises epoch 1"));
+    let mut promised = disk.clone();
+    promised.perform(Write::Promise(Promise::Accepted, Epoch(5)));
+    promise(&promised, 5, true, &mut |event| holds(&mut Promises, event));
+    promise(&promised, 2, false, &mut |event| holds(&mut Promises, event));
+    promise(&promised, 2, true, &mut |event| fails(&mut Promises, event, "is promised to 5"));
     let packet = &Packet::LeaderInfo { epoch: Epoch(3) };
     fails(&mut Promises, Event::ToLearner { at: 0, packet, disk: &disk }, "sends epoch 3");
     let packet = &Packet::NewLeader { epoch: Epoch(3), view: bytes::Bytes::new() };

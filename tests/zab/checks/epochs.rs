@@ -1,0 +1,34 @@
+//! A leader chooses an epoch only when a quorum has sent it their acceptedEpochs: no other leader can have a higher one
+//! (ZOOKEEPER-335).
+//!
+//! Source: `Leader.getEpochToPropose`, ZooKeeper 3.9.5.
+
+use super::{Check, Event};
+
+#[derive(Clone, Debug, Default)]
+pub struct Epochs;
+
+impl Check for Epochs {
+    fn name(&self) -> &'static str {
+        "epochs"
+    }
+
+    fn see(&mut self, event: &mut Event<'_>) -> Result<(), String> {
+        match event {
+            Event::Chooses { at, epoch, told, quorum } if *told < *quorum => {
+                let epoch = epoch.0;
+                Err(format!("{at} chooses epoch {epoch}, asked {told} voters, {quorum} needed"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+#[test]
+fn epoch_that_a_leader_chooses_without_a_quorum_is_found() {
+    use super::planted::{fails, holds};
+    use oxkeeper::model::Epoch;
+    let chooses = |told| Event::Chooses { at: 1, epoch: Epoch(2), told, quorum: 2 };
+    holds(&mut Epochs, chooses(2));
+    fails(&mut Epochs, chooses(1), "1 voters, 2 needed");
+}

@@ -9,6 +9,7 @@ mod zab {
     pub mod changes;
     pub mod checks;
     pub mod conditions;
+    pub mod destruction;
     pub mod driver_turns;
     mod election;
     mod election_network;
@@ -201,7 +202,7 @@ fn random_worlds_keep_every_property() {
 fn turns_locked_folders_and_oracles_happen_in_the_first_worlds() {
     let mut happened = BTreeMap::<Happened, usize>::new();
     let has = |it: &Conditions| {
-        let has_other_peers = it.repeats || it.strays || it.replaces;
+        let has_other_peers = it.repeats || it.strays || it.replaces || it.hurries || it.destroys;
         it.batches || it.refuses_config || it.oracle_turns || has_other_peers
     };
     for conditions in (1..8000).map(Conditions::of).filter(has) {

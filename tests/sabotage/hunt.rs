@@ -13,6 +13,7 @@ mod zab {
     #[allow(dead_code, reason = "no other fault is planted beside a bug")]
     pub mod checks;
     pub mod conditions;
+    pub mod destruction;
     #[allow(dead_code, reason = "a trace is for debugging")]
     pub mod explorer;
     pub mod losses;

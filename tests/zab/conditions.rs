@@ -57,6 +57,12 @@ pub struct Conditions {
     pub strays: bool,
     /// The election connection to each leader that a learner dials is replaced.
     pub replaces: bool,
+    /// All members name configurations in NEWLEADER, and acknowledge, as Java's do.
+    pub all_java: bool,
+    /// Leaders reconfigure at once and often, and are cut off while they do.
+    pub hurries: bool,
+    /// At the end a quorum loses its data, but no configuration files.
+    pub destroys: bool,
     /// A planted fault: the oracle turns to a voter without regard to what that voter has.
     pub oracle_is_wrong: bool,
 }
@@ -97,6 +103,9 @@ impl Conditions {
             repeats: false,
             strays: false,
             replaces: false,
+            all_java: false,
+            hurries: false,
+            destroys: false,
         }
     }
 
@@ -171,11 +180,14 @@ impl World {
             self.calm();
             committed = self.assert_all_alike();
         }
+        if self.witness.conditions.destroys {
+            self.destroy();
+        }
         committed
     }
 
     /// One random event.
-    fn random_step(&mut self) {
+    pub fn random_step(&mut self) {
         let at = self.below(self.servers.len());
         match self.below(1000) {
             0..300 => self.write_one(at),
@@ -229,8 +241,13 @@ impl World {
         if !silent.is_empty() {
             return silent.clear();
         }
+        let side = self.below(1 << self.servers.len());
+        self.part_from(side);
+    }
+
+    /// * `side`: a bit for each server of one side.
+    pub fn part_from(&mut self, side: usize) {
         let count = self.servers.len();
-        let side = self.below(1 << count);
         let is_here = |at: usize| side >> at & 1 == 1;
         let pairs = (0..count).flat_map(|from| (0..count).map(move |to| (from, to)));
         let parted = pairs.filter(|&(from, to)| is_here(from) != is_here(to));

@@ -25,12 +25,18 @@ pub enum Happened {
     Strayed,
     /// An election connection to a leader was replaced.
     Replaced,
+    /// A leader was cut off right after it proposed a configuration.
+    CutOff,
+    /// A quorum lost its data.
+    Destroyed,
+    /// A voter whose data is of a later epoch came back.
+    CameBack,
     /// A Java leader repeated proposals after a tree.
     Repeated,
 }
 
 impl Happened {
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 12] = [
         Self::TurnOfSeveral,
         Self::Discarded,
         Self::ConfigRefused,
@@ -39,6 +45,9 @@ impl Happened {
         Self::LeadsAfterTurn,
         Self::Strayed,
         Self::Replaced,
+        Self::CutOff,
+        Self::Destroyed,
+        Self::CameBack,
         Self::Repeated,
     ];
 }
@@ -54,8 +63,12 @@ impl World {
         let conditions = &self.witness.conditions;
         let (batches, refuses) = (conditions.batches, conditions.refuses_config);
         let (strays, replaces) = (conditions.strays, conditions.replaces);
+        let hurries = conditions.hurries;
         if conditions.oracle_turns {
             self.ask_oracle();
+        }
+        if hurries {
+            self.hurry();
         }
         if strays {
             self.stray();

@@ -47,6 +47,12 @@ impl Checker {
             | Seen::Action(Action::CloseLearner { connection, .. }) => {
                 self.told.entry(at).or_default().remove(connection);
             }
+            Seen::Action(Action::ToLearner { connection, .. }) if self.outsider.is_some() => {
+                let told = self.told.get(&at).and_then(|told| told.get(connection).copied());
+                if told == self.outsider {
+                    self.check(Event::AnswersOutsider { at });
+                }
+            }
             Seen::Action(Action::Disconnect) => self.check(Event::Leaves { at }),
             Seen::Action(Action::Connect { leader }) if self.conditions.replaces => {
                 let rounds = 0;
@@ -109,6 +115,25 @@ impl Checker {
 }
 
 impl World {
+    /// A leader reconfigures, and may be cut off at that moment with some of the others; or all are connected again.
+    pub fn hurry(&mut self) {
+        let leader = self.servers.iter().position(|server| server.leads.is_some());
+        match (self.witness.peers.below(60), leader) {
+            (0..3, Some(leader)) => {
+                self.change(leader);
+                let core = &self.servers[leader].peer.as_ref().expect("it leads").core;
+                if core.next.is_some() && self.witness.peers.one_in(2) {
+                    let servers = self.servers.len();
+                    let side = self.witness.peers.pick(1 << servers);
+                    self.witness.count(Happened::CutOff);
+                    self.part_from(side | 1 << leader);
+                }
+            }
+            (3, _) => self.witness.conditions.silent.clear(),
+            _ => {}
+        }
+    }
+
     /// A stranger sends a learner a packet of another phase, as if its leader had sent it.
     pub fn stray(&mut self) {
         let ids: Vec<LearnerConnectionId> = self.connections.keys().copied().collect();

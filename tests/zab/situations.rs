@@ -75,6 +75,17 @@ impl Conditions {
         if rng.one_in(40) {
             (self.elects, self.replaces) = (true, true);
         }
+        if rng.one_in(25) && !self.oracle_turns {
+            (self.elects, self.changes, self.hurries) = (true, true, true);
+            self.all_java = rng.one_in(2);
+        }
+        // The loss takes no account of files that are lost or machines that are gone before.
+        let loses = self.loses_files || self.loses_machine || self.oracle_turns;
+        if rng.one_in(40) && !loses {
+            (self.elects, self.destroys) = (true, true);
+        }
+        let is_needed = self.changes || self.destroys;
+        self.loses.take_if(|_| is_needed);
         self
     }
 
@@ -90,7 +101,8 @@ impl Conditions {
     pub fn has_situations(&self) -> bool {
         let has_losses = self.loses_files || self.loses_machine;
         let has_turns = self.batches || self.refuses_config;
-        let has_other_peers = self.repeats || self.strays || self.replaces;
+        let has_other_peers =
+            self.repeats || self.strays || self.replaces || self.hurries || self.destroys;
         self.voters < 3
             || self.has_groups
             || self.starts != Starts::AtOnce

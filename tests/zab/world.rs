@@ -57,6 +57,8 @@ pub struct Checker {
     pub peers: Rng,
     /// The servers that have sent each server FOLLOWERINFO or OBSERVERINFO, by their connections.
     pub told: BTreeMap<usize, BTreeMap<LearnerConnectionId, ServerId>>,
+    /// A voter that has come back with data of a later epoch than the leader's.
+    pub outsider: Option<ServerId>,
     /// Election connections that are being replaced.
     pub replaced: Vec<Replaced>,
     /// The configurations that counted at the last acknowledgement of each server before its turn.
@@ -294,6 +296,7 @@ impl World {
             turns: Rng::new(conditions.seed, 5),
             peers: Rng::new(conditions.seed, 6),
             told: BTreeMap::new(),
+            outsider: None,
             replaced: Vec::new(),
             happened: BTreeMap::new(),
             agreed: None,
@@ -322,7 +325,7 @@ impl World {
             if conditions.oracle_turns {
                 server.oracle = Some(false);
             }
-            server.is_java = conditions.java == Some(at);
+            server.is_java = conditions.all_java || conditions.java == Some(at);
             server.misses_loss = conditions.loses_unknown;
             server.repeats = conditions.repeats && conditions.java == Some(at);
             server.disk.lies = conditions.lying_disk == Some(at);
@@ -435,7 +438,8 @@ impl World {
         for at in ids.map(|peer| peer.core.me.0 as usize).collect::<Vec<_>>() {
             let Ensemble { servers, witness, .. } = &mut self.0;
             let (tree, disk): (&[Entry], _) = (&servers[at].tree, servers[at].disk.whole());
-            witness.check(Event::Calm { at, tree, disk });
+            let view = servers[at].peer.as_ref().map_or(0, |peer| peer.core.view.version);
+            witness.check(Event::Calm { at, tree, disk, view });
             assert_eq!(tree, witness.checks.committed(), "{}: {at}", witness.conditions);
         }
         self.witness.checks.committed().len()

@@ -10,14 +10,23 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Configurations {
     /// Configurations that a leader put in force, by version.
     decided: BTreeMap<i64, View>,
+    /// The history of these configurations is lost, so that later zxids may be lower; no more configurations are proposed.
+    lost_before: bool,
     /// Version of the newest configuration that each server had in force.
     in_force: BTreeMap<usize, i64>,
 }
 
 impl Configurations {
+    /// Notes a configuration that was in force before this check began.
+    pub fn know(&mut self, view: View) {
+        self.lost_before = true;
+        self.decided.insert(view.version, view);
+    }
+
     /// The newest configuration before a transaction that a leader put in force.
     pub fn newest_before(&self, zxid: Zxid) -> Option<&View> {
-        self.decided.range(..zxid.to_wire()).next_back().map(|(_, view)| view)
+        let end = if self.lost_before { i64::MAX } else { zxid.to_wire() };
+        self.decided.range(..end).next_back().map(|(_, view)| view)
     }
 }
 

@@ -1,11 +1,11 @@
-//! Once faults stop, all servers have the same transactions, in memory and on disk. The world itself asserts that they come to
-//! rest.
+//! Once faults stop, all servers have the same transactions, in memory and on disk, and the same configuration in force. The world
+//! itself asserts that they come to rest.
 
 use super::{Check, Event};
 use support::disk::Entry;
 
 #[derive(Clone, Debug, Default)]
-pub struct Convergence(Option<Vec<Entry>>);
+pub struct Convergence(Option<(Vec<Entry>, i64)>);
 
 impl Check for Convergence {
     fn name(&self) -> &'static str {
@@ -14,8 +14,11 @@ impl Check for Convergence {
 
     fn see(&mut self, event: &mut Event<'_>) -> Result<(), String> {
         match *event {
-            Event::Calm { at, tree, disk } => {
-                let first = self.0.get_or_insert_with(|| tree.to_vec());
+            Event::Calm { at, tree, disk, view } => {
+                let (first, first_view) = self.0.get_or_insert_with(|| (tree.to_vec(), view));
+                if *first_view != view {
+                    return Err(format!("{at} has {view:#x} in force, the first {first_view:#x}"));
+                }
                 if *first != tree {
                     let lens = (tree.len(), first.len());
                     return Err(format!("{at} has other transactions than the first: {lens:?}"));
@@ -34,11 +37,13 @@ impl Check for Convergence {
 }
 
 #[test]
-fn server_that_lacks_transactions_is_found() {
+fn server_that_lacks_transactions_or_a_configuration_is_found() {
     use super::planted::{entries, fails, holds};
     let tree = entries(&[(1, 1), (1, 2)]);
     let mut check = Convergence::default();
-    holds(&mut check, Event::Calm { at: 0, tree: &tree, disk: &tree });
-    fails(&mut check, Event::Calm { at: 1, tree: &tree, disk: &tree[..1] }, "on disk");
-    fails(&mut check, Event::Calm { at: 2, tree: &tree[..1], disk: &tree[..1] }, "than the first");
+    let calm = |at, tree, disk, view| Event::Calm { at, tree, disk, view };
+    holds(&mut check, calm(0, &tree, &tree, 5));
+    fails(&mut check, calm(1, &tree, &tree[..1], 5), "on disk");
+    fails(&mut check, calm(2, &tree[..1], &tree[..1], 5), "than the first");
+    fails(&mut check, calm(3, &tree, &tree, 4), "0x4 in force");
 }

@@ -1,5 +1,5 @@
 //! A leader chooses an epoch only when a quorum has sent it their acceptedEpochs: no other leader can have a higher one
-//! (ZOOKEEPER-335).
+//! (ZOOKEEPER-335). And it refuses a voter whose data is of a later epoch: that voter would replace the ensemble's history, were it to lead.
 //!
 //! Source: `Leader.getEpochToPropose`, ZooKeeper 3.9.5.
 
@@ -19,16 +19,20 @@ impl Check for Epochs {
                 let epoch = epoch.0;
                 Err(format!("{at} chooses epoch {epoch}, asked {told} voters, {quorum} needed"))
             }
+            Event::AnswersOutsider { at } => {
+                Err(format!("{at} does not refuse a voter whose data is of a later epoch"))
+            }
             _ => Ok(()),
         }
     }
 }
 
 #[test]
-fn epoch_that_a_leader_chooses_without_a_quorum_is_found() {
+fn epoch_chosen_without_a_quorum_and_answer_to_a_voter_with_later_data_are_found() {
     use super::planted::{fails, holds};
     use oxkeeper::model::Epoch;
     let chooses = |told| Event::Chooses { at: 1, epoch: Epoch(2), told, quorum: 2 };
     holds(&mut Epochs, chooses(2));
     fails(&mut Epochs, chooses(1), "1 voters, 2 needed");
+    fails(&mut Epochs, Event::AnswersOutsider { at: 1 }, "of a later epoch");
 }

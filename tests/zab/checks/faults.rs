@@ -83,8 +83,8 @@ impl Fault {
                 let other = View { version: view.version + 1, ..view.clone() };
                 look(Event::InForce { at, view: &other, leads: false })
             }
-            (Self::ShortDisk, Event::Calm { at, tree, disk }) => {
-                look(Event::Calm { at, tree, disk: without_last(disk) })
+            (Self::ShortDisk, Event::Calm { at, tree, disk, view }) => {
+                look(Event::Calm { at, tree, disk: without_last(disk), view })
             }
             (_, event) => look(event),
         }

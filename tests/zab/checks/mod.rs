@@ -60,8 +60,10 @@ pub enum Event<'a> {
     Starts { at: usize, acknowledged: &'a BTreeSet<i64>, views: &'a [&'a View] },
     /// A server's disk, its configuration too, is as it was some time ago.
     OlderView { at: usize },
-    /// All faults are over: what a server has applied, and what is on its disk.
-    Calm { at: usize, tree: &'a [Entry], disk: &'a [Entry] },
+    /// All faults are over: what a server has applied, what is on its disk, and the version of its configuration in force.
+    Calm { at: usize, tree: &'a [Entry], disk: &'a [Entry], view: i64 },
+    /// A leader answers a voter whose data, as that voter's votes have said, is of a later epoch than its own.
+    AnswersOutsider { at: usize },
 }
 
 pub trait Check {
@@ -99,6 +101,11 @@ impl Checks {
     /// How far a learner is, by the packets on its connection; `None`: it has no leader.
     pub fn phase(&self, at: usize) -> Option<phases::Phase> {
         self.phases.phase(at)
+    }
+
+    /// These configurations were in force before the checks began.
+    pub fn know_views(&mut self, views: impl IntoIterator<Item = View>) {
+        views.into_iter().for_each(|view| self.configurations.know(view));
     }
 
     /// # Errors

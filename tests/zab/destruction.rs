@@ -1,0 +1,120 @@
+//! A quorum loses its data, but no configuration files, and a new history begins. A voter whose data stayed comes back then, and must not
+//! replace what was acknowledged since (QuorumZxidSyncTest, ReconfigRecoveryTest).
+//!
+//! What was committed is lost, so the checks begin anew. Servers that lost their data have no epochs either.
+
+use super::checks::Checks;
+use super::driver_turns::Happened;
+use super::world::World;
+use oxkeeper::model::{Epoch, ServerId};
+use std::collections::BTreeSet;
+use support::disk::Disk;
+use support::quorums::is_quorum;
+
+/// Random steps before the loss, so that reconfigurations are under way.
+const STEPS_MAX: usize = 300;
+/// For how long a voter that comes back is watched: two seconds.
+const REFUSED_ROUNDS: usize = 400;
+
+/// A disk that has lost all but its configuration files.
+fn emptied(disk: &Disk) -> Disk {
+    let mut emptied = Disk::default();
+    (emptied.view, emptied.next) = (disk.view.clone(), disk.next.clone());
+    emptied
+}
+
+impl World {
+    pub fn destroy(&mut self) {
+        for _ in 0..self.witness.peers.pick(STEPS_MAX) {
+            self.random_step();
+            self.rare_step();
+        }
+        self.witness.conditions.silent.clear();
+        self.witness.stalled = None;
+        self.servers.iter_mut().for_each(|server| server.refuses_config = None);
+        (0..self.servers.len()).for_each(|at| self.cut_power(at));
+        let Some(spared) = self.spared() else { return };
+        self.witness.count(Happened::Destroyed);
+        for at in 0..self.servers.len() {
+            self.witness.forget_acknowledged(at);
+            if Some(at) != spared {
+                self.witness.note(|| format!("{at} loses its data"));
+                self.servers[at].disk = emptied(&self.servers[at].disk);
+            }
+        }
+        let Checks { fault, left_out, .. } = self.witness.checks;
+        self.witness.checks = Checks::default();
+        (self.witness.checks.fault, self.witness.checks.left_out) = (fault, left_out);
+        let in_force: Vec<_> = self.servers.iter().filter_map(|it| it.disk.view.clone()).collect();
+        self.witness.checks.know_views(in_force);
+        // A new history may give out zxids again, below the versions of the configurations.
+        (self.witness.conditions.changes, self.witness.conditions.destroys) = (false, false);
+        self.witness.lost.clear();
+        (0..self.servers.len()).filter(|at| Some(*at) != spared).for_each(|at| self.restart(at));
+        self.go_on();
+        if let Some(at) = spared {
+            self.bring_back(at);
+        }
+    }
+
+    fn go_on(&mut self) {
+        self.calm();
+        if let Some(leader) = self.servers.iter().position(|server| server.leads.is_some()) {
+            self.propose(leader);
+        }
+        self.calm();
+        self.assert_all_alike();
+    }
+
+    /// The voter whose data stays, or none, if the others are a quorum of each configuration; `None`: they are not.
+    fn spared(&mut self) -> Option<Option<usize>> {
+        let servers = self.servers.len();
+        let spared = self.witness.peers.pick(servers);
+        let mut views = Vec::new();
+        for at in 0..self.servers.len() {
+            let disk = &self.servers[at].disk;
+            views.extend(self.views_on(at, &emptied(disk)));
+        }
+        let votes = |at: usize| {
+            let first = self.witness.conditions.first_view();
+            let view = self.servers[at].disk.view.as_ref().unwrap_or(&first);
+            view.is_voter(ServerId(at as i64))
+        };
+        let others = |id: ServerId| id.0 as usize != spared;
+        let can_be_spared = votes(spared) && views.iter().all(|view| is_quorum(view, others));
+        let spared = Some(spared).filter(|_| can_be_spared);
+        let is_possible = views.iter().all(|view| is_quorum(view, |_| true));
+        is_possible.then_some(spared)
+    }
+
+    /// Whether a server votes by the leader's configuration, and knows no later one.
+    fn is_expected(&self, at: usize) -> bool {
+        let Some(leader) = self.leader() else { return false };
+        let view = &self.servers[leader].peer.as_ref().expect("it leads").core.view;
+        let known = self.views_on(at, &self.servers[at].disk);
+        view.is_voter(ServerId(at as i64)) && known.iter().all(|it| it.version <= view.version)
+    }
+
+    /// A voter starts with the lost history, while all others have a leader of an earlier epoch.
+    fn bring_back(&mut self, at: usize) {
+        let current = self.servers[at].disk.current;
+        let newest = |epoch: Epoch, disk: &Disk| epoch.max(disk.accepted);
+        let disks = self.servers.iter().enumerate().filter(|(other, _)| *other != at);
+        let theirs = disks.fold(Epoch(0), |epoch, (_, server)| newest(epoch, &server.disk));
+        if current <= theirs || !self.is_expected(at) {
+            return;
+        }
+        self.witness.note(|| format!("{at} comes back with data of epoch {}", current.0));
+        self.witness.count(Happened::CameBack);
+        self.witness.outsider = Some(ServerId(at as i64));
+        let led: BTreeSet<_> = self.servers.iter().filter_map(|server| server.leads).collect();
+        self.restart(at);
+        for round in 0..REFUSED_ROUNDS {
+            self.round(round);
+        }
+        let conditions = &self.witness.conditions;
+        let leads: BTreeSet<_> = self.servers.iter().filter_map(|server| server.leads).collect();
+        assert!(!self.servers[at].serves, "{conditions}: convergence: {at} replaces a history");
+        assert_eq!(led, leads, "{conditions}: convergence: {at} ends the epoch");
+    }
+}

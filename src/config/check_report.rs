@@ -18,6 +18,9 @@ use std::path::PathBuf;
 const NEVER_PURGED: &str = "autopurge.purgeInterval is 0, so old snapshots and logs are never removed; set it to hours, such as 24, or \
      run oxkeeper purge";
 
+/// Before the value that takes the place of an odd one.
+const COUNTS_AS: &str = " (counts as ";
+
 /// A whole configuration, checked without starting a server.
 #[derive(Clone, Debug)]
 pub struct Check {
@@ -32,6 +35,10 @@ pub struct Check {
     pub risks: Vec<String>,
     /// Files that hold keys or passwords, each with the setting that names it.
     pub secret_files: Vec<(String, PathBuf)>,
+    /// Folders of data, each with the setting that names it.
+    pub folders: Vec<(&'static str, PathBuf)>,
+    /// The server makes folders that are missing (`datadir.autocreate`).
+    pub makes_folders: bool,
     /// The ensemble that this server is a member of, if it is.
     pub ensemble: Option<Ensemble>,
     /// The host where the server would listen for clients, and where it is set; `None`: every address, or there are problems.
@@ -70,19 +77,12 @@ pub fn check(launch: &Launch, env: &Environment) -> Check {
     let flags = of_flags(env, &launch.flags, &settings);
     settings.extend(flags);
     settings.extend(of_variables(env));
-    for setting in &mut settings {
-        let is_wrong =
-            problems.iter().any(|problem| setting.place.as_ref() == Some(&problem.place));
-        if is_wrong
-            && matches!(setting.place, Some(SettingPlace::Line { .. }))
-            && setting.state != Class::Guards.word()
-        {
-            setting.state = "wrong";
-        }
-    }
+    settings.iter_mut().for_each(|setting| mark(setting, &problems, &warnings));
     let is_fine = config.is_some();
     let risks = config.as_ref().map(risks_of).unwrap_or_default();
     let secret_files = config.as_ref().map(risks::secret_files).unwrap_or_default();
+    let folders = config.as_ref().map(folders_of).unwrap_or_default();
+    let makes_folders = config.as_ref().is_some_and(|config| config.data_dir_auto_create);
     let tls = config.as_ref().map(where_tls_is);
     let idle = |key: &str| {
         let key = key.trim_start_matches("-Dzookeeper.");
@@ -121,6 +121,8 @@ pub fn check(launch: &Launch, env: &Environment) -> Check {
         warnings,
         risks,
         secret_files,
+        folders,
+        makes_folders,
         ensemble,
         client_host,
         client_tls,
@@ -129,9 +131,40 @@ pub fn check(launch: &Launch, env: &Environment) -> Check {
     }
 }
 
+/// Marks a setting whose value is not accepted, or counts as another one.
+fn mark(setting: &mut Understood, problems: &[Problem], warnings: &[Warning]) {
+    let is_wrong = problems.iter().any(|problem| is_about(setting, &problem.place, &problem.text));
+    if is_wrong && setting.state != Class::Guards.word() {
+        setting.state = "wrong";
+    }
+    let about = warnings.iter().filter(|w| is_about(setting, &w.place, &w.text));
+    let used = about.filter_map(|warning| warning.used.as_deref()).next();
+    if let Some(used) = used.filter(|_| !setting.value.contains(COUNTS_AS)) {
+        setting.value = format!("{}{COUNTS_AS}{used})", setting.value);
+    }
+}
+
+/// Whether a problem or a warning is about this setting. A line of a file has one setting; flags and arguments share their place,
+/// so the text has to name it.
+fn is_about(setting: &Understood, place: &SettingPlace, text: &str) -> bool {
+    let key = setting.key.trim_start_matches("-D");
+    let named = text.split_once('=').map(|(named, _)| named.trim_start_matches("-D"));
+    let is_named = || named == Some(key) || named == key.strip_prefix("zookeeper.");
+    let is_line = matches!(place, SettingPlace::Line { .. });
+    setting.place.as_ref() == Some(place) && (is_line || is_named())
+}
+
 fn risks_of(config: &Config) -> Vec<String> {
     let never_purged = config.purge_interval_hours.is_none().then(|| NEVER_PURGED.to_owned());
     never_purged.into_iter().chain(risks::risks(config)).collect()
+}
+
+fn folders_of(config: &Config) -> Vec<(&'static str, PathBuf)> {
+    let mut folders = vec![("dataDir", config.data_dir.clone())];
+    if config.data_log_dir != config.data_dir {
+        folders.push(("dataLogDir", config.data_log_dir.clone()));
+    }
+    folders
 }
 
 /// The settings of TLS: of client ports, between servers, and of HTTP ports.
@@ -296,7 +329,7 @@ fn understood(known: Option<&Key>, key: &str, value: &str, place: SettingPlace) 
     let counts_as = lenient.and_then(|known| known.form.counts_as(value, known.default));
     let value = match counts_as {
         Some(counts_as) => {
-            format!("{} (counts as {counts_as})", OneLine(secrets::masked(key, value)))
+            format!("{}{COUNTS_AS}{counts_as})", OneLine(secrets::masked(key, value)))
         }
         None => OneLine(secrets::masked(key, value)).to_string(),
     };

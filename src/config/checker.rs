@@ -73,8 +73,14 @@ impl Checker {
         self.problems.push(Problem { place: place.clone(), text: text.to_string() });
     }
 
+    /// The value that is written for `key` can't be used.
+    pub fn warn_of_use(&mut self, place: &SettingPlace, used: impl Display, text: String) {
+        let used = Some(used.to_string());
+        self.warnings.push(Warning { place: place.clone(), text, used });
+    }
+
     pub fn warn(&mut self, place: &SettingPlace, text: impl Display) {
-        self.warnings.push(Warning { place: place.clone(), text: text.to_string() });
+        self.warnings.push(Warning::new(place.clone(), text.to_string()));
     }
 
     /// Adds a setting that no line has.

@@ -52,17 +52,21 @@ pub(super) fn take(
     let client_port_listen_backlog =
         checker.number("clientPortListenBacklog", ANY).map_or(-1, |(n, _)| n);
     let timeouts = take_timeouts(checker);
-    let max_client_cnxns = checker.number("maxClientCnxns", ANY).map_or(60, |(n, _)| n);
+    let max_client_cnxns = checker.number("maxClientCnxns", ANY).map_or(60, |(count, place)| {
+        if count < -1 {
+            let text = format!("maxClientCnxns={count} means no limit; write 0 if that is meant");
+            checker.warn_of_use(&place, 0, text);
+        }
+        count
+    });
     let mut retain = 3;
     if let Some((count, place)) = checker.number("autopurge.snapRetainCount", ANY) {
         retain = count.max(3);
         if count < 3 {
-            checker.warn(
-                &place,
-                format!(
-                    "autopurge.snapRetainCount={count} is below 3, so 3 is used; write 3 or more"
-                ),
+            let text = format!(
+                "autopurge.snapRetainCount={count} is below 3, so 3 is used; write 3 or more"
             );
+            checker.warn_of_use(&place, 3, text);
         }
     }
     let purge_hours = checker.number("autopurge.purgeInterval", ANY).map_or(0, |(n, _)| n);

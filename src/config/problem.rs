@@ -56,6 +56,14 @@ pub struct Warning {
     pub place: SettingPlace,
     /// Names key and value, and says what to do, on one line.
     pub text: String,
+    /// The value that takes the place of the one that is written.
+    pub used: Option<String>,
+}
+
+impl Warning {
+    pub const fn new(place: SettingPlace, text: String) -> Self {
+        Self { place, text, used: None }
+    }
 }
 
 impl fmt::Display for Warning {

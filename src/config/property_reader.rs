@@ -27,7 +27,7 @@ impl<'a> Reader<'a> {
             let text = format!(
                 "{shown}={value} counts as false, being neither true nor false; write one of them"
             );
-            self.warnings.push(Warning { place, text });
+            self.warnings.push(Warning::new(place, text));
         }
         self.system.take(key);
         Some(value.eq_ignore_ascii_case("true"))
@@ -47,12 +47,28 @@ impl<'a> Reader<'a> {
     }
 
     pub fn number(&mut self, key: &str, range: RangeInclusive<i64>, default: i64) -> i64 {
-        self.system.take_number(key, range, self.warnings).unwrap_or(default)
+        self.system.take_number(key, range, default, self.warnings)
+    }
+
+    /// A number that counts as `min` if it is below.
+    pub fn at_least(&mut self, key: &str, min: u32, default: u32) -> u32 {
+        let place = self.system.get(key).map(|property| property.place.clone());
+        let number = self.number(key, INT, i64::from(default));
+        match place {
+            Some(place) if number < i64::from(min) => {
+                let key = as_written(key, &place);
+                let text =
+                    format!("{key}={number} is below {min}, so {min} is used; write {min} or more");
+                self.warnings.push(Warning { place, text, used: Some(min.to_string()) });
+                min
+            }
+            _ => u32::try_from(number).unwrap_or(min),
+        }
     }
 
     /// A number that Java reads without its other bases.
     pub fn decimal(&mut self, key: &str, range: RangeInclusive<i64>, default: i64) -> i64 {
-        self.system.take_decimal(key, range, self.warnings).unwrap_or(default)
+        self.system.take_decimal(key, range, default, self.warnings)
     }
 
     /// `None` (off) unless above 0, without a warning.

@@ -135,7 +135,7 @@ pub(super) fn take(
         quorum_sync: from.flag("oxkeeper.quorumSync", false),
         connect_hold_ms: from.number("oxkeeper.connectHold", 0..=i64::from(i32::MAX), 500) as u32,
         linearizable_reads: from.flag("oxkeeper.linearizableReads", false),
-        snap_count: from.number("zookeeper.snapCount", INT, 100_000).max(2) as u32,
+        snap_count: from.at_least("zookeeper.snapCount", 2, 100_000),
         snap_size_limit_bytes: from.kilobytes("zookeeper.snapSizeLimitInKb", 4 << 20),
         txn_log_size_limit_bytes: from.kilobytes("zookeeper.txnLogSizeLimitInKb", -1),
         pre_alloc_bytes: kilobytes(from.decimal("zookeeper.preAllocSize", LONG, 65_536))
@@ -198,7 +198,7 @@ impl Reader<'_> {
             _ => {
                 let key = as_written(COMPRESSION, &place);
                 let text = format!("{key}={value} counts as none; write gz or snappy");
-                self.warnings.push(Warning { place, text });
+                self.warnings.push(Warning::new(place, text));
             }
         }
         SnapshotCompression::None
@@ -222,7 +222,7 @@ impl Reader<'_> {
                 "4lw.commands.whitelist: no four-letter word is named {}; correct the list, with commas between words",
                 unknown.join(" or ")
             );
-            self.warnings.push(Warning { place, text });
+            self.warnings.push(Warning::new(place, text));
         }
         list
     }

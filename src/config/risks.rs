@@ -99,8 +99,9 @@ fn clients(config: &Config, risks: &mut Vec<String>) {
         ));
     }
     let Some(sasl) = &config.client_sasl else {
-        if config.providers.sasl {
-            let why = logins::lack(config.jaas_file.as_deref());
+        // A JAAS file without that section has a warning.
+        if config.providers.sasl && config.jaas_file.is_none() {
+            let why = logins::lack(None);
             risks.push(format!(
                 "authProvider.N names scheme sasl, and no client can authenticate by SASL: {why}"
             ));

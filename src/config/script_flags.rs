@@ -43,7 +43,7 @@ fn warning(text: &str, place: SettingPlace, system: &SystemProperties) -> Option
         "{of}{} not read, as only ZooKeeper's and Kafka's scripts read them; give them to the server, or put them into SERVER_JVMFLAGS",
         lost.join(" ")
     );
-    (!lost.is_empty()).then_some(Warning { place, text })
+    (!lost.is_empty()).then_some(Warning::new(place, text))
 }
 
 /// The flags `-Dkey=value` of a shell file, or of a variable, except those in comments.

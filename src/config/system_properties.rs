@@ -74,7 +74,7 @@ impl SystemProperties {
                 if let Some(why) = oddity(word) {
                     let shown = shown_word(word, before);
                     let text = format!("{shown}: {why}");
-                    warnings.push(Warning { place: SettingPlace::Flag(variable), text });
+                    warnings.push(Warning::new(SettingPlace::Flag(variable), text));
                 }
             }
         }
@@ -112,16 +112,17 @@ impl SystemProperties {
         self.table.iter().map(|(name, property)| (name.clone(), property.clone())).collect()
     }
 
-    /// `Integer.getInteger` and `Long.getLong`: `None` when absent or not a number in `range`.
+    /// `Integer.getInteger` and `Long.getLong`: the default when absent or not a number in `range`.
     ///
     /// Java takes the default for a malformed number in silence; here it gives a warning.
     pub fn take_number(
         &mut self,
         key: &str,
         range: RangeInclusive<i64>,
+        default: i64,
         warnings: &mut Vec<Warning>,
-    ) -> Option<i64> {
-        self.take_parsed(key, decode, range, warnings)
+    ) -> i64 {
+        self.take_parsed(key, decode, (range, default), warnings)
     }
 
     /// The same where Java calls `parseInt` or `parseLong` and goes on with the default.
@@ -129,27 +130,29 @@ impl SystemProperties {
         &mut self,
         key: &str,
         range: RangeInclusive<i64>,
+        default: i64,
         warnings: &mut Vec<Warning>,
-    ) -> Option<i64> {
-        self.take_parsed(key, decimal, range, warnings)
+    ) -> i64 {
+        self.take_parsed(key, decimal, (range, default), warnings)
     }
 
     fn take_parsed(
         &mut self,
         key: &str,
         parse: impl Fn(&str) -> Option<i64>,
-        range: RangeInclusive<i64>,
+        (range, default): (RangeInclusive<i64>, i64),
         warnings: &mut Vec<Warning>,
-    ) -> Option<i64> {
-        let Property { value, place } = self.take(key)?;
+    ) -> i64 {
+        let Some(Property { value, place }) = self.take(key) else { return default };
         let number = parse(&value).filter(|number| range.contains(number));
-        if number.is_none() {
+        number.unwrap_or_else(|| {
             let key = as_written(key, &place);
-            let text =
-                format!("{key}={value} is not a valid number, so the default is used; correct it");
-            warnings.push(Warning { place, text });
-        }
-        number
+            let text = format!(
+                "{key}={value} is not a valid number, so the default, {default}, is used; correct it"
+            );
+            warnings.push(Warning { place, text, used: Some(default.to_string()) });
+            default
+        })
     }
 }
 

@@ -282,7 +282,11 @@ impl Taker<'_> {
             "want" => ClientAuth::Want,
             "need" => ClientAuth::Need,
             _ => {
-                self.problem("clientAuth", &auth, "is not one of none, want, need");
+                self.problem(
+                    "clientAuth",
+                    &auth,
+                    "is not one of need, want and none; write one of them",
+                );
                 ClientAuth::Need
             }
         }
@@ -330,7 +334,11 @@ impl Taker<'_> {
         let given = self.take(name)?;
         let kind = KINDS.iter().find(|(kind, ..)| kind.eq_ignore_ascii_case(&given.value));
         if kind.is_none() {
-            self.problem(name, &given, "is not one of JKS, PEM, PKCS12, BCFKS");
+            self.problem(
+                name,
+                &given,
+                "is not one of JKS, PEM, PKCS12 and BCFKS; write one of them",
+            );
         }
         kind.map(|kind| kind.2)
     }

@@ -58,7 +58,7 @@ impl Idle {
                 _ => "; remove them",
             };
             let text = format!("{}: no effect; {why}{act}", names.join(", "));
-            Warning { place: first, text }
+            Warning::new(first, text)
         })
     }
 }

@@ -38,7 +38,7 @@ pub fn look_up<T>(check: &mut Check, resolve: impl Fn(&str) -> io::Result<T>) {
             let text = format!(
                 "{key}: can't resolve {host}: {error}; correct it, or the resolver of this machine"
             );
-            check.warnings.push(Warning { place, text });
+            check.warnings.push(Warning::new(place, text));
         }
     }
     let Some((host, place)) = &check.client_host else { return };
@@ -67,6 +67,67 @@ pub fn look_at_files(check: &mut Check, rights_of: impl Fn(&Path) -> Option<File
         .iter()
         .filter_map(|(setting, path)| config::exposed(setting, path, rights_of(path)?));
     check.risks.extend(exposed.collect::<Vec<_>>());
+}
+
+/// What is at the path of a folder of data.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum FolderState {
+    Missing,
+    File,
+    /// This user may not write there.
+    Closed,
+    Writable,
+}
+
+/// Tries the folders of data. What the start would refuse for every user is a problem; what depends on the user is a warning.
+pub fn look_at_folders(check: &mut Check, state_of: impl Fn(&Path) -> FolderState) {
+    for (key, folder) in check.folders.clone() {
+        let place = check.settings.iter().find(|setting| setting.key == key);
+        let place = place.and_then(|setting| setting.place.clone());
+        let place = place.unwrap_or_else(|| SettingPlace::File(check.source.clone()));
+        let shown = format!("{key}={}", folder.display());
+        let mut warn = |text: String| check.warnings.push(Warning::new(place.clone(), text));
+        let advice = "give it to the server's user (chown -R); if this check does not run as that user, run it so";
+        let problem = match state_of(&folder) {
+            FolderState::Writable => continue,
+            FolderState::Closed => {
+                warn(format!("{shown}: this user may not write there; {advice}"));
+                continue;
+            }
+            FolderState::File => format!("{shown} is a file and has to be a folder; move it away"),
+            FolderState::Missing if !check.makes_folders => {
+                format!("{shown} is missing, and datadir.autocreate=false; make it")
+            }
+            FolderState::Missing => {
+                let above = folder.ancestors().skip(1).map(|above| (above, state_of(above)));
+                match above.into_iter().find(|(_, state)| *state != FolderState::Missing) {
+                    Some((above, FolderState::File)) => {
+                        format!(
+                            "{shown} can't be made, as {} is a file; correct the path",
+                            above.display()
+                        )
+                    }
+                    Some((above, FolderState::Closed)) => {
+                        warn(format!(
+                            "{shown} is missing, and this user may not make it in {}; make it, and {advice}",
+                            above.display()
+                        ));
+                        continue;
+                    }
+                    _ => {
+                        warn(format!(
+                            "{shown} is missing, and the start makes it; if it should have data, correct the path or mount its disk"
+                        ));
+                        continue;
+                    }
+                }
+            }
+        };
+        check.problems.push(Problem { place: place.clone(), text: problem });
+        for setting in check.settings.iter_mut().filter(|setting| setting.key == key) {
+            setting.state = "wrong";
+        }
+    }
 }
 
 /// Adds why SASL can't work, which the start finds too: a keytab that can't be read, or has no key of the principal.
@@ -262,6 +323,8 @@ mod tests {
             warnings: warnings.collect(),
             risks: check.risks,
             secret_files: check.secret_files,
+            folders: check.folders,
+            makes_folders: check.makes_folders,
             ensemble: check.ensemble,
             client_tls: check.client_tls,
             quorum_tls: check.quorum_tls,
@@ -349,6 +412,56 @@ zoo.cfg: no problems, the server would start with it
         let json: serde_json::Value =
             serde_json::from_str(&render(&mut check.clone(), &JSON)).unwrap();
         assert_eq!(json["ensemble"]["myId"], 2);
+    }
+
+    #[test]
+    fn folders_are_tried_and_odd_values_shown_with_what_they_count_as() {
+        use FolderState::{Closed, File, Missing, Writable};
+        let told = |flags: &[&str], states: &[(&str, FolderState)]| {
+            let mut check = checked("dataDir=/a/b\nclientPort=2181\n", flags);
+            let state = |path: &Path| {
+                states
+                    .iter()
+                    .find(|(at, _)| Path::new(at) == path)
+                    .map_or(Writable, |(_, state)| *state)
+            };
+            look_at_folders(&mut check, state);
+            let mut texts: Vec<String> = check.warnings.iter().map(|w| w.text.clone()).collect();
+            texts.retain(|text| text.starts_with("dataDir"));
+            texts.extend(check.problems.iter().map(|p| format!("problem: {}", p.text)));
+            (texts.pop().unwrap_or_default(), check.settings[0].state)
+        };
+        let never = "-Dzookeeper.datadir.autocreate=false";
+        for (flags, states, text, state) in [
+            (&[][..], &[][..], "", "works"),
+            (&[], &[("/a/b", Missing)], "and the start makes it", "works"),
+            (&[], &[("/a/b", Closed)], "/a/b: this user may not write there", "works"),
+            (&[], &[("/a/b", Missing), ("/a", Closed)], "may not make it in /a", "works"),
+            (
+                &[],
+                &[("/a/b", Missing), ("/a", File)],
+                "problem: dataDir=/a/b can't be made",
+                "wrong",
+            ),
+            (&[], &[("/a/b", File)], "problem: dataDir=/a/b is a file", "wrong"),
+            (&[never], &[("/a/b", Missing)], "problem: dataDir=/a/b is missing", "wrong"),
+        ] {
+            let (found, its) = told(flags, states);
+            assert!(found.contains(text) && (text.is_empty() == found.is_empty()), "{found}");
+            assert_eq!(its, state, "{found}");
+        }
+        let lines = "snapCount=1\nglobalOutstandingLimit=0\nmaxClientCnxns=-3\n";
+        let flags = ["-Dzookeeper.ssl.clientAuth=sometimes", "-Dzookeeper.outstandingChanges.x=1"];
+        let check = checked(&format!("dataDir=/a\nsecureClientPort=1\n{lines}"), &flags);
+        let of = |key: &str| {
+            let setting = check.settings.iter().find(|setting| setting.key == key).unwrap();
+            (setting.value.as_str(), setting.state)
+        };
+        assert_eq!(of("snapCount"), ("1 (counts as 2)", "works"));
+        assert_eq!(of("globalOutstandingLimit"), ("0 (counts as 1000)", "works"));
+        assert_eq!(of("maxClientCnxns"), ("-3 (counts as 0)", "works"));
+        assert_eq!(of("-Dzookeeper.ssl.clientAuth"), ("sometimes", "wrong"));
+        assert_eq!(of("-Dzookeeper.outstandingChanges.x").1, "unknown");
     }
 
     #[test]

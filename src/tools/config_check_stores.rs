@@ -184,7 +184,7 @@ fn tell(check: &mut Check, prefix: &str, store: &StoreSettings, error: &StoreErr
 
 fn warn(check: &mut Check, key: &str, texts: Vec<String>) {
     let place = place_of(check, key);
-    check.warnings.extend(texts.into_iter().map(|text| Warning { place: place.clone(), text }));
+    check.warnings.extend(texts.into_iter().map(|text| Warning::new(place.clone(), text)));
 }
 
 /// All entries of a store; none of one that cannot be read, which is a problem already.
@@ -385,6 +385,8 @@ mod tests {
             warnings: Vec::new(),
             risks: Vec::new(),
             secret_files: Vec::new(),
+            folders: Vec::new(),
+            makes_folders: true,
             ensemble: None,
             client_host: None,
             client_tls: None,

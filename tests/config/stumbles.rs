@@ -116,7 +116,7 @@ fn keys_are_named_as_they_were_written() {
         let config = with_flags(lines, flags).unwrap();
         config.warnings.iter().map(ToString::to_string).collect::<Vec<_>>()
     };
-    let told = "preAllocSize=64M is not a valid number, so the default is used; correct it";
+    let told = "preAllocSize=64M is not a valid number, so the default, 65536, is used; correct it";
     assert_eq!(warned("preAllocSize=64M", ""), [format!("zoo.cfg:3: {told}")]);
     assert_eq!(
         warned("", "-Dzookeeper.preAllocSize=64M"),

@@ -160,7 +160,10 @@ fn stores_have_a_file_a_password_and_a_kind() {
     assert_eq!(warnings, [told]);
     let (tls, _) = clients("ssl.keyStore.location=/k.store");
     assert_eq!(tls.settings.key_store.unwrap().kind, None);
-    assert!(refused("ssl.keyStore.type=PKCS11").contains("not one of JKS, PEM, PKCS12, BCFKS"));
+    assert!(
+        refused("ssl.keyStore.type=PKCS11")
+            .contains("not one of JKS, PEM, PKCS12 and BCFKS; write one")
+    );
 }
 
 #[test]
@@ -178,7 +181,10 @@ fn missing_store_is_refused_where_it_is_needed() {
     let open = without(&format!("{key}ssl.clientAuth=none")).unwrap().client_tls.unwrap();
     assert_eq!((open.settings.client_auth, open.settings.trust_store), (ClientAuth::None, None));
     assert_eq!(clients("ssl.clientAuth=").0.settings.client_auth, ClientAuth::Need);
-    assert!(refused("ssl.clientAuth=maybe").contains("is not one of none, want, need"));
+    assert!(
+        refused("ssl.clientAuth=maybe")
+            .contains("is not one of need, want and none; write one of them")
+    );
     let quorum = "sslQuorum=true\nssl.quorum.clientAuth=none\n";
     let error = member(quorum).unwrap_err().to_string();
     assert!(error.contains("ssl.quorum.keyStore.location"), "{error}");

@@ -10,6 +10,7 @@ use oxkeeper::tools::java_command::{self, Call};
 use oxkeeper::tools::{
     bench, config_check, four_letter_word, generate, status, toolkit_help, toolkits,
 };
+use rustix::fs::Access;
 use std::ffi::OsString;
 use std::io::{Read as _, Write};
 use std::os::unix::fs::MetadataExt as _;
@@ -123,7 +124,7 @@ fn main() -> ExitCode {
     let called = called_as_java();
     let as_java = called.is_some();
     let given = match called {
-        None => command_first(std::env::args_os().collect()),
+        None => without_help_of_help(command_first(std::env::args_os().collect())),
         Some(Call::Server(all)) => {
             std::iter::once("oxkeeper".to_owned()).chain(all).map(OsString::from).collect()
         }
@@ -138,7 +139,8 @@ fn main() -> ExitCode {
     let Arguments { arguments, mut logging, tool } = Arguments::parse_from(given);
     logging.as_java = as_java;
     if let Some((name, run, arguments)) = tool.as_ref().and_then(Tool::toolkit) {
-        return if asks_for_help(name, arguments) { helped(name) } else { ran(run, arguments) };
+        let arguments = if name == "purge" { count_last(arguments) } else { arguments.to_vec() };
+        return if asks_for_help(name, &arguments) { helped(name) } else { ran(run, &arguments) };
     }
     if let Some(code) = tool.as_ref().and_then(quick) {
         return code;
@@ -267,9 +269,28 @@ fn called_as_java() -> Option<Call> {
     Some(java_command::parse(&all.collect::<Vec<_>>(), &versions))
 }
 
-/// True if an argument of a toolkit asks for help. ZooKeeper's `TxnLogToolkit` has that option itself.
+/// True if an argument of a toolkit asks for help. ZooKeeper's `TxnLogToolkit` has the option -h itself.
 fn asks_for_help(name: &str, arguments: &[String]) -> bool {
-    name != "txn-log" && arguments.iter().any(|argument| argument == "-h" || argument == "--help")
+    let asks = |argument: &String| argument == "--help" || argument == "-h" && name != "txn-log";
+    arguments.iter().any(asks)
+}
+
+/// ZooKeeper's `PurgeTxnLog` takes `-n COUNT` after the folders only.
+fn count_last(arguments: &[String]) -> Vec<String> {
+    let at = arguments.iter().position(|argument| argument == "-n");
+    let Some(at) = at.filter(|at| at + 2 <= arguments.len()) else { return arguments.to_vec() };
+    let (before, rest) = arguments.split_at(at);
+    let (count, after) = rest.split_at(2);
+    [before, after, count].concat()
+}
+
+/// `help --help` is `help`.
+fn without_help_of_help(mut given: Vec<OsString>) -> Vec<OsString> {
+    let asks = |given: &[OsString]| given.get(1).is_some_and(|word| word == "help");
+    while asks(&given) && given.get(2).is_some_and(|word| word == "-h" || word == "--help") {
+        given.remove(2);
+    }
+    given
 }
 
 /// Prints the help of a toolkit.
@@ -378,6 +399,19 @@ fn abort_on_panic() {
     }));
 }
 
+fn state_of_folder(path: &std::path::Path) -> config_check::FolderState {
+    use config_check::FolderState::{Closed, File, Missing, Writable};
+    match std::fs::metadata(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Missing,
+        Ok(found) if !found.is_dir() => File,
+        Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => Missing,
+        _ => match rustix::fs::access(path, Access::WRITE_OK | Access::EXEC_OK) {
+            Ok(()) => Writable,
+            Err(_) => Closed,
+        },
+    }
+}
+
 /// The rights on a file with secrets; `None`: there is no such file, or it has certificates alone.
 fn rights_of(path: &std::path::Path) -> Option<config::FileRights> {
     let file = std::fs::metadata(path).ok()?;
@@ -452,6 +486,7 @@ fn check(launch: &Launch, options: &config_check::Options, env: &Environment) ->
     let mut check = config::check(launch, env);
     config_check::look_up(&mut check, |host| net::resolve(host, 0));
     config_check::look_at_files(&mut check, rights_of);
+    config_check::look_at_folders(&mut check, state_of_folder);
     if let Ok(config) = config::load(launch, env) {
         if let Some(file) = &config.krb5_conf {
             net::gss::set_configuration(file);

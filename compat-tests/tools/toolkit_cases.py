@@ -31,7 +31,6 @@ RECOVERIES = [
 USAGES = [
     ("log-nothing", "log", ""),
     ("log-help", "log", "", "-h"),
-    ("log-help-long", "log", "", "--help", "log.1"),
     ("log-unknown", "log", "", "-x", "log.1"),
     ("log-unknown-long", "log", "", "--what", "log.1"),
     ("log-no-zxid", "log", "", "-c", "log.1", "-z"),

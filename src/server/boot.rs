@@ -276,10 +276,6 @@ pub fn restore(
         .map_err(|error| start_error(error, config.ensemble.is_some()))?;
     let has_data = found.was_quarantined || found.recovered.start != Start::Unsure;
     let recovered = found.recovered;
-    for skipped in &recovered.skipped {
-        let path = skipped.path.display();
-        tracing::warn!(%path, reason = %skipped.why, "file, or the end of it, not used; check the disk unless a crash or a power failure came before");
-    }
     let Restored { tree, digest_mismatches, .. } = restorer.finish();
     metrics.digest_mismatches_count.add(digest_mismatches);
     metrics.dbinittime.record(began.elapsed().as_millis() as i64);

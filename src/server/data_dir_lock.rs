@@ -57,7 +57,7 @@ fn lock(dir: &Path, patience: Duration) -> Result<Option<File>, DataDirLockError
             Ok(()) => return Ok(Some(file)),
             Err(Errno::WOULDBLOCK) if began.elapsed() < patience => {
                 if !std::mem::replace(&mut is_told, true) {
-                    tracing::info!(path = %dir.display(), "waiting until another server has left the folder");
+                    tracing::warn!(path = %dir.display(), "another server uses the folder, and this one waits for 5 s: stop the other one, or name another folder");
                 }
                 thread::sleep(PAUSE);
             }

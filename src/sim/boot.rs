@@ -173,7 +173,7 @@ pub fn stream_of(tree: &Tree, frozen: Frozen) -> Vec<u8> {
 /// Writes the whole file of a snapshot, which gets its name later.
 ///
 /// # Errors
-/// Those of the disk.
+/// If the simulated disk fails: the process ends, as the server does.
 pub fn write_snapshot(
     disk: &Disk,
     folders: &Folders,

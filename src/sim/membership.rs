@@ -86,7 +86,7 @@ pub fn first_view(climate: &Climate) -> View {
 /// Writes what an operator writes for a server.
 ///
 /// # Errors
-/// Those of the disk.
+/// If the simulated disk fails: the process does not start.
 pub fn write_files(disk: &SimDisk, climate: &Climate, me: usize) -> io::Result<()> {
     let zoo_cfg = zoo_cfg(climate, members(climate, me));
     replace_file(disk, Path::new(CONFIG_FILE), zoo_cfg.as_bytes())?;
@@ -99,7 +99,7 @@ pub fn write_files(disk: &SimDisk, climate: &Climate, me: usize) -> io::Result<(
 /// Writes a configuration in the place of what a server has. A server that is not in it is to join.
 ///
 /// # Errors
-/// Those of the disk.
+/// If the simulated disk fails: the process does not start.
 pub fn rewrite_files(disk: &SimDisk, climate: &Climate, me: usize, view: &View) -> io::Result<()> {
     let files = files(disk);
     files.forget_proposed()?;
@@ -119,7 +119,7 @@ pub fn rewrite_files(disk: &SimDisk, climate: &Climate, me: usize, view: &View) 
 /// Marks a server's directory as new, in worlds with `db.autocreate=false`.
 ///
 /// # Errors
-/// Those of the disk.
+/// If the simulated disk fails: the process does not start.
 pub fn mark_new(disk: &SimDisk, climate: &Climate) -> io::Result<()> {
     if !climate.marks_new {
         return Ok(());
@@ -128,7 +128,7 @@ pub fn mark_new(disk: &SimDisk, climate: &Climate) -> io::Result<()> {
 }
 
 /// # Errors
-/// Those of the disk.
+/// If the simulated disk fails: the process does not start.
 pub fn write_my_id(disk: &SimDisk, me: usize) -> io::Result<()> {
     replace_file(disk, &my_id(), format!("{me}\n").as_bytes())
 }

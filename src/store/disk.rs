@@ -313,7 +313,7 @@ impl<D: Disk> Read for Reading<'_, D> {
 /// Reads a small file.
 ///
 /// # Errors
-/// Those of the disk.
+/// If the file is missing or can't be read.
 pub fn read_file<D: Disk>(disk: &D, path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     Reading::open(disk, path)?.read_to_end(&mut bytes)?;

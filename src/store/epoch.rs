@@ -70,7 +70,7 @@ pub fn read<D: Disk>(disk: &D, dir: &Path, which: EpochFile) -> Result<Option<Ep
 /// The epoch in the temporary file that a crash left, `<name>.tmp` here and in Java, if there is one and it is whole (D-06).
 ///
 /// # Errors
-/// Those of the disk.
+/// If the file is there and can't be read: its epoch may have been promised, so the caller does not go on without it.
 pub fn read_left_over<D: Disk>(
     disk: &D,
     dir: &Path,

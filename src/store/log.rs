@@ -318,7 +318,7 @@ impl<D: Disk> Log<D> {
     /// A record that can't be read stays, so that the next start still notices the damage.
     ///
     /// # Errors
-    /// Those of the disk.
+    /// If a file can't be read, cut or removed. How long the log on disk is is not known then: the caller ends the log thread.
     ///
     /// Source: D-52. Java keeps the first record at or after `to`, greater or not, and does not sync; without any log
     /// file it exits.
@@ -348,7 +348,7 @@ impl<D: Disk> Log<D> {
     /// Truncates the newest file before its first unreadable record, after a snapshot has all that it held.
     ///
     /// # Errors
-    /// Those of the disk.
+    /// If a file can't be listed or removed: the caller ends the log thread.
     pub fn drop_unreadable(&mut self) -> Result<(), LogError> {
         self.roll()?;
         let list = |source| LogError::List { path: self.dir.clone(), source };

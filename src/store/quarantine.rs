@@ -181,7 +181,7 @@ pub fn knows_promises<D: Disk>(disk: &D, dir: &Path) -> bool {
 /// directory that it could take for a new one.
 ///
 /// # Errors
-/// Those of the disk.
+/// If a file can't be listed or renamed. Files may be renamed already: the caller ends the start, and the next start goes on.
 pub fn rename_as_damaged<D: Disk>(disk: &D, folders: &Folders) -> Result<Vec<PathBuf>, EpochError> {
     let dir = &folders.snapshots;
     let mut quarantined = move_files(disk, folders)
@@ -240,7 +240,7 @@ fn move_files<D: Disk>(disk: &D, folders: &Folders) -> io::Result<Vec<PathBuf>> 
 /// * `snapshots`, `logs`: the folders of both.
 ///
 /// # Errors
-/// Those of the disk.
+/// If a mark can't be removed. The caller ends the server: while the mark is there, the next start takes the data for quarantined.
 pub fn unmark<D: Disk>(disk: &D, snapshots: &Path, logs: &Path) -> io::Result<()> {
     if disk::remove_for_good(disk, &snapshots.join(MARK))? {
         disk::remove_for_good(disk, &logs.join(GUARD))?;

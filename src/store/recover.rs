@@ -140,7 +140,7 @@ fn member_epoch<D: Disk>(disk: &D, folders: &Folders) -> Option<Epoch> {
 /// Removes the file `initialize` (D-02); true when there was one.
 ///
 /// # Errors
-/// Those of the disk.
+/// If the file is there and can't be removed: the caller ends the start, or the next start would take the data for new.
 pub fn consume_initialize<D: Disk>(disk: &D, folders: &Folders) -> io::Result<bool> {
     disk::remove_for_good(disk, &initialize_path(folders))
 }

@@ -20,7 +20,7 @@ const PREFIX: &str = "restored-over";
 /// renamed already, the rest of the logs does not show what is missing.
 ///
 /// # Errors
-/// Those of the disk.
+/// If a folder can't be listed or a file can't be renamed: the caller ends the log thread. The next start loads `placed` nevertheless, as said above.
 pub fn rename_all_but<D: Disk>(disk: &D, placed: &Path, logs: &Path) -> io::Result<Vec<PathBuf>> {
     let snapshots = placed.parent().unwrap_or(Path::new(""));
     let mut renamed = Vec::new();

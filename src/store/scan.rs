@@ -162,7 +162,7 @@ pub fn scan<D: Disk, E>(
 /// Must run before a new log file is made, after which the torn one would no longer be the newest.
 ///
 /// # Errors
-/// Those of the disk.
+/// If the end can't be kept, cut off or flushed: the caller ends the start, before anything is appended after it.
 pub fn repair<D: Disk>(disk: &D, dir: &Path, scanned: &Scanned) -> io::Result<()> {
     if let Some(TornFlush { from: RecordAt { path, at }, end }) = &scanned.torn {
         let file = disk.open(path)?;

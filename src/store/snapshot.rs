@@ -297,7 +297,7 @@ fn put(to: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) {
 /// The quick check of both ends of a file: enough to skip what a crash left of a snapshot, no proof that the file is whole.
 ///
 /// # Errors
-/// Those of the disk.
+/// If the file can't be read. A missing permission is no damage, so the caller looks at the kind of the error.
 ///
 /// Source: `SnapStream.isValidSnapshot`, ZooKeeper 3.9 (D-30).
 pub fn looks_whole<D: Disk>(disk: &D, path: &Path, packing: Packing) -> io::Result<bool> {

@@ -45,7 +45,7 @@ pub enum ReadError<E> {
 /// Opens a snapshot for a [`SnapshotReader`]; the end of its name says whether it is compressed.
 ///
 /// # Errors
-/// Those of the disk.
+/// If the file can't be opened: the snapshot counts as damaged.
 pub fn open<'d, D: Disk>(disk: &'d D, path: &Path) -> io::Result<impl Read + use<'d, D>> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     Ok(Unpacker::new(Packing::of(&name), Reading::open(disk, path)?))
@@ -54,7 +54,7 @@ pub fn open<'d, D: Disk>(disk: &'d D, path: &Path) -> io::Result<impl Read + use
 /// As [`open`], for a file of any name: its first bytes show whether it is compressed.
 ///
 /// # Errors
-/// Those of the disk.
+/// If the file can't be opened or its begin can't be read.
 pub fn open_by_magic<'d, D: Disk>(disk: &'d D, path: &Path) -> io::Result<impl Read + use<'d, D>> {
     let reading = Reading::open(disk, path)?;
     let mut head = [0; SNAPPY_MAGIC.len()];

@@ -72,17 +72,20 @@ fn problem(asked: &[Asked]) -> Option<String> {
     let down = down.clone().next().map(|(server, why)| match down.count() {
         1 => format!("{server}: {why}"),
         count => {
-            format!("{count} of {} servers do not serve, such as {server}: {why}", asked.len())
+            format!(
+                "{count} of {} servers do not serve clients; the first, {server}: {why}",
+                asked.len()
+            )
         }
     });
     match answered.clone().filter(leads).count() {
         0 if answered.count() == 0 => down,
         0 => Some(down.map_or_else(
-            || "no server of these leads: name all servers of the ensemble".to_owned(),
-            |down| format!("no server of these leads; {down}"),
+            || "none of these servers leads: name all servers of the ensemble, or look into their logs".to_owned(),
+            |down| format!("none of these servers leads; {down}"),
         )),
         1 => down,
-        leaders => Some(format!("{leaders} servers of these lead: are they of one ensemble?")),
+        leaders => Some(format!("{leaders} of these servers lead: they are of different ensembles, or of one that is split")),
     }
 }
 
@@ -155,12 +158,12 @@ fn parse_srvr(told: &str) -> Result<Figures, String> {
     let Some(mode) = value("Mode") else {
         let first: String = told.lines().next().unwrap_or_default().chars().take(80).collect();
         return Err(match told {
-            "" => "no answer: is it a client port, with TLS or without as was asked?".to_owned(),
-            _ if told.contains("not currently serving") => "it serves no clients now".to_owned(),
+            "" => "it closed the connection: is this a client port, and does it want TLS (--tls-ca) or none?".to_owned(),
+            _ if told.contains("not currently serving") => "it runs, and serves no clients: it has no leader, as its log says".to_owned(),
             _ if told.contains("whitelist") => {
                 "srvr is not in its 4lw.commands.whitelist".to_owned()
             }
-            _ => format!("no ZooKeeper answers so: {first:?}"),
+            _ => format!("it is no ZooKeeper server, as it answers {first:?}"),
         });
     };
     let number = |name| value(name).and_then(|text| text.parse().ok()).unwrap_or(0);
@@ -193,9 +196,9 @@ fn as_table(asked: &[Asked]) -> String {
         "SERVER",
         "MODE",
         "ZXID",
-        "EPOCH OF ZXID",
+        "EPOCH",
         "CONNECTIONS",
-        "FOLLOWERS",
+        "SYNCED FOLLOWERS",
         "LATENCY",
         "VERSION",
     ];
@@ -285,7 +288,7 @@ mod tests {
         let with_removed = format!("zk_synced_non_voting_followers\t1\n{told}");
         assert_eq!(parse_followers(&with_removed), Some(1));
         for (told, why) in [
-            ("", "with TLS or without"),
+            ("", "does it want TLS"),
             ("This ZooKeeper instance is not currently serving requests\n", "serves no clients"),
             ("srvr is not executed because it is not in the whitelist.\n", "whitelist"),
             ("HTTP/1.1 400 Bad Request\r\n", "no ZooKeeper"),
@@ -319,29 +322,32 @@ mod tests {
         assert!(!is_whole(&[leader(), down()]));
         assert_eq!(
             as_table(&[leader(), follower(), down()]),
-            "SERVER  MODE      ZXID         EPOCH OF ZXID  CONNECTIONS  FOLLOWERS  LATENCY   VERSION\n\
-             a:1     leader    0x50000000a  5              2            -          0/1.5/30  3.9.5\n\
-             bb:1    follower  0x500000009  5              0            -\n\
+            "SERVER  MODE      ZXID         EPOCH  CONNECTIONS  SYNCED FOLLOWERS  LATENCY   VERSION\n\
+             a:1     leader    0x50000000a  5      2            -                 0/1.5/30  3.9.5\n\
+             bb:1    follower  0x500000009  5      0            -\n\
              c:1     not reachable: Connection refused\n\
              c:1: not reachable: Connection refused\n"
         );
         let none = as_table(&[follower(), down()]);
         assert!(
             none.ends_with(
-                "refused\nno server of these leads; c:1: not reachable: Connection refused\n"
+                "refused\nnone of these servers leads; c:1: not reachable: Connection refused\n"
             ),
             "{none}"
         );
         assert_eq!(
             problem(&[leader(), leader()]).unwrap(),
-            "2 servers of these lead: are they of one ensemble?"
+            "2 of these servers lead: they are of different ensembles, or of one that is split"
         );
         let alone = problem(&[follower()]).unwrap();
-        assert_eq!(alone, "no server of these leads: name all servers of the ensemble");
+        assert_eq!(
+            alone,
+            "none of these servers leads: name all servers of the ensemble, or look into their logs"
+        );
         let two = problem(&[down(), down()]).unwrap();
         assert_eq!(
             two,
-            "2 of 2 servers do not serve, such as c:1: not reachable: Connection refused"
+            "2 of 2 servers do not serve clients; the first, c:1: not reachable: Connection refused"
         );
         let json: serde_json::Value = serde_json::from_str(&as_json(&[leader(), down()])).unwrap();
         assert_eq!(json["servers"][0]["epoch"], 5);

@@ -25,7 +25,8 @@ Options:
   -c, --chop       Copy the transactions up to ZXID into FILE.chopped<ZXID in decimal>
   -z, --zxid ZXID  With --chop: the last transaction to copy, decimal, or hexadecimal as 0x1f
       --json       Print one JSON object a line
-  -h, --help       Print ZooKeeper's own help of this tool",
+  -h               Print ZooKeeper's own help of this tool
+      --help       Print this help",
 };
 
 pub const LOG_CHOPPER: Text = Text {
@@ -88,7 +89,7 @@ Arguments:
   SNAPDIR     dataDir of zoo.cfg, if dataLogDir is set
 
 Options:
-  -n COUNT    Newest snapshots to keep, with the logs that they need; at least 3. It comes last
+  -n COUNT    Newest snapshots to keep, with the logs that they need; at least 3
       --json  Print one JSON object for each removed file
   -h, --help  Print this help",
 };

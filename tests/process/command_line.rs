@@ -68,7 +68,14 @@ fn each_command_prints_its_usage_on_help() {
         }
     }
     assert!(printed(&["help", "txn-log"]).contains("--recover"));
-    assert!(printed(&["txn-log", "--help"]).contains("--recover"), "the help that Java has");
+    assert!(printed(&["txn-log", "--help"]).contains("--json"));
+    assert!(printed(&["txn-log", "-h"]).contains("usage: TxnLogToolkit"), "the help that Java has");
+    assert!(printed(&["help", "--help"]).contains("snapshot-compare"));
+    let dir = tempfile::tempdir().expect("a directory");
+    let folder = dir.path().display().to_string();
+    for arguments in [["purge", "-n", "3", &folder], ["purge", &folder, "-n", "3"]] {
+        assert_eq!(printed(&arguments), "", "nothing to remove");
+    }
 }
 
 #[test]

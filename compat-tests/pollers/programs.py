@@ -67,7 +67,8 @@ def collectd(server):
     def fetch(part):
         subprocess.run(["apt-get", "download", "-q", "collectd-core"], cwd=part, check=True, stdout=sys.stderr)
         subprocess.run(["dpkg", "-x", next(part.glob("*.deb")), part / "root"], check=True)
-    root = filled(named(DOWNLOADS, "collectd", ["collectd-core"]), fetch) / "root"
+    release = pathlib.Path("/etc/debian_version").read_text()
+    root = filled(named(DOWNLOADS, "collectd", ["collectd-core", release]), fetch) / "root"
     with tempfile.TemporaryDirectory() as folder:
         config = pathlib.Path(folder) / "collectd.conf"
         config.write_text(f'''Hostname "h"

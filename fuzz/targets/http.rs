@@ -1,7 +1,7 @@
 //! Any method, path and query at AdminServer: each request has an answer, and a body in JSON is well formed.
 
 use oxkeeper::admin::Status;
-use oxkeeper::admin::http::{Asked, Credentials, Piece, authorize, read, run};
+use oxkeeper::admin::http::{AdminRequest, Credentials, Piece, authorize, read, run};
 use oxkeeper::auth::Schemes;
 use oxkeeper::config::{Config, Environment, Source, parse};
 use oxkeeper::metrics::Registry;
@@ -24,9 +24,9 @@ pub fn target(input: &[u8]) {
     let mut word = || words.next().unwrap_or_default();
     let (method, path, query, authorization) = (word(), word(), word(), word());
     let answer = match read(method, path, query, config()) {
-        Asked::Answered(answer) => answer,
-        Asked::Probe(_) => return,
-        Asked::Command(call) if call.command.is_guarded() => {
+        AdminRequest::Answered(answer) => answer,
+        AdminRequest::Probe(_) => return,
+        AdminRequest::Command(call) if call.command.is_guarded() => {
             let credentials = Credentials {
                 authorization: Some(authorization),
                 forwarded_for: Some(query),
@@ -42,7 +42,7 @@ pub fn target(input: &[u8]) {
                 Err(answer) => answer,
             }
         }
-        Asked::Command(call) => {
+        AdminRequest::Command(call) => {
             let status = Status { serving: input.len().is_multiple_of(2), ..Status::default() };
             run(&call, config(), &Registry::default(), &status)
         }

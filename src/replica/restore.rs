@@ -115,7 +115,9 @@ impl Replica {
             (Mode::Leading, Some((_, version, _))) => {
                 *version == view.version && zab.next.is_none() && zab.current == plan.zxid.epoch()
             }
-            _ => false,
+            (Mode::Standalone, Some(_))
+            | (Mode::Leading, None)
+            | (Mode::Resting | Mode::ReadOnly | Mode::Following | Mode::Observing, _) => false,
         };
         if !fits || plan.zxid <= zab.history.last() {
             return Err(RestoreRefusal::Changed);

@@ -3,7 +3,9 @@
 use super::inbox::Event;
 use super::listing::{self, Date, Describe, Listing, Part};
 use super::report::{Dump, FourLetterWords, describe};
-use crate::admin::http::{self, Answer, Asked, Call, Command, Metrics, Piece, Probe, Scrape};
+use crate::admin::http::{
+    self, AdminRequest, Answer, Call, Command, Metrics, Piece, Probe, Scrape,
+};
 use crate::admin::{Expiries, List, Mode, Status, Word};
 use crate::model::Zxid;
 use crate::net::{HttpAnswer, HttpBody, HttpRequest};
@@ -35,12 +37,12 @@ impl FourLetterWords {
 
     async fn answer_command(&self, asked: HttpRequest, body: HttpBody) -> HttpAnswer {
         match http::read(&asked.method, &asked.path, &asked.query, &self.config) {
-            Asked::Answered(answer) => self.sent(answer, None).await,
-            Asked::Probe(probe) => {
+            AdminRequest::Answered(answer) => self.sent(answer, None).await,
+            AdminRequest::Probe(probe) => {
                 let answer = self.probe(probe).await;
                 self.sent(answer, None).await
             }
-            Asked::Command(call) => {
+            AdminRequest::Command(call) => {
                 let status = self.status_for(&call).await;
                 if call.command.is_guarded() && status.serving {
                     return self.answer_guarded(&call, &asked, body).await;

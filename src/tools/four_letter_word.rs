@@ -42,7 +42,7 @@ pub fn run(arguments: &[String], streams: &mut Streams<'_>) -> Outcome {
 /// # Errors
 /// As [`run`]; and if there is no answer.
 pub fn run_strictly(arguments: &[String], streams: &mut Streams<'_>) -> Outcome {
-    if Asked::read(arguments)?.is_none() {
+    if WordToSend::read(arguments)?.is_none() {
         return Err(Failed::Argument(GIVE_ALL.to_owned()));
     }
     match print_answer(arguments, streams)? {
@@ -62,11 +62,11 @@ enum Answer {
 }
 
 fn print_answer(arguments: &[String], streams: &mut Streams<'_>) -> Result<Answer, Failed> {
-    let Some(asked) = Asked::read(arguments)? else {
+    let Some(to_send) = WordToSend::read(arguments)? else {
         writeln!(streams.out, "{USAGE}")?;
         return Ok(Answer::Some);
     };
-    let Asked { host, port, word, tls } = asked;
+    let WordToSend { host, port, word, tls } = to_send;
     let failed = |source: io::Error| {
         Failed::Argument(format!("{word} to {host}:{port}: {}", text_of(&source)))
     };
@@ -98,15 +98,15 @@ fn print_answer(arguments: &[String], streams: &mut Streams<'_>) -> Result<Answe
     Ok(answer)
 }
 
-/// What the arguments ask for.
-struct Asked {
+/// A word, and the server that it is sent to.
+struct WordToSend {
     host: String,
     port: u16,
     word: String,
     tls: Option<Arc<ClientConfig>>,
 }
 
-impl Asked {
+impl WordToSend {
     /// `None`: the arguments are as many as make no sense.
     fn read(arguments: &[String]) -> Result<Option<Self>, Failed> {
         let (mut plain, mut flags) = (Vec::new(), Vec::new());

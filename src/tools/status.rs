@@ -44,7 +44,7 @@ struct Figures {
 }
 
 /// A server as it was named, and its figures or why there are none.
-type Asked = (String, Result<Figures, String>);
+type ServerStatus = (String, Result<Figures, String>);
 
 /// Asks all servers at the same time. Returns the text to print, and whether the ensemble is whole: each server answers, and
 /// exactly one leads or is standalone.
@@ -53,7 +53,7 @@ type Asked = (String, Result<Figures, String>);
 /// A text, if a file for TLS can't be used.
 pub fn run(options: &Options) -> Result<(String, bool), String> {
     let tls = options.tls.client().map_err(|error| chain(&error))?;
-    let asked: Vec<Asked> = std::thread::scope(|scope| {
+    let asked: Vec<ServerStatus> = std::thread::scope(|scope| {
         let asking =
             options.servers.iter().map(|server| scope.spawn(|| figures(server, tls.as_ref())));
         let asking: Vec<_> = asking.collect();
@@ -65,7 +65,7 @@ pub fn run(options: &Options) -> Result<(String, bool), String> {
 }
 
 /// Why the servers do not make up a whole ensemble; `None`: they do.
-fn problem(asked: &[Asked]) -> Option<String> {
+fn problem(asked: &[ServerStatus]) -> Option<String> {
     let leads = |figures: &&Figures| ["leader", "standalone"].contains(&figures.mode.as_str());
     let answered = asked.iter().filter_map(|(_, answer)| answer.as_ref().ok());
     let down = asked.iter().filter_map(|(server, answer)| Some((server, answer.as_ref().err()?)));
@@ -191,7 +191,7 @@ fn parse_followers(told: &str) -> Option<u64> {
     Some(value("zk_synced_followers")?.saturating_sub(without_vote))
 }
 
-fn as_table(asked: &[Asked]) -> String {
+fn as_table(asked: &[ServerStatus]) -> String {
     let head = [
         "SERVER",
         "MODE",
@@ -237,7 +237,7 @@ fn as_table(asked: &[Asked]) -> String {
     text
 }
 
-fn as_json(asked: &[Asked]) -> String {
+fn as_json(asked: &[ServerStatus]) -> String {
     let servers = asked.iter().map(|(server, answer)| match answer {
         Err(why) => serde_json::json!({"server": server, "error": why}),
         Ok(figures) => serde_json::json!({
@@ -307,7 +307,7 @@ mod tests {
         assert!(host_and_port("zk1:x").is_err());
     }
 
-    fn is_whole(asked: &[Asked]) -> bool {
+    fn is_whole(asked: &[ServerStatus]) -> bool {
         problem(asked).is_none()
     }
 

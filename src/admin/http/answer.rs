@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 
 const HTML: &str = "text/html;charset=iso-8859-1";
 
-/// What a request asks for.
+/// What a request to AdminServer asks for.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Asked {
+pub enum AdminRequest {
     /// Nothing that has to be collected first.
     Answered(Answer),
     Command(Call),

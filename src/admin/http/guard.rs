@@ -181,7 +181,7 @@ pub fn task(
     })
 }
 
-fn streams(call: &Call) -> bool {
+pub(super) fn streams(call: &Call) -> bool {
     call.parameters.get("streaming").is_none_or(|value| value.eq_ignore_ascii_case("true"))
 }
 
@@ -214,7 +214,3 @@ pub fn snapshot_taken(call: &Call, zxid: Zxid, bytes: u64, streams: bool) -> Ans
 pub fn restored(call: &Call, zxid: i64) -> Answer {
     in_json(200, call.command, vec![("last_zxid", Json::Integer(zxid))])
 }
-
-#[cfg(test)]
-#[path = "guard_tests.rs"]
-mod tests;

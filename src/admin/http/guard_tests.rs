@@ -1,8 +1,16 @@
-use super::*;
-use crate::admin::http::Piece;
-use crate::config::{Environment, Source, parse};
-use crate::model::{AccessList, Acl};
+//! The sender's rights, the limiter and the answers of the guarded commands.
+
+use super::answer::{Answer, Call, Piece};
+use super::commands::Command;
+use super::guard::{
+    Credentials, Limiters, Task, authorize, failed, restored, snapshot_taken, streams, task,
+};
+use crate::auth::{self, Schemes};
+use crate::config::{Config, Environment, Source, parse};
+use crate::metrics::Registry;
+use crate::model::{AccessList, Acl, Identity, Zxid};
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 fn config(lines: &str) -> Config {
     let text = format!("dataDir=/d\nclientPort=2181\n{lines}\n");

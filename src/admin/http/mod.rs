@@ -11,6 +11,8 @@ mod answer;
 mod commands;
 mod figures;
 mod guard;
+#[cfg(test)]
+mod guard_tests;
 mod json;
 mod json_list;
 mod own_metrics;
@@ -20,7 +22,7 @@ mod requests;
 mod scrape;
 mod target;
 
-pub use answer::{Answer, Asked, Call, Piece, Probe};
+pub use answer::{AdminRequest, Answer, Call, Piece, Probe};
 pub use commands::Command;
 pub use guard::{
     Credentials, Limiters, Task, authorize, failed, failed_because, restored, snapshot_taken, task,

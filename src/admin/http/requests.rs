@@ -1,7 +1,7 @@
 //! Reads a request, and answers it.
 
 use super::super::{Effect, Status};
-use super::answer::{Answer, Asked, Call, Piece, Probe, Value};
+use super::answer::{AdminRequest, Answer, Call, Piece, Probe, Value};
 use super::commands::Command;
 use super::figures;
 use super::json::{Json, put_key};
@@ -18,24 +18,26 @@ const ALLOWED: &str = "GET, HEAD, POST, TRACE, OPTIONS";
 /// * `path`, `query`: still encoded.
 ///
 /// Source: `JettyAdminServer`, ZooKeeper 3.9.5, and a running one.
-pub fn read(method: &str, path: &str, query: &str, config: &Config) -> Asked {
-    let Some(admin) = &config.admin else { return Asked::Answered(Answer::page(404, "Not Found")) };
+pub fn read(method: &str, path: &str, query: &str, config: &Config) -> AdminRequest {
+    let Some(admin) = &config.admin else {
+        return AdminRequest::Answered(Answer::page(404, "Not Found"));
+    };
     let Some(place) = target::place(path, &admin.command_url) else {
-        return Asked::Answered(Answer::page(400, "Bad Request"));
+        return AdminRequest::Answered(Answer::page(400, "Bad Request"));
     };
     let is_post = match method {
         "GET" | "HEAD" => false,
         "POST" => true,
-        "TRACE" => return Asked::Answered(Answer::empty(403)),
-        "PUT" | "DELETE" => return Asked::Answered(Answer::empty(405)),
+        "TRACE" => return AdminRequest::Answered(Answer::empty(403)),
+        "PUT" | "DELETE" => return AdminRequest::Answered(Answer::empty(405)),
         "OPTIONS" => {
             let headers = vec![("Allow", ALLOWED.to_owned())];
-            return Asked::Answered(Answer { headers, ..Answer::empty(200) });
+            return AdminRequest::Answered(Answer { headers, ..Answer::empty(200) });
         }
-        _ => return Asked::Answered(Answer::empty(501)),
+        _ => return AdminRequest::Answered(Answer::empty(501)),
     };
     let name = match place {
-        Place::Links => return Asked::Answered(links(&admin.command_url)),
+        Place::Links => return AdminRequest::Answered(links(&admin.command_url)),
         Place::Command(name) => name,
         Place::Other(path) => {
             let probe = Probe::at(&path).filter(|_| admin.probes && !is_post);
@@ -43,17 +45,17 @@ pub fn read(method: &str, path: &str, query: &str, config: &Config) -> Asked {
                 true => Answer::page(405, "HTTP method POST is not supported by this URL"),
                 false => Answer::page(404, "Not Found"),
             };
-            return probe.map_or_else(|| Asked::Answered(refusal()), Asked::Probe);
+            return probe.map_or_else(|| AdminRequest::Answered(refusal()), AdminRequest::Probe);
         }
     };
     let Some(command) = Command::named(&name) else {
         let error = format!("Unknown command: {name}");
-        return Asked::Answered(refused(200, &name, &error));
+        return AdminRequest::Answered(refused(200, &name, &error));
     };
     let Some(parameters) = target::parameters(query) else {
-        return Asked::Answered(Answer::page(400, "Bad Request"));
+        return AdminRequest::Answered(Answer::page(400, "Bad Request"));
     };
-    Asked::Command(Call { command, name, parameters, is_post })
+    AdminRequest::Command(Call { command, name, parameters, is_post })
 }
 
 fn links(command_url: &str) -> Answer {
@@ -169,12 +171,12 @@ mod tests {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         let config = config();
         match read(method, path, query, &config) {
-            Asked::Answered(answer) => answer,
-            Asked::Command(call) => {
+            AdminRequest::Answered(answer) => answer,
+            AdminRequest::Command(call) => {
                 let status = Status { serving, ..Status::default() };
                 run(&call, &config, &Registry::default(), &status)
             }
-            Asked::Probe(_) => panic!("{target} is a probe"),
+            AdminRequest::Probe(_) => panic!("{target} is a probe"),
         }
     }
 
@@ -250,11 +252,11 @@ mod tests {
     #[test]
     fn probes_have_paths_of_their_own() {
         let config = config();
-        assert_eq!(read("GET", "/ready", "", &config), Asked::Probe(Probe::Ready));
-        assert_eq!(read("HEAD", "/live", "", &config), Asked::Probe(Probe::Live));
+        assert_eq!(read("GET", "/ready", "", &config), AdminRequest::Probe(Probe::Ready));
+        assert_eq!(read("HEAD", "/live", "", &config), AdminRequest::Probe(Probe::Live));
         let mut without = config.clone();
         without.admin.as_mut().unwrap().probes = false;
-        let Asked::Answered(answer) = read("GET", "/live", "", &without) else { panic!() };
+        let AdminRequest::Answered(answer) = read("GET", "/live", "", &without) else { panic!() };
         assert_eq!(answer.status, 404);
         let statuses = [super::super::ready(Some("leader")), super::super::ready(None)];
         assert_eq!(statuses.map(|answer| answer.status), [200, 503]);

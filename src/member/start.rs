@@ -2,8 +2,8 @@
 
 use super::configured::PartSettings;
 use super::{Action, Member, Now};
-use crate::config::{Config, Ensemble};
-use crate::model::{Epoch, View, Zxid};
+use crate::config::Config;
+use crate::model::{Epoch, Epochs, ServerId, View, Zxid};
 use crate::replica::{Mode, Replica};
 use crate::request::Shared;
 use crate::store::decide::Start;
@@ -12,7 +12,6 @@ use crate::store::{Disk, Folders, Log, Recovered};
 use crate::tree::freeze::Frozen;
 use crate::tree::{State, Tree};
 use crate::zab::{self, Peer};
-use std::path::Path;
 use std::sync::Arc;
 
 /// A server that is about to serve, or to look for a leader.
@@ -123,7 +122,10 @@ pub fn assemble<D: Disk + Clone>(
     let replica = match config.ensemble.as_ref().zip(agreement) {
         None => Replica::standalone(shared.clone(), replica, now_ms),
         Some((ensemble, settings)) => {
-            let peer = peer(disk, &folders.snapshots, ensemble, settings, history)?;
+            let epochs = epoch::promised(disk, &folders.snapshots, history.last)?;
+            let (view, saved) = (ensemble.view.clone(), ensemble.last_seen.clone());
+            let mut peer = peer(ensemble.my_id, settings, view, saved, epochs, history);
+            peer.core.oracle = ensemble.oracle_path.as_ref().map(|_| false);
             Replica::member(shared.clone(), peer, replica, now_ms)
         }
     };
@@ -133,23 +135,23 @@ pub fn assemble<D: Disk + Clone>(
     Ok(Started { member, shared, log, actions })
 }
 
-/// The `zab` peer of a member, about to look for a leader.
-fn peer<D: Disk>(
-    disk: &D,
-    dir: &Path,
-    ensemble: &Ensemble,
+/// The `zab` peer of a member, about to look for a leader, without the configurations of its history.
+///
+/// * `view`: the configuration of the start. `saved`: those in `.dynamic.next`, oldest first.
+pub fn peer(
+    me: ServerId,
     settings: zab::Settings,
+    view: View,
+    saved: Vec<View>,
+    epochs: Epochs,
     history: RestoredHistory,
-) -> Result<Peer, EpochError> {
-    let last = history.last;
-    let epochs = epoch::promised(disk, dir, last)?;
-    let mut peer = Peer::member(ensemble.my_id, settings, ensemble.view.clone(), epochs, last);
+) -> Peer {
+    let mut peer = Peer::member(me, settings, view, epochs, history.last);
     if !history.fits_digests {
         peer.doubt();
     }
-    peer.core.oracle = ensemble.oracle_path.as_ref().map(|_| false);
-    tell_of_saved(&mut peer, ensemble.last_seen.clone(), epochs.current, last);
-    Ok(peer)
+    tell_of_saved(&mut peer, saved, epochs.current, history.last);
+    peer
 }
 
 /// Gives a starting server's peer the configurations in `.dynamic.next`. This comes before its history
@@ -157,7 +159,7 @@ fn peer<D: Disk>(
 /// configurations of the history do not count.
 ///
 /// * `saved`: the configurations, oldest first. `current`, `last`: see [`saved_view_counts`].
-pub fn tell_of_saved(peer: &mut Peer, saved: Vec<View>, current: Epoch, last: Option<Zxid>) {
+fn tell_of_saved(peer: &mut Peer, saved: Vec<View>, current: Epoch, last: Option<Zxid>) {
     let counts = saved.last().is_none_or(|newest| saved_view_counts(newest, current, last));
     peer.core.see_saved_views(saved, counts);
 }

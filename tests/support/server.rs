@@ -4,7 +4,7 @@ use super::builders::WALL_MS;
 use super::disk::{Disk, Entry, Write, last_of};
 use super::txns::reconfig;
 use super::views::view_in;
-use oxkeeper::member::start::tell_of_saved;
+use oxkeeper::member::start::{RestoredHistory, peer};
 use oxkeeper::model::{Epoch, ServerId, View, Zxid};
 use oxkeeper::replica::configuration::{LastConfigs, tell_of_history};
 use oxkeeper::tree::txn::Entry as TxnEntry;
@@ -92,9 +92,9 @@ impl Server {
         if self.misses_loss {
             last.get_or_insert(last_of(&self.tree));
         }
-        let mut peer = Peer::member(me, settings, view, epochs, last);
+        let history = RestoredHistory { last, fits_digests: true };
+        let mut peer = peer(me, settings, view, self.disk.next.clone(), epochs, history);
         peer.core.finds_view = view_in;
-        tell_of_saved(&mut peer, self.disk.next.clone(), epochs.current, last);
         // Proposed configurations are in the log, committed or not.
         let (from_tree, from_log) = self.tree.split_at(self.disk.newest_tree_len());
         read_configs(from_tree, from_log, |configs| tell_of_history(&mut peer, configs));

@@ -2,7 +2,7 @@
 //!
 //! The code that ships runs on one thread over a disk in memory: connections, replica, tree, zab, log worker,
 //! snapshots taken piece by piece while writes go on, rolls, purges, zero-filling, recovery. A script of requests that
-//! a seed draws drives them (`whole`). Transactions that no request leads to go through tree and store alone (`raw`):
+//! a seed draws drives them (`client`, `whole`). Transactions that no request leads to go through tree and store alone (`raw`):
 //! reconfig, new epochs, and others that only a log of Java's may hold.
 //!
 //! The disk keeps an image after every write, sync, create, rename and remove. From each image disks are made that a
@@ -16,6 +16,7 @@
 //! subsets per image, goes on after one crash in 5, and runs more seeds.
 
 mod server_crash {
+    pub mod client;
     pub mod history;
     pub mod model;
     pub mod raw;

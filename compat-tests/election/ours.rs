@@ -7,13 +7,13 @@ use oxkeeper::member::election_connections::{Event, Settings};
 use oxkeeper::member::opening::NoOpening;
 use oxkeeper::model::ServerId;
 use oxkeeper::zab::election::{
-    Action, CurrentVote, Elected, Election, Input, Notification, PeerState, Setup, TICK_MS, Views,
-    Vote,
+    Action, Elected, Input, Notification, PeerState, Setup, TICK_MS, Views, Vote,
 };
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use support::election_net::{ElectionNet, Inbox};
+use support::elector::Elector;
 use tokio::time::{Instant, Interval, interval, timeout};
 
 pub struct Ours {
@@ -22,8 +22,7 @@ pub struct Ours {
     net: ElectionNet,
     inbox: Inbox,
     ticks: Interval,
-    election: Option<Election>,
-    current_vote: Option<CurrentVote>,
+    elector: Elector,
     elected: Option<Elected>,
     round: i64,
     heard: Vec<Bytes>,
@@ -47,39 +46,30 @@ impl Ours {
         };
         let peers = ensemble.ids().map(|id| (ServerId(id), vec![address(id)])).collect();
         let (net, inbox) = ElectionNet::start(settings, peers);
+        let views = Views::of(ensemble.view());
+        let mut out = Vec::new();
+        let elector = Elector::look(setup(id, views.clone(), vote, 0, &[]), &mut out);
         let mut ours = Self {
             id,
-            views: Views::of(ensemble.view()),
+            views,
             net,
             inbox,
             ticks: interval(Duration::from_millis(TICK_MS.into())),
-            election: None,
-            current_vote: None,
+            elector,
             elected: None,
             round: 0,
             heard: Vec::new(),
             down: Vec::new(),
         };
-        ours.look_again(vote);
+        ours.perform(out);
         ours
     }
 
     pub fn look_again(&mut self, vote: Vote) {
-        let setup = Setup {
-            me: ServerId(self.id),
-            views: self.views.clone(),
-            adopts_views: false,
-            vote,
-            oracle: None,
-            down: self.down.iter().copied().map(ServerId).collect(),
-            last_round: self.round,
-            resend_min_ms: 200,
-            resend_max_ms: 60_000,
-        };
+        let setup = setup(self.id, self.views.clone(), vote, self.round, &self.down);
         let mut out = Vec::new();
-        let election = Election::begin(setup, &mut out);
-        (self.current_vote, self.elected) = (None, None);
-        self.election = Some(election);
+        self.elector = Elector::look(setup, &mut out);
+        self.elected = None;
         self.perform(out);
     }
 
@@ -116,7 +106,7 @@ impl Ours {
             if end <= Instant::now() {
                 return Err(io::Error::other(format!(
                     "waited in vain for {what}: {:?}",
-                    self.election
+                    self.elector
                 )));
             }
             let wait = timeout(Duration::from_millis(100), async {
@@ -149,13 +139,9 @@ impl Ours {
             Event::Heard { from, message } => {
                 let notification = Notification::decode(&message).map_err(io::Error::other)?;
                 self.heard.push(message);
-                let answer = |current_vote: &CurrentVote| {
-                    current_vote.answer(&self.views, from, &notification)
-                };
-                if let Some(answer) = self.current_vote.as_ref().and_then(answer) {
-                    self.net.send(from, answer.encode());
-                }
-                self.step(Input::Notification { from, notification });
+                let mut out = Vec::new();
+                self.elector.hear(&self.views, from, notification, &mut out);
+                self.perform(out);
             }
         }
         Ok(())
@@ -163,9 +149,7 @@ impl Ours {
 
     fn step(&mut self, input: Input) {
         let mut out = Vec::new();
-        if let Some(election) = &mut self.election {
-            election.step(input, &mut out);
-        }
+        self.elector.step(input, &mut out);
         self.perform(out);
     }
 
@@ -178,16 +162,26 @@ impl Ours {
                 Action::DialAll => self.net.dial_all(),
                 Action::NewerView { .. } => panic!("no server has another configuration"),
                 Action::Elected(elected) => {
-                    let Elected { vote, round, .. } = elected;
-                    let leads = vote.leader.0 == self.id;
-                    let state = if leads { PeerState::Leading } else { PeerState::Following };
-                    let config = self.views.current.to_string().into();
-                    self.round = round;
-                    self.current_vote =
-                        Some(CurrentVote { state, vote, vote_round: round, round, config });
-                    (self.election, self.elected) = (None, Some(elected));
+                    self.round = elected.round;
+                    let config = self.views.current.to_string();
+                    self.elector = Elector::settled(self.id, elected.clone(), config);
+                    self.elected = Some(elected);
                 }
             }
         }
+    }
+}
+
+fn setup(id: i64, views: Views, vote: Vote, last_round: i64, down: &[i64]) -> Setup {
+    Setup {
+        me: ServerId(id),
+        views,
+        adopts_views: false,
+        vote,
+        oracle: None,
+        down: down.iter().copied().map(ServerId).collect(),
+        last_round,
+        resend_min_ms: 200,
+        resend_max_ms: 60_000,
     }
 }

@@ -19,10 +19,10 @@ impl Elector {
     /// A server that leads or follows.
     ///
     /// * `config`: the configuration in its notifications.
-    pub fn settled(me: i64, elected: Elected, config: &'static str) -> Self {
+    pub fn settled(me: i64, elected: Elected, config: impl Into<Bytes>) -> Self {
         let Elected { vote, round, electors } = elected;
         let state = if vote.leader.0 == me { PeerState::Leading } else { PeerState::Following };
-        let config = Bytes::from_static(config.as_bytes());
+        let config = config.into();
         let current_vote = CurrentVote { state, vote, vote_round: round, round, config };
         Self::Settled { current_vote, backing: Electors::new(vote, round, electors) }
     }

@@ -20,7 +20,8 @@ use crate::zab;
 /// 4. A request without a zxid waits only after one with a zxid: the first request in the order is a transaction.
 /// 5. A tree that came with SNAP is installed in the step it came in, or dropped.
 /// 6. On a server that serves, what is committed is in the log, and no tree is being loaded from disk to replace its tree.
-/// 7. The flags that connections read are those of the role.
+/// 7. The flags that connections read are those of the role, on a member of an ensemble: tests of single connections set the flags of a
+///    standalone server. `epoch_begin` is 0 unless all clients are served.
 ///
 /// Costly invariants are checked in tests and in the simulator: see [`assert_costly`].
 pub fn assert_invariants(core: &Core, role: &Role) {
@@ -84,6 +85,9 @@ fn assert_flags(core: &Core, mode: Mode) {
         !held || !is_member || mode == Mode::Resting,
         "connect requests wait at a server that is {mode:?}"
     );
+    let epoch_begin = core.shared.epoch_begin.load(Ordering::Relaxed);
+    let is_full = !at_rest && !is_read_only;
+    assert!(epoch_begin == 0 || is_full, "an epoch is served by a server that is {mode:?}");
     match mode {
         Mode::Resting => assert!(at_rest, "a server that rests accepts clients"),
         Mode::Leading => assert_eq!(at_rest, !core.settings.leader_serves, "leaderServes"),

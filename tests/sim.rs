@@ -114,6 +114,7 @@ fn worlds_from_fixed_seeds_reach_every_fault_and_hold_every_property() {
         ("configurations adopted", 200),
         ("openings completed", 100),
         ("openings broken off", 5),
+        ("connections ended within a tree", 2),
         ("read after the close", 20),
         ("inputs from closed connections", 100),
         ("chunks read together", 1000),

@@ -337,6 +337,12 @@ impl World {
             self.wake_other_end(end);
         }
         if next.is_some() {
+            let connection = self.learner_connection(at, peer);
+            let ended = connection.map_or(Ok(()), |connection| connection.receiving.end());
+            if let Err(error) = ended {
+                self.note(at.server, || format!("* {peer:?}: {error}"));
+                self.trace.count("connections ended within a tree");
+            }
             return self.lose_connection(at, peer);
         }
         if self.climate().late_tasks && !self.is_healing && self.rng.one_in(LATE_READ_ONE_IN) {

@@ -15,6 +15,8 @@ pub struct Settings {
 pub enum LogReadLimit {
     /// `snapshotSizeFactor`: this part of the tree's size; `None`: the tree is sent in any case.
     Factor(Option<f64>),
+    /// This many bytes. Only tests and the simulator set it: their trees are so small that for a part of their size hardly any log
+    /// would be read.
     Bytes(u64),
 }
 

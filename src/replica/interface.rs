@@ -106,7 +106,8 @@ pub struct Settings {
     pub read_only: bool,
     /// `audit.enable`: events are left in `Figures::audit`.
     pub audits: bool,
-    /// Counter of the last zxid that a leader gives out in its epoch.
+    /// Counter of the last zxid that a leader gives out in its epoch. A server always has [`Zxid::COUNTER_MAX`]; only tests and the
+    /// simulator set less, so that epochs end after few transactions.
     pub counter_max: u32,
     pub rules: Rules,
     pub seed: u64,

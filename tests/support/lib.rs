@@ -1,9 +1,10 @@
 //! What tests, benches and fuzz targets share: virtual disks, connections and clocks, and what performs the actions of the server's
 //! machines on them.
 //!
-//! What servers decide, the machines that ship decide. There are two exceptions (ARCHITECTURE.md), for peers without a member and a
-//! replica: [`ensemble`] decides which connection to a leader is current, [`ensemble_turns`] and [`peer`] answer PING and SYNC. Each file
-//! uses only those above it in this list:
+//! What servers decide, the machines that ship decide, with the exceptions that ARCHITECTURE.md lists under "What is written twice": for
+//! peers without a member and a replica [`ensemble`], [`ensemble_turns`] and [`peer`] decide what `member` and `replica` decide for a
+//! server, and [`elector`] decides what `zab::Peer` does with another server's notification. Each file uses only those above it in this
+//! list:
 //!
 //! * Values: [`views`], configurations with their members; [`txns`], transactions as a log has them; [`packets`], packets read from
 //!   the bytes of learner connections; [`bodies`], requests as an operation and a body; [`requests`], requests and replies as the

@@ -1,4 +1,4 @@
-"""Writes the first inputs of each target, from the golden bytes that Java made: seeds.py DIR."""
+"""Writes the seed corpus of each target, from the golden bytes that Java made: seeds.py DIR."""
 
 import pathlib
 import re

@@ -172,7 +172,8 @@ fn random_worlds_keep_every_property() {
         let lived = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             committed += world.live();
         }));
-        (decided, named) = (decided + world.witness.decided, named + world.witness.named);
+        (decided, named) =
+            (decided + world.witness.in_force_count, named + world.witness.named_count);
         for (what, times) in &world.witness.happened {
             *happened.entry(*what).or_default() += times;
         }
@@ -203,7 +204,7 @@ fn turns_locked_folders_and_oracles_happen_in_the_first_worlds() {
     let mut happened = BTreeMap::<Happened, usize>::new();
     let has = |it: &Conditions| {
         let has_other_peers = it.repeats || it.strays || it.replaces || it.hurries || it.destroys;
-        it.batches || it.refuses_config || it.oracle_turns || has_other_peers
+        it.batches || it.refuses_config || it.oracle_switches || has_other_peers
     };
     for conditions in (1..8000).map(Conditions::of).filter(has) {
         let mut world = World::of(conditions);
@@ -309,10 +310,10 @@ fn loss_that_others_cannot_make_up_for_is_found() {
 // rows: Q-96
 // The planted fault of an oracle: it agrees with a voter that lacks what the other one committed alone.
 #[test]
-fn oracle_that_turns_to_a_voter_with_less_is_found() {
+fn oracle_that_switches_to_a_voter_with_less_is_found() {
     let of = |seed, oracle_is_wrong| Conditions {
         elects: true,
-        oracle_turns: true,
+        oracle_switches: true,
         oracle_is_wrong,
         ..Conditions::mild(2, seed)
     };

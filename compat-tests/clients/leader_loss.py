@@ -92,7 +92,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=5, help="how many leaders are killed, for each kind and server")
     parser.add_argument("--only", default=",".join(KINDS))
     arguments = parser.parse_args()
-    print(f"{'clients':<8} {'server':<12} {'median':>8} {'p90':>8} {'longest':>8} {'losses':>8}    ms from SIGKILL to the next write of each client")
+    print(f"{'clients':<8} {'server':<12} {'median':>8} {'p90':>8} {'longest':>8} {'samples':>8}    ms from SIGKILL to the next write of each client")
     for kind in arguments.only.split(","):
         for server in arguments.server:
             name, _, words = server.partition("=")

@@ -21,8 +21,8 @@ pub enum Kind {
 /// How long a start or a stop may take before the run fails: a bound against hanging, not an expectation.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Session timeouts are long, so that no session expires because a machine is slow: every session is closed explicitly.
-/// Empty containers are never removed for the same reason.
+/// Session timeouts are long, so that no session expires because a machine is slow: every session is closed explicitly, except those
+/// that a test lets expire, for which it sets other timeouts. Empty containers are never removed for the same reason.
 const CONFIG: &str = "tickTime=2000\nadmin.enableServer=false\nmaxClientCnxns=0\n4lw.commands.whitelist=*\nenforceQuota=true\n\
     minSessionTimeout=300000\nmaxSessionTimeout=600000\n\
     DigestAuthenticationProvider.superDigest=super:xQJmxLMiHGwaqBvst5y6rkB6HQs=\n";

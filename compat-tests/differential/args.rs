@@ -23,7 +23,7 @@ pub struct Args {
 }
 
 pub const USAGE: &str = "\
-differential: the same operations on Java and on another server, compared
+differential: the same operations on Java (A) and on another server (B), compared
   --ops N             operations, default 10000, or 1000000 with OXKEEPER_LONG in the environment
   --seed N            seed of the scripts, default 1; `random` takes one from the clock
   --expiries N        sessions that are left to expire, default 2
@@ -96,7 +96,7 @@ pub fn parse(words: impl Iterator<Item = String>) -> Result<Option<Args>, String
 }
 
 fn number<T: FromStr>(word: &str) -> Result<T, String> {
-    word.parse().map_err(|_| format!("{word} is not a number for this place"))
+    word.parse().map_err(|_| format!("{word} is no number, or out of range"))
 }
 
 fn seed(word: &str) -> Result<u64, String> {

@@ -9,8 +9,8 @@ from members import Failed
 from secure_client import context_of
 from wire import CREATE, GET, SET, buffer
 
-SUBJECT, USER, WORD = "O=oxkeeper,CN=client", "bob", "bobsecret"
-JAAS = f'Server {{ org.apache.zookeeper.server.auth.DigestLoginModule required user_{USER}="{WORD}"; }};\n'
+SUBJECT, USER, SASL_PASSWORD = "O=oxkeeper,CN=client", "bob", "bobsecret"
+JAAS = f'Server {{ org.apache.zookeeper.server.auth.DigestLoginModule required user_{USER}="{SASL_PASSWORD}"; }};\n'
 SETTINGS = ["authProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider"]
 # Lists, and the kinds of clients that pass each.
 LISTS = {
@@ -32,7 +32,7 @@ def client(member, kind):
     if "sasl" in kind:
         tokens = []
         for token in (b"", None):
-            token = token if token is not None else respond(tokens[0], USER, WORD)
+            token = token if token is not None else respond(tokens[0], USER, SASL_PASSWORD)
             made.ask(-102, SASL, buffer(token), lambda body: tokens.append(body[4:]))
             assert made.heard[-1][2] == 0, made.heard
     made.ask(-4, SYNC, path("/"))

@@ -20,7 +20,7 @@ from peer import SERVED
 from wire import buffer
 
 SUPER, DIGEST, WRONG = "Mark-of-super", "Mark-of-digest", "Mark-of-wrong"
-MARKS = [stages.WORD, PASSWORD, access.WORD, SUPER, DIGEST, WRONG]
+MARKS = [stages.SASL_PASSWORD, PASSWORD, access.SASL_PASSWORD, SUPER, DIGEST, WRONG]
 SUPER_DIGEST = base64.b64encode(hashlib.sha1(f"super:{DIGEST}".encode()).digest()).decode()
 SETTINGS = [*access.SETTINGS, f"DigestAuthenticationProvider.superDigest=super:{SUPER_DIGEST}"]
 FLAGS = [f"zookeeper.SASLAuthenticationProvider.superPassword={SUPER}"]
@@ -45,10 +45,10 @@ def clients_that_fail(member):
     """On the plain port and in TLS: SASL with a wrong password, as an unknown user, with rubbish; a wrong digest; and the right ones."""
     count = 0
     for kind in ("anonymous", "x509"):
-        for user, word in ((access.USER, WRONG), ("nobody", WRONG), ("super", SUPER), (access.USER, access.WORD)):
+        for user, password in ((access.USER, WRONG), ("nobody", WRONG), ("super", SUPER), (access.USER, access.SASL_PASSWORD)):
             one, tokens = access.client(member, kind), []
             one.ask(1, SASL, buffer(b""), lambda body, tokens=tokens: tokens.append(body[4:]))
-            one.ask(2, SASL, buffer(respond(tokens[0], user, word)))
+            one.ask(2, SASL, buffer(respond(tokens[0], user, password)))
             one.socket.close()
         for scheme, proof in (("digest", f"super:{DIGEST}"), ("digest", f"bob:{WRONG}"), ("sasl", WRONG), ("digest", WRONG)):
             one = access.client(member, kind)
@@ -81,9 +81,9 @@ def starts_that_fail(member):
     wrong = member.folder / "wrong"
     wrong.write_text(WRONG + "\n")
     jks = {f"ssl.{side}.password": WRONG for side in ("keyStore", "quorum.keyStore", "trustStore", "quorum.trustStore")}
-    cases = [(text.replace(f"{key}={PASSWORD}", f"{key}={word}"), jaas) for key, word in jks.items()]
+    cases = [(text.replace(f"{key}={PASSWORD}", f"{key}={wrong}"), jaas) for key, wrong in jks.items()]
     cases += [(text + f"{key}Path={wrong}\n", jaas) for key in jks]
-    cases += [(text, jaas.replace(mark, WRONG, 1)) for mark in (f'{stages.WORD}"',)]  # The quote of the password is left open.
+    cases += [(text, jaas.replace(mark, WRONG, 1)) for mark in (f'{stages.SASL_PASSWORD}"',)]  # The quote of the password is left open.
     cases += [(text, jaas + f'Other {{ some.Module required password="{WRONG}" }};\n'), (text, jaas + f'Other {{ password="{WRONG}";\n')]
     for at, (settings, login) in enumerate(cases):
         (member.folder / "zoo.cfg").write_text(settings)

@@ -1,4 +1,4 @@
-"""A hand-made server that dials the others: its hello, its SASL, and how the other end takes it."""
+"""A hand-made server that dials the others: its hello, its SASL, and whether the other end serves or refuses it."""
 
 import socket
 import ssl
@@ -6,7 +6,7 @@ import struct
 
 from digest_md5 import respond
 from factory import folder
-from stages import USER, WORD
+from stages import SASL_PASSWORD, USER
 
 MAGIC = bytes.fromhex("5f2435013501edcc")
 SERVER, URI = "zk-quorum-sasl-md5", "zookeeper-quorum/zk-quorum-sasl-md5"
@@ -61,7 +61,7 @@ class Peer:
         status, length = struct.unpack(">ii", head[8:])
         return status, self.exactly(max(length, 0))
 
-    def authenticate(self, user=USER, password=WORD, **broken):
+    def authenticate(self, user=USER, password=SASL_PASSWORD, **broken):
         """The status after a response."""
         self.send(packet(IN_PROGRESS, b""))
         status, challenge = self.packet()
@@ -70,7 +70,7 @@ class Peer:
         return self.packet()[0]
 
     def outcome(self):
-        """Whether the other end speaks, or ends the connection."""
+        """SERVED if the other end sends a byte, REFUSED if it ends the connection, WAITS if it does neither before the timeout."""
         try:
             return SERVED if self.socket.recv(1) else REFUSED
         except TimeoutError:

@@ -7,16 +7,16 @@ sys.path += [str(pathlib.Path(__file__).resolve().parent.parent / name) for name
 from factory import PASSWORD, folder  # noqa: E402
 from kdc import SERVICE_OF_MEMBERS  # noqa: E402
 
-USER, WORD = "zk", "password of the servers"
+USER, SASL_PASSWORD = "zk", "password of the servers"
 JAAS = """
 QuorumServer {{
     org.apache.zookeeper.server.auth.DigestLoginModule required
-    user_{user}="{word}";
+    user_{user}="{password}";
 }};
 QuorumLearner {{
     org.apache.zookeeper.server.auth.DigestLoginModule required
     username="{shown_user}"
-    password="{shown_word}";
+    password="{shown_password}";
 }};
 """
 FLAGS = ["java.security.auth.login.config=jaas.conf"]
@@ -98,6 +98,6 @@ def with_lines(stage, more):
     return name, lambda member: [*lines(member), *more]
 
 
-def write_jaas(member, shown_user=USER, shown_word=WORD):
-    text = JAAS.format(user=USER, word=WORD, shown_user=shown_user, shown_word=shown_word)
+def write_jaas(member, shown_user=USER, shown_password=SASL_PASSWORD):
+    text = JAAS.format(user=USER, password=SASL_PASSWORD, shown_user=shown_user, shown_password=shown_password)
     (member.folder / "jaas.conf").write_text(text)

@@ -137,7 +137,7 @@ def tls_rows():
 
 
 def wrong_password(ensemble, member):
-    stages.write_jaas(member, shown_word="wrong")
+    stages.write_jaas(member, shown_password="wrong")
 
 
 def unknown_user(ensemble, member):

@@ -1,6 +1,6 @@
 //! What is fuzzed: functions that take any bytes, and panic if what must hold does not. `fuzz/README.md` has a table of them.
 //!
-//! `fuzz/main.rs` calls them from libFuzzer; the program `mutate` plays [`mutation`]s of their first inputs, which needs no build of its own.
+//! `fuzz/main.rs` calls them from libFuzzer; the program `mutate` plays [`mutation`]s of their seed corpus, and needs no build of its own.
 
 mod certificates;
 mod config;

@@ -1,4 +1,4 @@
-//! Random changes of inputs, as libFuzzer makes them, without knowing what an input reached.
+//! Random mutations of inputs, as libFuzzer makes them, without knowing what an input reached.
 
 use oxkeeper::model::Rng;
 

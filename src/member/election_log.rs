@@ -54,7 +54,7 @@ impl ElectionLog {
         if self.doubles.admit(server, now_ms) {
             tracing::warn!(
                 target: STRANGERS, server_id = server.0, peer = %dials, connected_peer = %connected,
-                "two servers seem to have one myid: server_id is connected already, and dials again; correct the file myid of one of them"
+                "two servers seem to have the same myid: server_id is connected already, and dials again; correct the file myid of one of them"
             );
         }
     }

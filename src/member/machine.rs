@@ -24,7 +24,7 @@ use crate::zab::{self, LearnerConnectionId, Packet, Promise, Role};
 /// An idle server ticks at least once a second.
 const QUIET_TICKS_MAX: u64 = 1000 / TICK_MS;
 
-/// The machine of one server.
+/// The machine of one server, a member of an ensemble or a standalone server.
 pub struct Member {
     pub replica: Replica,
     /// `None`: standalone.
@@ -35,7 +35,7 @@ pub struct Member {
     stop: Stop,
     /// Ticks of [`TICK_MS`] that `replica` was given.
     ticks: u64,
-    /// The ticks through this one only count time, unless another input comes before them.
+    /// Ticks through this number are quiet, unless another input comes before them: they only change counters.
     quiet_through: u64,
     /// Requests of learners' clients that came in so far.
     pub learner_requests: u64,
@@ -89,7 +89,7 @@ impl Member {
         }
     }
 
-    /// Takes a snapshot of what was restored.
+    /// Takes the first snapshot, of the tree that was loaded at the start.
     pub fn snapshot(&mut self, now: Now, out: &mut Vec<Action>) {
         self.replica.snapshot(&mut self.asked);
         self.translate(now, out);
@@ -521,7 +521,7 @@ impl Member {
             QuorumPeer::Leader { .. } if is_news => {
                 self.step_zab(now, zab::Input::LeaderGone, out);
             }
-            QuorumPeer::Leader { .. } => {} // Given up before.
+            QuorumPeer::Leader { .. } => {} // This server had already closed that dial's connection.
         }
     }
 
@@ -548,7 +548,7 @@ impl Member {
     }
 }
 
-/// How a failure of the log thread ends the server; `None`: the snapshot thread met the same failure and reports it.
+/// How a failure of the log thread ends the server; `None`: the disk had failed earlier, and that failure was reported where it occurred.
 fn failure(error: &WorkerError) -> Option<Ended> {
     if is_echo(error) {
         return None;
@@ -556,11 +556,12 @@ fn failure(error: &WorkerError) -> Option<Ended> {
     let (what, exit) = match error {
         // As Java: a server that can't write snapshots must not go on (D-34).
         WorkerError::Snapshot(_) => ("write snapshot", 10),
-        WorkerError::RenameReplaced(_)
-        | WorkerError::Log(_)
-        | WorkerError::Epoch(_)
-        | WorkerError::Purge(_)
-        | WorkerError::Mark(_) => ("the log's disk failed", 1),
+        WorkerError::Log(_) => ("the log's disk failed", 1),
+        WorkerError::Epoch(_) | WorkerError::Purge(_) => ("dataDir's disk failed", 1),
+        // Files of both folders.
+        WorkerError::RenameReplaced(_) | WorkerError::Mark(_) => {
+            ("dataDir's or dataLogDir's disk failed", 1)
+        }
     };
     Some(Ended::Failed { reason: format!("{what}: {}", chain(error)), exit })
 }

@@ -5,7 +5,7 @@ use super::message_tracker::MessageTracker;
 use super::{Action, Now, QuorumPeer};
 use crate::model::{LogMinute, ServerId};
 use crate::tree::freeze::Frozen;
-use crate::zab::{Core, LearnerConnectionId, ONE_MYID, Packet};
+use crate::zab::{Core, LearnerConnectionId, Packet, SAME_MYID};
 use bytes::Bytes;
 use std::collections::BTreeMap;
 
@@ -191,7 +191,7 @@ impl QuorumConnections {
         let server_id = id.0;
         let other = self.learners.values().find(|learner| learner.id == Some(id));
         if let Some(LearnerConnection { address: connected, .. }) = other
-            && why.ends_with(ONE_MYID)
+            && why.ends_with(SAME_MYID)
         {
             tracing::warn!(
                 target: crate::model::STRANGERS, server_id, %peer, connected_peer = %connected,

@@ -7,7 +7,7 @@ use super::shard::Sharded;
 /// Counts events or bytes; one uncontended atomic add per call.
 #[derive(Debug, Default)]
 pub struct Counter {
-    slots: Sharded<AtomicU64>,
+    shards: Sharded<AtomicU64>,
 }
 
 impl Counter {
@@ -16,18 +16,18 @@ impl Counter {
     }
 
     pub fn add(&self, amount: u64) {
-        self.slots.own().fetch_add(amount, Ordering::Relaxed);
+        self.shards.own().fetch_add(amount, Ordering::Relaxed);
     }
 
     /// Sum over all threads; concurrent adds may or may not be included.
     pub fn get(&self) -> u64 {
-        let counts = self.slots.all().map(|slot| slot.load(Ordering::Relaxed));
+        let counts = self.shards.all().map(|shard| shard.load(Ordering::Relaxed));
         counts.fold(0, u64::wrapping_add)
     }
 
     /// Sets the counter to 0; concurrent adds may be lost.
     pub fn reset(&self) {
-        self.slots.all().for_each(|slot| slot.store(0, Ordering::Relaxed));
+        self.shards.all().for_each(|shard| shard.store(0, Ordering::Relaxed));
     }
 }
 

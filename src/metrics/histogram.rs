@@ -12,11 +12,11 @@ const BOUNDS_US: [u64; 14] = [
 /// Counts times since the start; two uncontended atomic adds per call. `srst` leaves it as it is.
 #[derive(Debug, Default)]
 pub struct Histogram {
-    slots: Sharded<Slot>,
+    shards: Sharded<Shard>,
 }
 
 #[derive(Debug, Default)]
-struct Slot {
+struct Shard {
     counts: [AtomicU64; BOUNDS_US.len() + 1],
     sum_us: AtomicU64,
 }
@@ -32,19 +32,19 @@ pub struct HistogramValues {
 
 impl Histogram {
     pub fn record(&self, took_us: u64, count: u64) {
-        let slot = self.slots.own();
+        let shard = self.shards.own();
         let bucket = BOUNDS_US.partition_point(|&bound| bound < took_us);
-        slot.counts[bucket].fetch_add(count, Ordering::Relaxed);
-        slot.sum_us.fetch_add(took_us.saturating_mul(count), Ordering::Relaxed);
+        shard.counts[bucket].fetch_add(count, Ordering::Relaxed);
+        shard.sum_us.fetch_add(took_us.saturating_mul(count), Ordering::Relaxed);
     }
 
     pub fn values(&self) -> HistogramValues {
         let (mut counts, mut sum_us) = ([0u64; BOUNDS_US.len() + 1], 0u64);
-        for slot in self.slots.all() {
-            for (sum, count) in counts.iter_mut().zip(&slot.counts) {
+        for shard in self.shards.all() {
+            for (sum, count) in counts.iter_mut().zip(&shard.counts) {
                 *sum += count.load(Ordering::Relaxed);
             }
-            sum_us = sum_us.wrapping_add(slot.sum_us.load(Ordering::Relaxed));
+            sum_us = sum_us.wrapping_add(shard.sum_us.load(Ordering::Relaxed));
         }
         let mut reached = 0;
         let buckets = BOUNDS_US.iter().zip(counts).map(|(&bound, count)| {

@@ -3,7 +3,7 @@
 //! # Invariants
 //! 1. Recording never waits for another thread (but for a reader of a set), allocates (but for a thread's first sample,
 //!    and a set's new key) or touches a cache line that another core writes, as long as there are no more threads than
-//!    slots (16).
+//!    shards (16).
 //! 2. A name means here what it means in ZooKeeper 3.9.5. A zero says that there was no such event, never that the event is
 //!    not counted: events without a field cannot happen, and `names` says why.
 //!

@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use super::shard::Sharded;
 use super::summary::{Summary, SummaryValues};
 
-/// Samples kept per slot; Java keeps this many in all.
+/// Samples kept in each shard; Java keeps this many in all.
 const RESERVOIR_LEN: usize = 4096;
 
-/// Rounded to whole units as Java's `Math.round` does; all zero without samples.
+/// Four quantiles of a metric, rounded to whole units as Java's `Math.round` does; all zero without samples.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Quantiles {
     pub p50: i64,
@@ -21,19 +21,20 @@ pub struct Quantiles {
 
 /// A [`Summary`] plus a uniform random choice of its samples.
 ///
-/// Every slot has a reservoir of its own, allocated at its first sample (32 KiB). A reader weighs each
-/// kept sample by how many samples its slot has seen for it, so a busy thread counts for more than
-/// an idle one. Up to 4096 samples per slot nothing is left out and the result is exact.
+/// Every shard has a reservoir of its own, allocated at its first sample (32 KiB). The weight of a kept sample is the number of
+/// samples that its shard has seen, divided by the number that the shard keeps, so a busy thread counts for more than an idle
+/// one. Up to 4096 samples in each shard nothing is left out and the result is exact.
 ///
 /// Source: `AvgMinMaxPercentileCounter`, ZooKeeper 3.9.5 (a uniform reservoir of 4096).
 #[derive(Debug, Default)]
 pub struct Percentiles {
     summary: Summary,
-    slots: Sharded<Slot>,
+    shards: Sharded<Reservoir>,
 }
 
+/// The samples of one shard.
 #[derive(Debug, Default)]
-struct Slot {
+struct Reservoir {
     /// Samples seen, kept or not.
     seen: AtomicU64,
     kept: OnceLock<Box<[AtomicI64]>>,
@@ -54,10 +55,10 @@ impl Percentiles {
     }
 
     fn sample(&self, sample: i64) {
-        let slot = self.slots.own();
+        let shard = self.shards.own();
         let kept =
-            slot.kept.get_or_init(|| (0..RESERVOIR_LEN).map(|_| AtomicI64::new(0)).collect());
-        let seen = slot.seen.fetch_add(1, Ordering::Relaxed);
+            shard.kept.get_or_init(|| (0..RESERVOIR_LEN).map(|_| AtomicI64::new(0)).collect());
+        let seen = shard.seen.fetch_add(1, Ordering::Relaxed);
         // Sample number n is kept with probability RESERVOIR_LEN / n, and replaces a random other one.
         let place = if seen < RESERVOIR_LEN as u64 { seen } else { random_below(seen + 1) };
         if let Some(cell) = kept.get(place as usize) {
@@ -76,9 +77,9 @@ impl Percentiles {
     pub fn quantiles(&self) -> Quantiles {
         let mut weighted: Vec<(i64, f64)> = Vec::new();
         let mut total = 0.0;
-        for slot in self.slots.all() {
-            let Some(kept) = slot.kept.get() else { continue };
-            let seen = slot.seen.load(Ordering::Relaxed);
+        for shard in self.shards.all() {
+            let Some(kept) = shard.kept.get() else { continue };
+            let seen = shard.seen.load(Ordering::Relaxed);
             let len = seen.min(RESERVOIR_LEN as u64);
             let weight = seen as f64 / len.max(1) as f64;
             total += seen as f64;
@@ -93,7 +94,7 @@ impl Percentiles {
     /// Forgets all samples; a concurrent sample may be half forgotten.
     pub fn reset(&self) {
         self.summary.reset();
-        self.slots.all().for_each(|slot| slot.seen.store(0, Ordering::Relaxed));
+        self.shards.all().for_each(|shard| shard.seen.store(0, Ordering::Relaxed));
     }
 }
 
@@ -120,7 +121,7 @@ fn quantile_of(sorted: &[(i64, f64)], total: f64, quantile: f64) -> f64 {
     lower + (position - rank) * (upper - lower)
 }
 
-/// A number below `bound`, even enough for sampling; each thread has its own sequence.
+/// A number below `bound`, uniform enough for sampling; each thread has its own sequence.
 fn random_below(bound: u64) -> u64 {
     static SEED: AtomicU64 = AtomicU64::new(1);
     thread_local! {
@@ -129,7 +130,7 @@ fn random_below(bound: u64) -> u64 {
     let state = STATE.with(|state| {
         let mut x = state.get();
         if x == 0 {
-            // Odd multiples are never zero, which the sequence would not leave.
+            // An odd multiple is never zero; xorshift would stay at zero.
             x = SEED.fetch_add(2, Ordering::Relaxed).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         }
         x ^= x << 13;

@@ -32,18 +32,18 @@ impl Samples {
     }
 }
 
-/// Summaries by key. A thread's slot has a lock of its own, for which only readers of the whole set contend.
+/// Summaries by key. A thread's shard has a lock of its own, for which only readers of the whole set contend.
 #[derive(Debug, Default)]
 pub struct SummarySet {
-    slots: Sharded<Mutex<Slot>>,
-    /// Every key that is counted, of all slots.
+    shards: Sharded<Mutex<Shard>>,
+    /// Every key that is counted, of all shards.
     known: Mutex<BTreeMap<Box<str>, ()>>,
 }
 
 #[derive(Debug, Default)]
-struct Slot {
+struct Shard {
     samples: BTreeMap<Box<str>, Kept>,
-    /// The set is full and this slot has all its keys: other keys count as [`OTHER`].
+    /// The set is full and this shard has all its keys: other keys count as [`OTHER`].
     complete: bool,
 }
 
@@ -80,33 +80,33 @@ impl Kept {
 impl SummarySet {
     /// Adds samples under `key`; once there are 1000 keys, those of new ones go to the key `other`.
     pub fn record(&self, key: &str, samples: &Samples) {
-        let mut slot = lock(self.slots.own());
-        if let Some(found) = slot.samples.get_mut(key) {
+        let mut shard = lock(self.shards.own());
+        if let Some(found) = shard.samples.get_mut(key) {
             return found.add(samples);
         }
-        if !slot.complete {
+        if !shard.complete {
             let mut known = lock(&self.known);
             if known.len() < KEYS_MAX {
                 known.insert(key.into(), ());
             } else {
                 // From now on this thread does not look into the common table.
                 for key in known.keys() {
-                    slot.samples.entry(key.clone()).or_insert_with(Kept::new);
+                    shard.samples.entry(key.clone()).or_insert_with(Kept::new);
                 }
-                slot.complete = true;
+                shard.complete = true;
             }
             if known.contains_key(key) {
-                return slot.samples.entry(key.into()).or_insert_with(Kept::new).add(samples);
+                return shard.samples.entry(key.into()).or_insert_with(Kept::new).add(samples);
             }
         }
-        slot.samples.entry(OTHER.into()).or_insert_with(Kept::new).add(samples);
+        shard.samples.entry(OTHER.into()).or_insert_with(Kept::new).add(samples);
     }
 
     /// Every key with the values of its samples.
     pub fn values(&self) -> Vec<(Box<str>, SummaryValues)> {
         let mut all: BTreeMap<Box<str>, Samples> = BTreeMap::new();
-        for slot in self.slots.all() {
-            for (key, kept) in &lock(slot).samples {
+        for shard in self.shards.all() {
+            for (key, kept) in &lock(shard).samples {
                 match all.get_mut(key) {
                     Some(found) => found.add(&kept.samples),
                     None => _ = all.insert(key.clone(), kept.samples),
@@ -122,8 +122,8 @@ impl SummarySet {
     /// The median of each key in the last minutes.
     pub fn medians(&self) -> BTreeMap<Box<str>, f64> {
         let mut all: BTreeMap<Box<str>, BTreeMap<u16, u64>> = BTreeMap::new();
-        for slot in self.slots.all() {
-            for (key, kept) in &lock(slot).samples {
+        for shard in self.shards.all() {
+            for (key, kept) in &lock(shard).samples {
                 match all.get_mut(key) {
                     Some(found) => kept.window.add_to(found),
                     None => kept.window.add_to(all.entry(key.clone()).or_default()),
@@ -134,15 +134,15 @@ impl SummarySet {
     }
 
     pub(super) fn clear_part(&self, part: usize) {
-        for slot in self.slots.all() {
-            lock(slot).samples.values_mut().for_each(|kept| kept.window.clear(part));
+        for shard in self.shards.all() {
+            lock(shard).samples.values_mut().for_each(|kept| kept.window.clear(part));
         }
     }
 
     /// Forgets all samples; the keys stay, as in Java.
     pub fn reset(&self) {
-        for slot in self.slots.all() {
-            lock(slot).samples.values_mut().for_each(|kept| kept.samples = Samples::NONE);
+        for shard in self.shards.all() {
+            lock(shard).samples.values_mut().for_each(|kept| kept.samples = Samples::NONE);
         }
     }
 }

@@ -1,24 +1,24 @@
-//! One slot per thread, each on cache lines of its own.
+//! One shard per thread, each on cache lines of its own.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Slots of every sharded metric; threads beyond this many share slots, which costs speed and nothing else.
-pub(super) const SLOTS: usize = 16;
+/// Shards of every sharded metric; threads beyond this many have one in common, which costs speed and nothing else.
+pub(super) const SHARDS: usize = 16;
 
 /// Keeps neighbours off its cache line, and off the next one, which prefetchers load along with it.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(super) struct Padded<T>(pub T);
 
-/// A value per slot; the thread's own is reached without any shared write.
+/// A value per shard; the thread's own is reached without any shared write.
 #[derive(Debug, Default)]
-pub(super) struct Sharded<T>([Padded<T>; SLOTS]);
+pub(super) struct Sharded<T>([Padded<T>; SHARDS]);
 
 impl<T> Sharded<T> {
-    /// The slot of the calling thread.
+    /// The shard of the calling thread.
     pub fn own(&self) -> &T {
-        &self.0[slot()].0
+        &self.0[index()].0
     }
 
     pub fn all(&self) -> impl Iterator<Item = &T> {
@@ -26,17 +26,17 @@ impl<T> Sharded<T> {
     }
 }
 
-/// Index of the calling thread's slot. Threads are numbered as they first ask.
-fn slot() -> usize {
+/// Index of the calling thread's shard. Threads are numbered as they first ask.
+fn index() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     const NONE: usize = usize::MAX;
     thread_local! {
-        static SLOT: Cell<usize> = const { Cell::new(NONE) };
+        static INDEX: Cell<usize> = const { Cell::new(NONE) };
     }
-    SLOT.with(|slot| {
-        if slot.get() == NONE {
-            slot.set(NEXT.fetch_add(1, Ordering::Relaxed) % SLOTS);
+    INDEX.with(|index| {
+        if index.get() == NONE {
+            index.set(NEXT.fetch_add(1, Ordering::Relaxed) % SHARDS);
         }
-        slot.get()
+        index.get()
     })
 }

@@ -20,11 +20,11 @@ pub struct SizeValues {
 /// Keeps [`SizeValues`] without locks.
 #[derive(Debug, Default)]
 pub struct Sizes {
-    slots: Sharded<Slot>,
+    shards: Sharded<Shard>,
 }
 
 #[derive(Debug)]
-struct Slot {
+struct Shard {
     /// When `last` was seen: the latest of all threads' last sizes counts.
     at_us: AtomicU64,
     last: AtomicI64,
@@ -32,7 +32,7 @@ struct Slot {
     max: AtomicI64,
 }
 
-impl Default for Slot {
+impl Default for Shard {
     fn default() -> Self {
         let none = || AtomicI64::new(NONE);
         Self { at_us: AtomicU64::new(0), last: none(), min: none(), max: none() }
@@ -42,37 +42,38 @@ impl Default for Slot {
 impl Sizes {
     /// * `at_us`: any monotonic microseconds, the same clock for all.
     pub fn record(&self, seen: SizeValues, at_us: u64) {
-        let slot = self.slots.own();
-        slot.at_us.store(at_us, Ordering::Relaxed);
-        slot.last.store(seen.last, Ordering::Relaxed);
-        let min = slot.min.load(Ordering::Relaxed);
+        let shard = self.shards.own();
+        shard.at_us.store(at_us, Ordering::Relaxed);
+        shard.last.store(seen.last, Ordering::Relaxed);
+        let min = shard.min.load(Ordering::Relaxed);
         if min == NONE || seen.min < min {
-            slot.min.store(seen.min, Ordering::Relaxed);
+            shard.min.store(seen.min, Ordering::Relaxed);
         }
-        slot.max.fetch_max(seen.max, Ordering::Relaxed);
+        shard.max.fetch_max(seen.max, Ordering::Relaxed);
     }
 
     pub fn values(&self) -> SizeValues {
         let mut found = SizeValues { last: NONE, min: NONE, max: NONE };
         let mut latest_us = 0;
-        for slot in self.slots.all() {
-            let (last, min) = (slot.last.load(Ordering::Relaxed), slot.min.load(Ordering::Relaxed));
-            let at_us = slot.at_us.load(Ordering::Relaxed);
+        for shard in self.shards.all() {
+            let (last, min) =
+                (shard.last.load(Ordering::Relaxed), shard.min.load(Ordering::Relaxed));
+            let at_us = shard.at_us.load(Ordering::Relaxed);
             if last != NONE && latest_us <= at_us {
                 (found.last, latest_us) = (last, at_us);
             }
             if min != NONE && (found.min == NONE || min < found.min) {
                 found.min = min;
             }
-            found.max = found.max.max(slot.max.load(Ordering::Relaxed));
+            found.max = found.max.max(shard.max.load(Ordering::Relaxed));
         }
         found
     }
 
     /// Forgets all sizes; a concurrent size may be half forgotten.
     pub fn reset(&self) {
-        for slot in self.slots.all() {
-            for value in [&slot.last, &slot.min, &slot.max] {
+        for shard in self.shards.all() {
+            for value in [&shard.last, &shard.min, &shard.max] {
                 value.store(NONE, Ordering::Relaxed);
             }
         }

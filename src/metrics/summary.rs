@@ -37,19 +37,19 @@ impl SummaryValues {
 /// A reader may see a sample in the count and not yet in the sum, as in Java.
 #[derive(Debug, Default)]
 pub struct Summary {
-    slots: Sharded<Slot>,
+    shards: Sharded<Shard>,
     window: Window,
 }
 
 #[derive(Debug)]
-struct Slot {
+struct Shard {
     count: AtomicU64,
     sum: AtomicI64,
     min: AtomicI64,
     max: AtomicI64,
 }
 
-impl Default for Slot {
+impl Default for Shard {
     fn default() -> Self {
         let (count, sum) = (AtomicU64::new(0), AtomicI64::new(0));
         Self { count, sum, min: AtomicI64::new(i64::MAX), max: AtomicI64::new(i64::MIN) }
@@ -65,15 +65,15 @@ impl Summary {
     /// Adds the same sample `count` times, at the cost of once.
     pub fn record_many(&self, sample: i64, count: u64) {
         self.window.record(sample, count);
-        let slot = self.slots.own();
-        slot.count.fetch_add(count, Ordering::Relaxed);
-        slot.sum.fetch_add(sample.wrapping_mul(count as i64), Ordering::Relaxed);
+        let shard = self.shards.own();
+        shard.count.fetch_add(count, Ordering::Relaxed);
+        shard.sum.fetch_add(sample.wrapping_mul(count as i64), Ordering::Relaxed);
         // Extremes are rare: reading first keeps the usual case to two writes.
-        if sample < slot.min.load(Ordering::Relaxed) {
-            slot.min.fetch_min(sample, Ordering::Relaxed);
+        if sample < shard.min.load(Ordering::Relaxed) {
+            shard.min.fetch_min(sample, Ordering::Relaxed);
         }
-        if slot.max.load(Ordering::Relaxed) < sample {
-            slot.max.fetch_max(sample, Ordering::Relaxed);
+        if shard.max.load(Ordering::Relaxed) < sample {
+            shard.max.fetch_max(sample, Ordering::Relaxed);
         }
     }
 
@@ -84,22 +84,22 @@ impl Summary {
 
     pub fn values(&self) -> SummaryValues {
         let (mut count, mut sum, mut min, mut max) = (0u64, 0i64, i64::MAX, i64::MIN);
-        for slot in self.slots.all() {
-            count = count.wrapping_add(slot.count.load(Ordering::Relaxed));
-            sum = sum.wrapping_add(slot.sum.load(Ordering::Relaxed));
-            min = min.min(slot.min.load(Ordering::Relaxed));
-            max = max.max(slot.max.load(Ordering::Relaxed));
+        for shard in self.shards.all() {
+            count = count.wrapping_add(shard.count.load(Ordering::Relaxed));
+            sum = sum.wrapping_add(shard.sum.load(Ordering::Relaxed));
+            min = min.min(shard.min.load(Ordering::Relaxed));
+            max = max.max(shard.max.load(Ordering::Relaxed));
         }
         SummaryValues::of(count, sum, min, max)
     }
 
     /// Forgets all samples; a concurrent sample may be half forgotten.
     pub fn reset(&self) {
-        for slot in self.slots.all() {
-            slot.count.store(0, Ordering::Relaxed);
-            slot.sum.store(0, Ordering::Relaxed);
-            slot.min.store(i64::MAX, Ordering::Relaxed);
-            slot.max.store(i64::MIN, Ordering::Relaxed);
+        for shard in self.shards.all() {
+            shard.count.store(0, Ordering::Relaxed);
+            shard.sum.store(0, Ordering::Relaxed);
+            shard.min.store(i64::MAX, Ordering::Relaxed);
+            shard.max.store(i64::MIN, Ordering::Relaxed);
         }
     }
 }

@@ -82,27 +82,27 @@ pub(super) fn median(counts: &BTreeMap<u16, u64>) -> f64 {
 /// How often each value came, by thread and part of time. Memory is taken at a thread's first sample in a part.
 #[derive(Debug, Default)]
 pub struct Window {
-    slots: Sharded<[OnceLock<Box<[AtomicU32]>>; PARTS]>,
+    shards: Sharded<[OnceLock<Box<[AtomicU32]>>; PARTS]>,
 }
 
 impl Window {
     pub fn record(&self, sample: i64, count: u64) {
         let part = PART.load(Ordering::Relaxed);
-        let Some(counts) = self.slots.own().get(part) else { return };
+        let Some(counts) = self.shards.own().get(part) else { return };
         let counts = counts.get_or_init(|| (0..BUCKETS).map(|_| AtomicU32::new(0)).collect());
         let count = u32::try_from(count).unwrap_or(u32::MAX);
         counts[bucket(sample)].fetch_add(count, Ordering::Relaxed);
     }
 
     fn clear(&self, part: usize) {
-        let counts = self.slots.all().filter_map(|parts| parts[part].get());
+        let counts = self.shards.all().filter_map(|parts| parts[part].get());
         counts.flat_map(|counts| counts.iter()).for_each(|count| count.store(0, Ordering::Relaxed));
     }
 
     /// The sample at each of `quantiles`, which ascend; `NaN` without samples.
     pub fn quantiles<const N: usize>(&self, quantiles: [f64; N]) -> [f64; N] {
         let mut sums = vec![0u64; BUCKETS];
-        for counts in self.slots.all().flatten().filter_map(OnceLock::get) {
+        for counts in self.shards.all().flatten().filter_map(OnceLock::get) {
             for (sum, count) in sums.iter_mut().zip(counts.iter()) {
                 *sum += u64::from(count.load(Ordering::Relaxed));
             }

@@ -1,6 +1,6 @@
 //! Hashes for passwords in access lists.
 
-/// What `DigestAuthenticationProvider.digestAlg` may name (U-06): the algorithms of a JVM that are still in use.
+/// What `DigestAuthenticationProvider.digestAlg` may name (U-06): the message digests of Java 17 except MD2.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum DigestAlgorithm {
     Md5,
@@ -19,7 +19,7 @@ pub enum DigestAlgorithm {
 }
 
 impl DigestAlgorithm {
-    /// By a name that `java.security.MessageDigest` knows, in any case.
+    /// The algorithm of a name that `java.security.MessageDigest` knows, in any case.
     pub fn named(name: &str) -> Option<Self> {
         Some(match &*name.to_ascii_uppercase() {
             "MD5" => Self::Md5,

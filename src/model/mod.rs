@@ -5,7 +5,7 @@ mod acl;
 mod algorithm;
 mod audit;
 mod code;
-mod error;
+mod error_chain;
 #[cfg(any(test, feature = "sim"))]
 pub mod golden;
 mod ip_net;
@@ -26,7 +26,7 @@ pub use acl::{Acl, Identity, OPEN_ACL, perms};
 pub use algorithm::DigestAlgorithm;
 pub use audit::{AuditEvent, AuditResult, AuditUser, AuditedOperation};
 pub use code::{Code, EventKind, op, xid};
-pub use error::chain;
+pub use error_chain::chain;
 pub use ip_net::{IpNet, address as ip_address};
 pub use log_minute::LogMinute;
 pub use one_line::put_in_one_line;

@@ -11,7 +11,7 @@ impl Rng {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ stream.wrapping_mul(0xd1b5_4a32_d192_ed03))
     }
 
-    /// The one stream of a seed.
+    /// A generator whose seed has no other stream.
     pub const fn seeded(seed: u64) -> Self {
         Self(seed)
     }
@@ -25,21 +25,22 @@ impl Rng {
         z ^ (z >> 31)
     }
 
-    /// From 0 to below `n`, which is not 0.
+    /// A number in `0..n`; `n` must not be 0.
     pub const fn below(&mut self, n: u64) -> u64 {
         self.next() % n
     }
 
-    /// A place in a list of `len`.
+    /// An index into a list of `len` items; `len` must not be 0.
     pub const fn pick(&mut self, len: usize) -> usize {
         self.below(len as u64) as usize
     }
 
+    /// `true` with a chance of 1 in `n`.
     pub const fn one_in(&mut self, n: u64) -> bool {
         self.below(n) == 0
     }
 
-    /// From `low` through `high`.
+    /// A number from `low` through `high`.
     pub const fn range(&mut self, low: u64, high: u64) -> u64 {
         low + self.below(high - low + 1)
     }

@@ -4,7 +4,7 @@ use rustix::net::{AddressFamily, SocketType, netdevice, socket};
 use std::io;
 use std::net::{Ipv6Addr, SocketAddr, SocketAddrV6, ToSocketAddrs};
 
-/// The address of `host`: of several the first IPv4 address, if there is any. As `resolve_all`.
+/// The first address of [`resolve_all`].
 ///
 /// # Errors
 /// When there is no such host, or no such interface.
@@ -63,7 +63,7 @@ mod tests {
 
     // rows: C-15
     #[test]
-    fn zones_are_numbers_or_interfaces() {
+    fn zone_of_an_ipv6_address_is_read_as_a_number_or_an_interface_name() {
         assert_eq!(resolve("::1", 7).unwrap(), "[::1]:7".parse().unwrap());
         assert_eq!(resolve("fe80:0:0:0:0:0:0:1%5", 7).unwrap(), "[fe80::1%5]:7".parse().unwrap());
         let SocketAddr::V6(at_loopback) = resolve("::%lo", 7).unwrap() else { panic!("IPv6") };

@@ -7,11 +7,11 @@ use super::data_dir_lock::DataDirLock;
 use super::driver::{Driver, Loader, Parts};
 use super::error::ServerError;
 use super::inbox::Inbox;
+use super::load_tree::{self, RestoreError, Restored, Restorer};
 use super::metrics_port::HttpPorts;
 use super::quorum_sasl::openings;
 use super::ready::Ready;
 use super::report::FourLetterWords;
-use super::restore::{self, RestoreError, Restored, Restorer};
 use super::role_log::Roles;
 use super::service_manager::ServiceManager;
 use super::shared_driver::{LogReports, SharedDriver};
@@ -296,7 +296,7 @@ pub fn restore(
     if !has_data && config.ensemble.is_some() {
         tell_of_no_data(disk, folders);
     }
-    restore::tell_of_large(&tree, config.jute_max_buffer_bytes as usize);
+    load_tree::warn_of_large_znodes(&tree, config.jute_max_buffer_bytes as usize);
     let history = RestoredHistory::of(&recovered, digest_mismatches);
     if !history.fits_digests && config.ensemble.is_some() {
         tracing::error!(

@@ -3,7 +3,7 @@
 use super::clock::Clock;
 use super::driver::{Driver, Parts};
 use super::inbox::Inbox;
-use super::restore::Restorer;
+use super::load_tree::Restorer;
 use super::shared_driver::{LogReports, SharedDriver};
 use crate::client::{ConnectRequest, put_request};
 use crate::config::{Environment, Source, parse};

@@ -1,7 +1,7 @@
 //! Why a server did not start, or stopped.
 
 use super::data_dir_lock::DataDirLockError;
-use super::restore::RestoreError;
+use super::load_tree::RestoreError;
 use crate::model::chain;
 use crate::net::ListenError;
 use crate::net::tls::EngineError;
@@ -156,13 +156,9 @@ impl ServerError {
             }
             Self::Snapshot(_) => Some("check the disk, and the rights of dataDir"),
             // A disk has failed under the running server.
-            Self::Failed { reason, exit }
-                if *exit == 10 || reason.starts_with("the log's disk failed") =>
-            {
-                Some(
-                    "check the disk and the rights of its folders, then start again: what is on disk is replayed",
-                )
-            }
+            Self::Failed { reason, exit } if *exit == 10 || names_a_disk(reason) => Some(
+                "check the disk and the rights of its folders, then start again: what is on disk is replayed",
+            ),
             Self::System { what, .. } if what.starts_with("start ") => Some("raise ulimit -u"),
             Self::Recover { .. } | Self::Epoch(_) if self.line().contains(DENIED) => {
                 Some("give this user all files of dataDir and dataLogDir (chown -R)")
@@ -200,6 +196,11 @@ impl ServerError {
     }
 }
 
+/// Whether the reason is that the log's or dataDir's disk failed.
+fn names_a_disk(reason: &str) -> bool {
+    reason.split(": ").next().is_some_and(|what| what.ends_with("disk failed"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -225,8 +226,13 @@ mod tests {
         let reason = format!("write snapshot: {}", io::Error::from_raw_os_error(28));
         let advice = ServerError::Failed { reason, exit: 10 }.advice();
         assert!(advice.is_some_and(|advice| advice.starts_with("make room")), "{advice:?}");
-        let reason = "the log's disk failed: flush: Input/output error".to_owned();
-        let advice = ServerError::Failed { reason, exit: 1 }.advice();
-        assert!(advice.is_some_and(|advice| advice.starts_with("check the disk")), "{advice:?}");
+        for what in ["the log's disk failed", "dataDir's disk failed"] {
+            let reason = format!("{what}: flush: Input/output error");
+            let advice = ServerError::Failed { reason, exit: 1 }.advice();
+            assert!(
+                advice.is_some_and(|advice| advice.starts_with("check the disk")),
+                "{advice:?}"
+            );
+        }
     }
 }

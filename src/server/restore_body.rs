@@ -3,8 +3,8 @@
 //! None of this goes through the disk that stops after an error: the server serves meanwhile, and must not end because a body is
 //! too large.
 
+use super::load_tree::{RestoreError, Restored, Restorer};
 use super::own_figures::free_bytes;
-use super::restore::{RestoreError, Restored, Restorer};
 use super::snapshots::put_pieces;
 use crate::member::configured::SnapshotStyle;
 use crate::member::trailers;

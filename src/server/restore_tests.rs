@@ -1,6 +1,6 @@
 //! Restores on one thread and on two.
 
-use super::restore::{RestoreError, Restorer};
+use super::load_tree::{RestoreError, Restorer};
 use crate::model::Zxid;
 use crate::store::{Restore as _, Trailers};
 use crate::tree::Options;

@@ -244,7 +244,7 @@ impl<D: Disk> Log<D> {
     }
 
     /// True when [`Log::prepare_ahead`] would do something.
-    pub fn wants_ahead(&self) -> bool {
+    pub fn wants_zeros_ahead(&self) -> bool {
         let due = |open: &OpenFile<_>| open.zeroed < open.head + AHEAD / 2;
         self.options.force_sync
             && AHEAD <= self.options.prealloc
@@ -256,7 +256,7 @@ impl<D: Disk> Log<D> {
     /// # Errors
     /// [`LogError::Fill`]; the log may not be used any more then.
     pub fn prepare_ahead(&mut self) -> Result<(), LogError> {
-        if !self.wants_ahead() {
+        if !self.wants_zeros_ahead() {
             return Ok(());
         }
         let Some(open) = &mut self.file else { return Ok(()) };
@@ -488,12 +488,12 @@ mod tests {
     fn zeros_ahead_are_overwritten_and_topped_up() {
         let disk = SimDisk::new();
         let mut log = log(&disk, 2 << 20);
-        assert!(!log.wants_ahead());
+        assert!(!log.wants_zeros_ahead());
         append(&mut log, 1);
         log.flush().unwrap();
-        assert!(log.wants_ahead());
+        assert!(log.wants_zeros_ahead());
         log.prepare_ahead().unwrap();
-        assert!(!log.wants_ahead());
+        assert!(!log.wants_zeros_ahead());
         for raw in 2..20_000 {
             append(&mut log, raw);
             if raw % 3000 == 0 {

@@ -31,13 +31,13 @@ struct QueueState {
     closed: bool,
 }
 
-/// A [`Worker`], whatever its disk and its clock are.
+/// A [`Worker`] of any disk and any clock.
 trait Work: Send {
     /// Runs a batch of commands; returns the report of the last flush, and reports all other events.
     fn run(&mut self, batch: &mut Vec<Command>, report: &mut dyn FnMut(Event)) -> Option<Event>;
 
-    /// See [`Worker::wants_ahead`].
-    fn wants_ahead(&self) -> bool;
+    /// See [`Worker::wants_zeros_ahead`].
+    fn wants_zeros_ahead(&self) -> bool;
 
     /// See [`Worker::prepare_ahead`].
     fn prepare_ahead(&mut self, report: &mut dyn FnMut(Event));
@@ -59,8 +59,8 @@ where
         last
     }
 
-    fn wants_ahead(&self) -> bool {
-        Self::wants_ahead(self)
+    fn wants_zeros_ahead(&self) -> bool {
+        Self::wants_zeros_ahead(self)
     }
 
     fn prepare_ahead(&mut self, mut report: &mut dyn FnMut(Event)) {
@@ -91,7 +91,7 @@ impl LogQueue {
 
     /// Runs the commands on this thread if the log thread sleeps, and sends them otherwise; leaves `commands` empty.
     ///
-    /// For few commands, and for a thread that nothing else waits for: if it runs them, the call lasts until they are durable.
+    /// Call it with few commands, from a thread that may block until they are durable.
     pub fn run_or_send(&self, commands: &mut Vec<Command>, report: &mut dyn FnMut(Event)) {
         let mut state = self.lock();
         let idle = state.commands.is_empty().then(|| state.idle.take()).flatten();
@@ -102,14 +102,16 @@ impl LogQueue {
         if let Some(last) = worker.run(commands, report) {
             report(last);
         }
-        let wants_ahead = worker.wants_ahead();
+        let wants_zeros_ahead = worker.wants_zeros_ahead();
         let mut state = self.lock();
         state.idle = Some(worker);
-        let has_work = wants_ahead || state.closed || !state.commands.is_empty();
+        let has_work = wants_zeros_ahead || state.closed || !state.commands.is_empty();
         self.unlock_and_wake(state, has_work);
     }
 
-    /// Wakes the log thread if it sleeps and `has_work`: there is something to do that it was not woken for yet.
+    /// Wakes the log thread if it sleeps and there is work.
+    ///
+    /// * `has_work`: there are commands, zeros to write or the end of the queue, for which the thread was not woken.
     fn unlock_and_wake(&self, state: MutexGuard<'_, QueueState>, has_work: bool) {
         let is_asleep = state.idle.is_some();
         drop(state);
@@ -134,7 +136,7 @@ impl LogQueue {
 pub trait Reports {
     fn report(&mut self, event: Event);
 
-    /// Takes the last report of a batch after which no command waits, so that the log thread is free for what this call does.
+    /// Takes the last report of a batch while no command waits: the call may use the log thread for longer work.
     fn report_when_idle(&mut self, event: Event) {
         self.report(event);
     }
@@ -200,7 +202,7 @@ where
 
 /// Waits for commands, and prepares the log for later ones meanwhile; `None` when the queue is closed.
 ///
-/// * `last_len`: length of the batch before.
+/// * `last_len`: length of the batch before this one.
 fn wait(
     inbox: &LogQueue,
     mut worker: Box<dyn Work>,
@@ -218,7 +220,7 @@ fn wait(
         if state.closed {
             return None;
         }
-        if worker.wants_ahead() {
+        if worker.wants_zeros_ahead() {
             drop(state);
             worker.prepare_ahead(&mut |event| reports.report(event));
             continue;

@@ -166,8 +166,8 @@ impl<D: Disk + Clone, C: FnMut() -> Duration> Worker<D, C> {
     }
 
     /// True when [`Worker::prepare_ahead`] has something to do.
-    pub fn wants_ahead(&self) -> bool {
-        !self.failed && self.log.wants_ahead()
+    pub fn wants_zeros_ahead(&self) -> bool {
+        !self.failed && self.log.wants_zeros_ahead()
     }
 
     /// To be called when no command waits: see [`Log::prepare_ahead`].

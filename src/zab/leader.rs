@@ -143,14 +143,14 @@ impl Leader {
     /// The observers that are sent what is committed.
     pub fn observers(&self) -> Vec<(LearnerConnectionId, ServerId)> {
         let all = self.handlers.by_connection.iter();
-        let observers = all.filter(|(_, one)| one.is_observer && one.is_forwarded());
+        let observers = all.filter(|(_, one)| one.is_observer && one.receives());
         observers.map(|(connection, one)| (*connection, one.id)).collect()
     }
 
     /// The numbers of its learners.
     pub fn learners(&self, core: &Core) -> Learners {
         let count = |fits: &dyn Fn(&LearnerHandler) -> bool| {
-            self.handlers.iter().filter(|handler| handler.is_forwarded() && fits(handler)).count()
+            self.handlers.iter().filter(|handler| handler.receives() && fits(handler)).count()
                 as u64
         };
         Learners {

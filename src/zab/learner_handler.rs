@@ -67,7 +67,7 @@ pub(super) struct LearnerHandler {
 
 impl LearnerHandler {
     /// Whether the learner is sent proposals and commits.
-    pub fn is_forwarded(&self) -> bool {
+    pub fn receives(&self) -> bool {
         Stage::Reading <= self.stage && self.stage != Stage::WantsSnapshot
     }
 

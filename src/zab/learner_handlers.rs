@@ -14,10 +14,10 @@ use crate::model::{Epoch, ServerId, Zxid};
 use bytes::Bytes;
 use std::collections::BTreeMap;
 
-/// How the reason ends for which a second connection of a server is closed.
-pub const ONE_MYID: &str = "do two servers have one myid?";
+/// End of the reason for which a second connection with the same myid is closed.
+pub const SAME_MYID: &str = "do two servers have the same myid?";
 
-/// FOLLOWERINFO or OBSERVERINFO, the first packet of a learner.
+/// The content of FOLLOWERINFO or OBSERVERINFO, the first packet of a learner.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Hello {
     /// The epoch that the learner has promised to join.
@@ -71,9 +71,10 @@ impl LearnerHandlers {
         self.iter().filter(move |handler| stage <= handler.stage).map(|handler| handler.id)
     }
 
-    fn forwarded(&mut self) -> impl Iterator<Item = (LearnerConnectionId, &mut LearnerHandler)> {
+    /// The learners that are sent proposals and commits.
+    fn receiving(&mut self) -> impl Iterator<Item = (LearnerConnectionId, &mut LearnerHandler)> {
         let handlers = self.by_connection.iter_mut().map(|(&id, handler)| (id, handler));
-        handlers.filter(|(_, handler)| handler.is_forwarded() && handler.lag.left_at.is_none())
+        handlers.filter(|(_, handler)| handler.receives() && handler.lag.left_at.is_none())
     }
 
     /// Forgets a connection that has ended.
@@ -163,25 +164,25 @@ impl LearnerHandlers {
         if !core.later_promises.believes(accepted, core.accepted, core.settings.init_ticks()) {
             let (theirs, ours) = (accepted.0, core.accepted.0);
             return Some(format!(
-                "server {id} has acceptedEpoch {theirs}, ours is {ours}: too far ahead to come from elections; is that file damaged?"
+                "server {id} has acceptedEpoch {theirs}, ours is {ours}: too far ahead to come from elections; is its file acceptedEpoch damaged?"
             ));
         }
         let is_twice = self.is_elsewhere(&core.settings, info.id);
         is_twice.then(|| {
-            format!("a server {id} is connected and was heard from a moment ago: {ONE_MYID}")
+            format!("a server {id} is connected and was heard from a moment ago: {SAME_MYID}")
         })
     }
 
     /// Whether a learner with this id is connected and can't have died unnoticed: the end of its process would have ended the
-    /// connection, and its machine and the network were alive a moment ago.
+    /// connection, and the learner's machine and the network worked a moment ago.
     fn is_elsewhere(&self, settings: &Settings, id: ServerId) -> bool {
         let tick_time = 2 * settings.ping_ticks();
-        let lives = |handler: &LearnerHandler| {
+        let is_heard = |handler: &LearnerHandler| {
             Stage::Synchronised <= handler.stage
                 && handler.silent_ticks <= tick_time
                 && handler.id == id
         };
-        self.iter().any(lives)
+        self.iter().any(is_heard)
     }
 
     /// Sends LEADERINFO to all learners that wait for it.
@@ -201,9 +202,8 @@ impl LearnerHandlers {
         Some(handler.id)
     }
 
-    /// A learner acknowledges NEWLEADER of `epoch` with `zxid`. Returns the learner, and the zxid through which that acknowledges the
-    /// log;
-    /// `None`: the acknowledgement is wrong, and the connection is closed.
+    /// A learner acknowledges NEWLEADER of `epoch` with `zxid`. Returns the learner, and the last zxid of its log that this acknowledges;
+    /// `None`: the zxid is wrong, or the learner is left behind, and the connection is closed.
     pub fn on_ack_new_leader(
         &mut self,
         core: &mut Core,
@@ -240,7 +240,8 @@ impl LearnerHandlers {
         self.ask_if_lagging(core, id, out);
     }
 
-    /// Closes the connections of learners that were silent for too long.
+    /// Sends the trees that wait, counts the ticks for which each learner is silent, and closes the connections of learners that were
+    /// silent for too long.
     pub fn on_tick(&mut self, core: &Core, out: &mut Vec<Action>) {
         let settings = &core.settings;
         self.send_waiting_trees(core, out);
@@ -272,7 +273,7 @@ impl LearnerHandlers {
     /// Sends PROPOSAL to followers: observers get a transaction when it is committed.
     pub fn propose(&mut self, zxid: Zxid, payload: &Bytes, out: &mut Vec<Action>) {
         self.sizes.note(zxid, payload.len());
-        let mut followers = self.forwarded().filter(|(_, handler)| !handler.is_observer);
+        let mut followers = self.receiving().filter(|(_, handler)| !handler.is_observer);
         if let Some((first, handler)) = followers.next() {
             let bytes = Packet::Proposal { zxid, entry: payload.clone() }.to_bytes();
             handler.send(first, bytes.clone(), out);
@@ -292,8 +293,8 @@ impl LearnerHandlers {
         activation: Option<Activation>,
         out: &mut Vec<Action>,
     ) -> u64 {
-        let has_followers = self.forwarded().any(|(_, handler)| !handler.is_observer);
-        let has_observers = self.forwarded().any(|(_, handler)| handler.is_observer);
+        let has_followers = self.receiving().any(|(_, handler)| !handler.is_observer);
+        let has_observers = self.receiving().any(|(_, handler)| handler.is_observer);
         let (mut commits, mut informs) = (Vec::new(), Vec::new());
         let (sizes, mut count) = (&mut self.sizes, 0);
         core.history.commit(through, |(zxid, entry)| {
@@ -314,7 +315,7 @@ impl LearnerHandlers {
         });
         sizes.commit(through);
         let (commits, informs) = (Bytes::from(commits), Bytes::from(informs));
-        for (id, handler) in self.forwarded() {
+        for (id, handler) in self.receiving() {
             let bytes = if handler.is_observer { &informs } else { &commits };
             handler.send(id, bytes.clone(), out);
         }

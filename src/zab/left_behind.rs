@@ -136,7 +136,7 @@ impl LearnerHandlers {
     /// * `own`: what this server's own disk has.
     pub fn look_after_lag(&mut self, core: &Core, own: Zxid) {
         let Self { by_connection, sizes, .. } = self;
-        for handler in by_connection.values_mut().filter(|handler| handler.is_forwarded()) {
+        for handler in by_connection.values_mut().filter(|handler| handler.receives()) {
             if sizes.lag(handler.lag.acked) <= handler.lag_max(core) {
                 (handler.lag.ticks, handler.lag.stalled_ticks) = (0, 0);
                 continue;
@@ -153,7 +153,7 @@ impl LearnerHandlers {
                 lag.left_at = Some(last);
             }
         }
-        let waited_for = by_connection.values().filter(|it| it.is_forwarded() && !it.is_behind());
+        let waited_for = by_connection.values().filter(|it| it.receives() && !it.is_behind());
         sizes.forget(waited_for.map(|handler| handler.lag.acked).fold(own, Zxid::min));
     }
 }

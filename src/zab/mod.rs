@@ -60,7 +60,7 @@ pub use history::History;
 pub use inputs::{Input, LearnerConnectionId, Promise};
 pub use leader::Leader;
 pub use learner::Learner;
-pub use learner_handlers::ONE_MYID;
+pub use learner_handlers::SAME_MYID;
 pub use notes::{Learners, Note, PeerLag, Stats, Sync, SyncType};
 pub use packet::{LearnerInfo, Packet, PacketError, PacketLimits, Request, SIGNATURE};
 pub use peer::{Peer, Role};

@@ -32,7 +32,7 @@ fn put(kind: i32, txn: &Txn<'_>, to: &mut Vec<u8>) -> String {
         Txn::Create(Create { path, data: bytes, acl, kind, parent_cversion }) => {
             write::create(to, path, *bytes, acl, *kind, *parent_cversion);
             let (bytes, acl) = (data(*bytes), list(&Reader::new(acl).read().expect("a list")));
-            format!("create {path} {kind:?} {bytes} acl {acl} parent {parent_cversion}")
+            format!("create {path} {kind:?} {bytes} acl {acl} parentCVersion {parent_cversion}")
         }
         Txn::Delete { path } => {
             write::delete(to, path);

@@ -3,7 +3,7 @@
 use super::tape::Piece;
 use super::{entry, request, tree};
 use bytes::{Buf, Bytes, BytesMut};
-use oxkeeper::model::View;
+use oxkeeper::model::{View, Zxid};
 use oxkeeper::tree::load::Loader;
 use oxkeeper::zab::{LearnerInfo, Packet, SIGNATURE};
 
@@ -115,7 +115,8 @@ pub fn text(said: &Said) -> String {
         Packet::LeaderInfo { epoch } => format!("{name} epoch {}", epoch.0),
         Packet::AckEpoch { current, last } => {
             let current = current.map_or("promised before".to_owned(), |epoch| epoch.0.to_string());
-            format!("{name} current {current} last {last:?}")
+            let last = last.map_or("none".to_owned(), |last| format!("{last:?}"));
+            format!("{name} current {current} last {last}")
         }
         Packet::Diff { zxid }
         | Packet::Trunc { zxid }
@@ -133,9 +134,12 @@ pub fn text(said: &Said) -> String {
         Packet::InformAndActivate { zxid, leader, entry: bytes } => {
             format!("{name} {zxid:?} leader {leader} {}", entry::text(*zxid, bytes))
         }
-        Packet::Ping { zxid, touched: None } => format!("{name} {zxid:#x}"),
-        Packet::Ping { zxid, touched: Some(touched) } => {
-            format!("{name} {zxid:#x} sessions{}", sessions(touched.clone()))
+        Packet::Ping { zxid, touched } => {
+            let zxid =
+                Zxid::from_wire(*zxid).map_or(format!("{zxid:#x}"), |zxid| format!("{zxid:?}"));
+            let sessions =
+                touched.clone().map_or(String::new(), |it| format!(" sessions{}", sessions(it)));
+            format!("{name} {zxid}{sessions}")
         }
         Packet::Revalidate { data } if data.len() == 12 => {
             format!("{name}{}", sessions(data.clone()))

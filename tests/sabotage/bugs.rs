@@ -55,8 +55,8 @@ impl Bug {
     }
 }
 
-/// The numbers of the worlds in which a bug is looked for: first the one that its file names, then all. With `OXKEEPER_LONG` all alone,
-/// so that the number that is printed belongs into the file.
+/// The numbers of the worlds in which a bug is looked for: first the world that the bug's file names, then all worlds from 1 on. With
+/// `OXKEEPER_LONG` only the latter, so that the printed number is the first world that finds the bug, and belongs into the file.
 #[allow(dead_code, reason = "what makes the copy looks in no world")]
 pub fn worlds(found: Option<&str>) -> impl Iterator<Item = u64> {
     let number = found.and_then(|found| found.strip_prefix("yes: ")).map(|number| {

@@ -4,7 +4,7 @@ use crate::plant_into;
 use oxkeeper::sim::check::Checks;
 use oxkeeper::sim::{Climate, Failure, Plan, PlantedFault, Tracing, run};
 use oxkeeper::tree::{Options, Tree};
-use support::alone::{Alone, assert_found_alone, assert_in_museum};
+use support::planted_faults::{Alone, assert_found_alone, assert_in_museum};
 
 /// The names of the checks, in their order, and a planted fault for each.
 pub const ALONE: [Alone<PlantedFault>; 21] = [

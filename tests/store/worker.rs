@@ -192,7 +192,7 @@ fn disk_error_is_reported_once_and_stops_the_worker() {
     assert_eq!(events, ["failed: flush log file /log/log.1 through 0x2"]);
     let changes = disk.counts().changes;
     assert!(run(&mut worker, vec![append(4, 40)]).is_empty());
-    assert!(!worker.wants_ahead());
+    assert!(!worker.wants_zeros_ahead());
     assert_eq!(disk.counts().changes, changes);
 }
 

@@ -53,12 +53,16 @@ impl ElectionStreams {
     }
 
     /// Checks that what is decoded from the bytes of each connection does not depend on how they were cut, that no more bytes are kept
-    /// than came, and that hellos and notifications are the same written and read again.
+    /// than came, and that hellos and notifications are unchanged after encoding and decoding.
     pub fn check(&self) {
         for bytes in self.received.values() {
             let whole = self.read(&[bytes]);
             let (front, back) = bytes.split_at(bytes.len() / 2);
-            assert_eq!(whole, self.read(&[front, back]), "cut or not");
+            assert_eq!(
+                whole,
+                self.read(&[front, back]),
+                "the result depends on where the bytes are cut"
+            );
             whole.iter().for_each(check_again);
         }
     }
@@ -84,12 +88,13 @@ fn check_again(received: &Received) {
         Received::Hello(hello) => {
             let several = hello.addresses.len() > 1;
             if let Ok(Some((again, _))) = Hello::parse(&hello.encode(several)) {
-                assert_eq!(&again, hello, "written and read again");
+                assert_eq!(&again, hello, "encoded and decoded");
             }
         }
         Received::Message(message) => {
             let Ok(read) = Notification::decode(message) else { return };
-            let again = Notification::decode(&read.encode()).expect("what we write can be read");
+            let again =
+                Notification::decode(&read.encode()).expect("what we encode can be decoded");
             // Notifications in older formats are written in the current one.
             assert_eq!((again.state, again.vote, again.round), (read.state, read.vote, read.round));
         }

@@ -31,7 +31,7 @@ struct Ports {
     fresh: Vec<QuorumPeer>,
 }
 
-/// Plays an input, and gives the member after that.
+/// Plays an input, and returns the streams, with the member as the input has left it.
 ///
 /// * `openings`: those that inputs may choose.
 ///

@@ -12,7 +12,7 @@
 //!   limits and settings; [`trees`], trees as a leader sends them; [`openings`], the bytes that the two ends of an opening send;
 //!   [`moves`], choices that a fuzzer makes.
 //! * What other servers send: [`election`], votes that end an election as a test wants; [`stranger`], random packets and notifications.
-//! * Checks of worlds: [`alone`], faults that one check finds and no other; [`quorums`], which servers are a quorum.
+//! * Checks of worlds: [`planted_faults`], faults that one check finds and no other check does; [`quorums`], which servers are a quorum.
 //! * Disks: [`epoch_files`], of which some may be gone; [`disk`], a list of entries and epochs that a search can copy; [`store`], the store that ships, on a disk with sectors.
 //! * One machine: [`elector`], a server in an election; [`peer`] and [`replica`], on a [`disk`]; [`client`], a client with the
 //!   server's machine for its connection; [`standalone`], a replica with one client; [`member`], a whole member on a [`store`]; [`sockets`], what a
@@ -24,7 +24,6 @@
 //! * [`election_net`], the election connections that ship, on real sockets.
 //! * [`written`], pages that a test writes.
 
-pub mod alone;
 pub mod bodies;
 pub mod builders;
 pub mod client;
@@ -49,6 +48,7 @@ pub mod packets;
 pub mod peer;
 pub mod peer_bytes;
 pub mod phases;
+pub mod planted_faults;
 pub mod quorums;
 pub mod replica;
 pub mod requests;

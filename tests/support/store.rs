@@ -129,7 +129,7 @@ impl LogThread {
 
     /// Does what the log thread does when no command waits.
     pub fn idle(&mut self) {
-        if self.worker.wants_ahead() {
+        if self.worker.wants_zeros_ahead() {
             self.worker.prepare_ahead(&mut |event| panic!("{event:?}"));
         }
     }

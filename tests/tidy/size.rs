@@ -21,7 +21,7 @@ const PERFORMERS: &[&str] = &[
     "src/server/oracle.rs",
     "src/server/peers.rs",
     "src/server/pipeline.rs",
-    "src/server/restore.rs",
+    "src/server/load_tree.rs",
     "src/server/shared_driver.rs",
     "src/server/snapshots.rs",
     "src/server/stop.rs",

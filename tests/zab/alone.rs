@@ -5,7 +5,7 @@ use super::checks::faults::Fault;
 use super::conditions::Conditions;
 use super::explorer::caught;
 use super::world::World;
-use support::alone::{Alone, assert_found_alone, assert_in_museum};
+use support::planted_faults::{Alone, assert_found_alone, assert_in_museum};
 
 /// The names of the checks, in their order, and a planted fault for each.
 const ALONE: [Alone<Fault>; 10] = [

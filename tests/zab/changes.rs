@@ -13,7 +13,7 @@ impl World {
         let Some(Role::Leading(leader)) = self.servers[at].peer.as_ref().map(Peer::role) else {
             return;
         };
-        let core = &self.servers[at].peer.as_ref().expect("it leads").core;
+        let core = &self.servers[at].peer.as_ref().expect("the server leads").core;
         let synced = leader.synced(core);
         if core.next.is_some() || self.servers[at].leads.is_none() {
             return;
@@ -33,7 +33,7 @@ impl World {
             }
         }
         view.rule = if self.witness.conditions.has_groups {
-            some_rule(&mut self.witness.more, &view, false)
+            some_rule(&mut self.witness.rare, &view, false)
         } else {
             Rule::Majority
         };

@@ -49,8 +49,8 @@ pub struct Conditions {
     pub batches: bool,
     /// Configuration folders can't be written for a while.
     pub refuses_config: bool,
-    /// Now one and now the other of two voters may go on alone.
-    pub oracle_turns: bool,
+    /// The oracle changes sides: now one and now the other of two voters may go on alone.
+    pub oracle_switches: bool,
     /// The Java member repeats, after a tree that it sends as the leader, the last proposals that the tree has.
     pub repeats: bool,
     /// A stranger sends learners packets of other phases.
@@ -63,7 +63,7 @@ pub struct Conditions {
     pub hurries: bool,
     /// At the end a quorum loses its data, but no configuration files.
     pub destroys: bool,
-    /// A planted fault: the oracle turns to a voter without regard to what that voter has.
+    /// A planted fault: the oracle changes to a voter without regard to what that voter has.
     pub oracle_is_wrong: bool,
 }
 
@@ -98,7 +98,7 @@ impl Conditions {
             loses_needed: false,
             batches: false,
             refuses_config: false,
-            oracle_turns: false,
+            oracle_switches: false,
             oracle_is_wrong: false,
             repeats: false,
             strays: false,

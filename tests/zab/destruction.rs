@@ -90,7 +90,7 @@ impl World {
     /// Whether a server votes by the leader's configuration, and knows no later one.
     fn is_expected(&self, at: usize) -> bool {
         let Some(leader) = self.leader() else { return false };
-        let view = &self.servers[leader].peer.as_ref().expect("it leads").core.view;
+        let view = &self.servers[leader].peer.as_ref().expect("the server leads").core.view;
         let known = self.views_on(at, &self.servers[at].disk);
         view.is_voter(ServerId(at as i64)) && known.iter().all(|it| it.version <= view.version)
     }

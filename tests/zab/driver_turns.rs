@@ -17,10 +17,10 @@ pub enum Happened {
     ConfigRefused,
     /// The turn that failed had several inputs.
     TurnFailed,
-    /// The oracle agrees with a voter, and agreed with the other one before.
-    OracleTurned,
-    /// The voter that the oracle turned to leads without the other.
-    LeadsAfterTurn,
+    /// The oracle has changed sides: it agrees with a voter, and agreed with the other one before.
+    OracleSwitched,
+    /// The voter to which the oracle changed leads without the other.
+    LeadsAfterSwitch,
     /// A stranger sent a learner a packet of another phase.
     Strayed,
     /// An election connection to a leader was replaced.
@@ -41,8 +41,8 @@ impl Happened {
         Self::Discarded,
         Self::ConfigRefused,
         Self::TurnFailed,
-        Self::OracleTurned,
-        Self::LeadsAfterTurn,
+        Self::OracleSwitched,
+        Self::LeadsAfterSwitch,
         Self::Strayed,
         Self::Replaced,
         Self::CutOff,
@@ -64,7 +64,7 @@ impl World {
         let (batches, refuses) = (conditions.batches, conditions.refuses_config);
         let (strays, replaces) = (conditions.strays, conditions.replaces);
         let hurries = conditions.hurries;
-        if conditions.oracle_turns {
+        if conditions.oracle_switches {
             self.ask_oracle();
         }
         if hurries {
@@ -171,38 +171,38 @@ impl World {
         }
     }
 
-    /// The oracle of two voters may turn to the other voter: it first says no to both, and then yes to a voter that has all that the
-    /// other one may have committed or promised. `src/sim/oracle.rs` has the same rule: an oracle that turns to a voter without that
-    /// loses what the other voter committed alone, here and in ZooKeeper (docs/deviations.md).
+    /// The oracle of two voters may change sides: it first says no to both, and then yes to a voter that has all that the other one may
+    /// have committed or promised. `src/sim/oracle.rs` has the same rule: an oracle that changes to a voter without that loses what the
+    /// other voter committed alone, here and in ZooKeeper (docs/deviations.md).
     fn ask_oracle(&mut self) {
         let at = self.witness.turns.pick(2);
         match self.witness.turns.below(100) {
             0..2 => {
                 if let Some(before) = self.witness.agreed.take() {
-                    self.tell_of_oracle(before, false);
+                    self.oracle_says(before, false);
                 }
             }
             2..8 if self.witness.agreed.is_none() && self.knows_all(at) => {
                 self.witness.agreed = Some(at);
                 if self.witness.agreed_last.replace(at) == Some(1 - at) {
-                    self.witness.count(Happened::OracleTurned);
-                    self.witness.has_turned = true;
+                    self.witness.count(Happened::OracleSwitched);
+                    self.witness.has_switched = true;
                 }
-                self.tell_of_oracle(at, true);
+                self.oracle_says(at, true);
             }
             _ => {}
         }
         if let Some(alone) = self.witness.agreed
-            && self.witness.has_turned
+            && self.witness.has_switched
             && self.servers[alone].leads.is_some()
             && self.servers[1 - alone].peer.is_none()
         {
-            self.witness.has_turned = false;
-            self.witness.count(Happened::LeadsAfterTurn);
+            self.witness.has_switched = false;
+            self.witness.count(Happened::LeadsAfterSwitch);
         }
     }
 
-    fn tell_of_oracle(&mut self, at: usize, agrees: bool) {
+    fn oracle_says(&mut self, at: usize, agrees: bool) {
         self.witness.note(|| format!("the oracle says {agrees} to {at}"));
         self.servers[at].oracle = Some(agrees);
         self.step(at, Input::Oracle { agrees });

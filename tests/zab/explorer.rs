@@ -313,7 +313,7 @@ impl State {
             }
             let looks = matches!(self.role(at), Some(Role::Looking(Some(_))));
             if 0 < left.elections && server.is_looking && looks {
-                let core = &server.peer.as_ref().expect("it lives").core;
+                let core = &server.peer.as_ref().expect("the server is up").core;
                 let may_lead = |leader: &usize| {
                     let id = ServerId(*leader as i64);
                     let is_alive = world.servers[*leader].peer.is_some();
@@ -353,7 +353,7 @@ impl State {
 
     /// The configuration in force at a server, with these voters; all other members are observers.
     fn view_with(&self, at: usize, voters: &[i64]) -> View {
-        let core = &self.world.servers[at].peer.as_ref().expect("it leads").core;
+        let core = &self.world.servers[at].peer.as_ref().expect("the server leads").core;
         let role = |id| if voters.contains(&id) { Kind::Participant } else { Kind::Observer };
         let ids = 0..self.world.servers.len() as i64;
         let members = ids.map(|id| (ServerId(id), member(ServerId(id), role(id)))).collect();
@@ -363,7 +363,7 @@ impl State {
     /// Whether a leader would take the reconfiguration: a quorum of the next configuration is synchronised.
     fn may_change(&self, at: usize, voters: &[i64]) -> bool {
         let Some(Role::Leading(leader)) = self.role(at) else { return false };
-        let core = &self.world.servers[at].peer.as_ref().expect("it leads").core;
+        let core = &self.world.servers[at].peer.as_ref().expect("the server leads").core;
         let next = self.view_with(at, voters);
         let is_another = !core.view.voters().eq(next.voters());
         core.next.is_none() && is_another && next.has_quorum(&leader.synced(core))

@@ -61,16 +61,16 @@ impl World {
             return;
         }
         let count = self.servers.len();
-        let at = self.witness.more.pick(count);
-        match self.witness.more.below(300) {
+        let at = self.witness.rare.pick(count);
+        match self.witness.rare.below(300) {
             0..3 if loses_files => self.back_up(at),
             3..6 if loses_files => {
                 self.cut_power(at);
                 // The file seldom exists.
                 let is_saved = !self.servers[at].disk.next.is_empty();
-                let loss = match is_saved && self.witness.more.one_in(3) {
+                let loss = match is_saved && self.witness.rare.one_in(3) {
                     true => Loss::ProposedView,
-                    false => Loss::FILES[self.witness.more.pick(Loss::FILES.len())],
+                    false => Loss::FILES[self.witness.rare.pick(Loss::FILES.len())],
                 };
                 self.lose(at, loss);
             }
@@ -184,7 +184,7 @@ impl World {
         let Some(at) = self.servers.iter().position(|server| server.leads.is_some()) else {
             return;
         };
-        let core = &self.servers[at].peer.as_ref().expect("it leads").core;
+        let core = &self.servers[at].peer.as_ref().expect("the server leads").core;
         let Some(view) = self.without_lost(&core.view).filter(|_| core.next.is_none()) else {
             return;
         };

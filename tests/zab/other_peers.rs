@@ -29,11 +29,11 @@ pub struct Replaced {
 }
 
 impl Checker {
-    /// Tells the checks what a learner was given and what follows from it, and which voters have told a leader their acceptedEpochs.
+    /// Shows the checks what a learner was sent and what follows from it, and which voters have sent a leader their acceptedEpochs.
     pub fn see_learners(&mut self, servers: &[Server], at: usize, seen: &Seen<'_>) {
         match seen {
             Seen::Starts => {
-                self.told.remove(&at);
+                self.hellos.remove(&at);
                 self.check(Event::Leaves { at });
             }
             Seen::Input(Input::Leader { packet }) => self.check(Event::FromLeader { at, packet }),
@@ -41,15 +41,16 @@ impl Checker {
                 connection,
                 packet: Packet::FollowerInfo { info, .. } | Packet::ObserverInfo { info, .. },
             }) => {
-                self.told.entry(at).or_default().insert(*connection, info.id);
+                self.hellos.entry(at).or_default().insert(*connection, info.id);
             }
             Seen::Input(Input::LearnerGone { connection })
             | Seen::Action(Action::CloseLearner { connection, .. }) => {
-                self.told.entry(at).or_default().remove(connection);
+                self.hellos.entry(at).or_default().remove(connection);
             }
             Seen::Action(Action::ToLearner { connection, .. }) if self.outsider.is_some() => {
-                let told = self.told.get(&at).and_then(|told| told.get(connection).copied());
-                if told == self.outsider {
+                let learner =
+                    self.hellos.get(&at).and_then(|hellos| hellos.get(connection).copied());
+                if learner == self.outsider {
                     self.check(Event::AnswersOutsider { at });
                 }
             }
@@ -76,30 +77,31 @@ impl Checker {
 
     /// A server that leads promises to join the epoch that it has chosen. An oracle may let it choose without the other voter.
     fn see_choice(&mut self, server: &Server, at: usize, epoch: Epoch) {
-        let peer = server.peer.as_ref().expect("it lives");
+        let peer = server.peer.as_ref().expect("the server is up");
         if !matches!(peer.role(), Role::Leading(_)) || peer.core.oracle.is_some() {
             return;
         }
-        let told = self.told.entry(at).or_default();
-        let has_told = |id: ServerId| id.0 as usize == at || told.values().any(|told| *told == id);
-        let counts = peer.core.all_views().map(|view| Count::of(view, has_told));
+        let hellos = self.hellos.entry(at).or_default();
+        let has_answered =
+            |id: ServerId| id.0 as usize == at || hellos.values().any(|learner| *learner == id);
+        let counts = peer.core.all_views().map(|view| Count::of(view, has_answered));
         let fewest = counts.min_by_key(|count| count.there as isize - count.needed as isize);
-        let Count { there: told, needed: quorum } = fewest.expect("one is in force");
-        self.check(Event::Chooses { at, epoch, told, quorum });
+        let Count { there: answered, needed: quorum } = fewest.expect("one is in force");
+        self.check(Event::Chooses { at, epoch, answered, quorum });
     }
 
     /// A server logs a configuration, after others in the history that it knows.
     fn see_logged_view(&mut self, server: &Server, at: usize) {
         let known = server.tree.iter().chain(&server.tail).rev();
         let before = known.filter_map(|(_, entry)| view_in(entry)).next();
-        let in_force = server.peer.as_ref().expect("it lives").core.view.version;
+        let in_force = server.peer.as_ref().expect("the server is up").core.view.version;
         if let Some(before) = before.map(|view| view.version) {
             self.check(Event::LogsView { at, before, in_force });
         }
     }
 
     fn see_acknowledged_views(&mut self, server: &Server, at: usize) {
-        let core = &server.peer.as_ref().expect("it lives").core;
+        let core = &server.peer.as_ref().expect("the server is up").core;
         let logged: BTreeSet<i64> = server
             .tail
             .iter()
@@ -121,7 +123,7 @@ impl World {
         match (self.witness.peers.below(60), leader) {
             (0..3, Some(leader)) => {
                 self.change(leader);
-                let core = &self.servers[leader].peer.as_ref().expect("it leads").core;
+                let core = &self.servers[leader].peer.as_ref().expect("the server leads").core;
                 if core.next.is_some() && self.witness.peers.one_in(2) {
                     let servers = self.servers.len();
                     let side = self.witness.peers.pick(1 << servers);

@@ -53,7 +53,7 @@ pub fn run(
 }
 
 fn connection_of(world: &World, learner: usize) -> LearnerConnectionId {
-    world.servers[learner].connection.expect("it has a leader")
+    world.servers[learner].connection.expect("the learner has a leader")
 }
 
 /// Server `at` proposes a configuration with these voters.

@@ -17,7 +17,7 @@ pub fn reconfigure(world: &mut World, at: usize, voters: &[i64]) {
 }
 
 pub fn connection_of(world: &World, learner: usize) -> LearnerConnectionId {
-    world.servers[learner].connection.expect("it has a leader")
+    world.servers[learner].connection.expect("the learner has a leader")
 }
 
 /// The disks of these servers do all pending writes.

@@ -52,7 +52,7 @@ impl Conditions {
         }
         // Only in an ensemble without reconfigurations that loses nothing but what a crash may take.
         if rng.one_in(30) && !self.changes && !self.loses_files && !self.has_groups {
-            (self.elects, self.oracle_turns) = (true, true);
+            (self.elects, self.oracle_switches) = (true, true);
             self.have_voters(2);
         }
         // The loss may happen at any time: not where the other servers, or a proposed configuration, may need that server.
@@ -75,12 +75,12 @@ impl Conditions {
         if rng.one_in(40) {
             (self.elects, self.replaces) = (true, true);
         }
-        if rng.one_in(25) && !self.oracle_turns {
+        if rng.one_in(25) && !self.oracle_switches {
             (self.elects, self.changes, self.hurries) = (true, true, true);
             self.all_java = rng.one_in(2);
         }
         // The loss takes no account of files that are lost or machines that are gone before.
-        let loses = self.loses_files || self.loses_machine || self.oracle_turns;
+        let loses = self.loses_files || self.loses_machine || self.oracle_switches;
         if rng.one_in(40) && !loses {
             (self.elects, self.destroys) = (true, true);
         }
@@ -150,7 +150,7 @@ impl World {
         };
         let mut waiting: Vec<usize> = (0..self.servers.len()).collect();
         while !waiting.is_empty() {
-            let more = &mut self.witness.more;
+            let more = &mut self.witness.rare;
             let (at, rounds) =
                 (waiting.swap_remove(more.pick(waiting.len())), more.pick(rounds_max + 1));
             self.restart(at);

@@ -1,4 +1,4 @@
-//! Random worlds: an ensemble each of whose steps is checked.
+//! Random worlds: an ensemble at whose servers random events happen. Every step is checked.
 
 use super::checks::{Checks, Event};
 use super::conditions::Conditions;
@@ -18,7 +18,7 @@ use support::quorums::{Count, is_quorum};
 use support::server::Server;
 use support::views::view_in;
 
-/// An ensemble each of whose steps is checked.
+/// A random ensemble; every step is checked.
 #[derive(Clone)]
 pub struct World(Ensemble<Checker>);
 
@@ -42,21 +42,22 @@ pub struct Checker {
     pub conditions: Conditions,
     pub checks: Checks,
     random: Rng,
-    /// Decides on the situations that few worlds have.
-    pub more: Rng,
-    /// Decides on turns, configuration folders and oracles, which came after the situations of `more`.
+    /// Numbers for the situations that few worlds have.
+    pub rare: Rng,
+    /// Numbers for turns, configuration folders and oracles: a stream of their own, so that the worlds of older seeds stay as they are.
     pub turns: Rng,
     /// How often each of these happened.
     pub happened: BTreeMap<Happened, usize>,
-    /// The one of two voters to which the oracle says yes, where the oracle turns.
+    /// The one of two voters to which the oracle says yes, where the oracle changes sides.
     pub agreed: Option<usize>,
-    /// The voter to which it said yes last, and whether it has turned and that voter has not led alone since.
+    /// The voter to which the oracle said yes last.
     pub agreed_last: Option<usize>,
-    pub has_turned: bool,
-    /// Decides on the situations of `other_peers.rs`.
+    /// Whether the oracle has changed sides, and its voter has not led alone since.
+    pub has_switched: bool,
+    /// Numbers for the situations of `other_peers.rs`.
     pub peers: Rng,
     /// The servers that have sent each server FOLLOWERINFO or OBSERVERINFO, by their connections.
-    pub told: BTreeMap<usize, BTreeMap<LearnerConnectionId, ServerId>>,
+    pub hellos: BTreeMap<usize, BTreeMap<LearnerConnectionId, ServerId>>,
     /// A voter that has come back with data of a later epoch than the leader's.
     pub outsider: Option<ServerId>,
     /// Election connections that are being replaced.
@@ -73,15 +74,16 @@ pub struct Checker {
     /// How often each loss happened.
     pub losses: BTreeMap<Loss, usize>,
     next_payload: u64,
-    /// The server that has the input under way leads.
+    /// Whether the server that processes the current input leads.
     is_of_leader: bool,
     /// A server that gets no packet and no notification before its next turn.
     pub stalled: Option<usize>,
     /// The server that takes several inputs in one turn.
     pub in_turn: Option<usize>,
-    /// Configurations in force, counted once for each server; and times that a reconfiguration named another leader.
-    pub decided: usize,
-    pub named: usize,
+    /// Configurations that came in force, counted once for each server.
+    pub in_force_count: usize,
+    /// Reconfigurations that named another leader, counted once for each learner that was sent COMMITANDACTIVATE.
+    pub named_count: usize,
     /// A bit for each server that has done something since the bits were last taken.
     pub touched: u64,
     /// What happened, line by line; `None`: it is not recorded.
@@ -109,18 +111,18 @@ impl Checker {
         }
     }
 
-    /// How many voters have a leader's history on disk, and how many are needed: in the worst case of the configurations that the
-    /// history itself names, and those that its leader knows. Two quorums of one configuration have a voter in common
-    /// ([`support::quorums`]), so two decisions always share one.
+    /// Returns how many voters have a leader's history on disk, and how many are needed: in the first configuration in which they are no
+    /// quorum, of [`Self::needed_views`] and those that this leader counts; otherwise in the one in force. Two quorums of one
+    /// configuration have a voter in common ([`support::quorums`]).
     ///
-    /// * `opened`: the epoch that begins with this history. A quorum must have promised it, on disk, in the newest configuration
-    ///   that any leader put in force and in those that its leader knows.
+    /// * `opened`: the epoch that begins with this history. A quorum must have promised it, on disk, of the newest configuration in force
+    ///   anywhere and of each that this leader counts.
     fn holders(&self, servers: &[Server], at: usize, opened: Option<Epoch>) -> (usize, usize) {
         let tree = &servers[at].tree;
-        let core = &servers[at].peer.as_ref().expect("it leads").core;
+        let core = &servers[at].peer.as_ref().expect("the server leads").core;
         let lost = self.conditions.loses.map(|at| ServerId(at as i64));
         let has = |id: ServerId| match tree.len().checked_sub(1) {
-            // It had what it acknowledged.
+            // The server that loses its data counts as holding what it acknowledged.
             Some(_) if lost == Some(id) => true,
             Some(last) => {
                 let has = servers[id.0 as usize].disk.whole();
@@ -142,7 +144,7 @@ impl Checker {
         };
         let newest = self.checks.newest_view_before(Zxid::new(Epoch::LAST, u32::MAX)).into_iter();
         let promises = newest.chain(core.all_views()).map(|view| Count::of(view, has_promised));
-        let named = self.decide(tree);
+        let named = self.needed_views(tree);
         let mut counts = named.iter().chain(core.all_views()).map(of).chain(promises);
         let count = counts.find(|count| !count.is_quorum()).unwrap_or_else(|| of(&core.view));
         (count.there, count.needed)
@@ -159,8 +161,8 @@ impl Checker {
         let Some(peer) = &server.peer else { return };
         let core = &peer.core;
         let (flushed, last) = (core.flushed.to_wire(), core.history.last().to_wire());
-        // A configuration on its way to the log is acknowledged later, and one that was proposed in this epoch only as part of the log,
-        // although NEWLEADER of a leader of Java's names it.
+        // A configuration whose proposal is not flushed yet is not acknowledged yet. One that was proposed in this epoch is acknowledged
+        // only by the ACK of its zxid, even if the NEWLEADER of a Java leader names it.
         let epoch = core.current;
         let is_of_epoch =
             |version| Zxid::from_wire(version).is_some_and(|proposed| proposed.epoch() == epoch);
@@ -207,9 +209,10 @@ impl Checker {
         kept.retain(|version| before.is_some_and(|before| before.contains(version)));
     }
 
-    /// The configurations that the last transaction of a history needs quorums of, whatever a server believes: the one before it, and the
-    /// one that it is, if it is one. A configuration that quorums acknowledged with NEWLEADER may be in no history.
-    fn decide(&self, tree: &[Entry]) -> Vec<View> {
+    /// The configurations that the last transaction of a history needs quorums of, whatever a server believes: the newest configuration
+    /// before the last transaction and, if that transaction is a reconfiguration, the one that it proposes. The newest may be in no
+    /// history: quorums may have acknowledged it with NEWLEADER.
+    fn needed_views(&self, tree: &[Entry]) -> Vec<View> {
         let Some(((zxid, last), before)) = tree.split_last() else { return Vec::new() };
         let named = before.iter().rev().find_map(|(_, entry)| view_in(entry));
         let decided = self.checks.newest_view_before(*zxid).cloned();
@@ -225,7 +228,7 @@ impl Witness for Checker {
         let server = &servers[at];
         let (tree, disk) = (&server.tree[..], &server.disk);
         if let Seen::Input(_) = seen {
-            let peer = server.peer.as_ref().expect("it lives");
+            let peer = server.peer.as_ref().expect("the server is up");
             self.is_of_leader = matches!(peer.role(), Role::Leading(_));
         }
         self.keep_acknowledged(server, at, &seen);
@@ -240,7 +243,7 @@ impl Witness for Checker {
             Seen::Fails => self.fails(at),
             Seen::Starts => {
                 let acknowledged = self.acknowledged.get(&at).cloned().unwrap_or_default();
-                let core = &server.peer.as_ref().expect("it lives").core;
+                let core = &server.peer.as_ref().expect("the server is up").core;
                 let views: Vec<&View> = core.all_views().collect();
                 self.check(Event::Starts { at, acknowledged: &acknowledged, views: &views });
             }
@@ -248,23 +251,23 @@ impl Witness for Checker {
             Seen::Input(input) => self.note(|| format!("{at} < {input:?}")),
             Seen::Action(action) => {
                 if let Action::ViewCommitted { view, .. } = action {
-                    self.decided += 1;
+                    self.in_force_count += 1;
                     self.check(Event::InForce { at, view, leads: self.is_of_leader });
                 }
                 self.note(|| format!("{at}   > {action:?}"));
             }
             Seen::ToLearner(packet) => {
-                self.named += usize::from(
+                self.named_count += usize::from(
                     matches!(packet, Packet::CommitAndActivate { leader, .. } if leader.0 as usize != at),
                 );
                 self.check(Event::ToLearner { at, packet, disk });
             }
             Seen::ToLeader(packet) => {
-                let (told, known) =
+                let (epoch, known) =
                     (server.leader_info_epoch, &mut tree.iter().chain(&server.tail));
-                let core = &server.peer.as_ref().expect("it lives").core;
+                let core = &server.peer.as_ref().expect("the server is up").core;
                 let votes = core.all_views().any(|view| view.is_voter(ServerId(at as i64)));
-                self.check(Event::ToLeader { at, packet, disk, told, votes, known });
+                self.check(Event::ToLeader { at, packet, disk, epoch, votes, known });
             }
             Seen::Leads(epoch) => {
                 let (holders, quorum) = self.holders(servers, at, Some(epoch));
@@ -289,19 +292,19 @@ impl Witness for Checker {
 impl World {
     pub fn of(conditions: Conditions) -> Self {
         let (count, view) = (conditions.voters + conditions.observers, conditions.first_view());
-        let judge = Checker {
+        let checker = Checker {
             checks: Checks::default(),
             random: Rng::seeded(conditions.seed),
-            more: Rng::new(conditions.seed, 4),
+            rare: Rng::new(conditions.seed, 4),
             turns: Rng::new(conditions.seed, 5),
             peers: Rng::new(conditions.seed, 6),
-            told: BTreeMap::new(),
+            hellos: BTreeMap::new(),
             outsider: None,
             replaced: Vec::new(),
             happened: BTreeMap::new(),
             agreed: None,
             agreed_last: None,
-            has_turned: false,
+            has_switched: false,
             before_turn: BTreeMap::new(),
             backups: BTreeMap::new(),
             lost: Vec::new(),
@@ -311,18 +314,18 @@ impl World {
             is_of_leader: false,
             stalled: None,
             in_turn: None,
-            decided: 0,
-            named: 0,
+            in_force_count: 0,
+            named_count: 0,
             touched: 0,
             trace: None,
             conditions,
         };
-        let mut world = Ensemble::new(view, judge.conditions.settings(), judge);
+        let mut world = Ensemble::new(view, checker.conditions.settings(), checker);
         let conditions = &world.witness.conditions;
         world.has_elections = conditions.elects;
         for (at, server) in world.servers.iter_mut().enumerate() {
             server.oracle = conditions.may_lead_alone.map(|may_lead_alone| may_lead_alone == at);
-            if conditions.oracle_turns {
+            if conditions.oracle_switches {
                 server.oracle = Some(false);
             }
             server.is_java = conditions.all_java || conditions.java == Some(at);
@@ -352,7 +355,7 @@ impl World {
         let waits = disk.asked_of_log().skip(logged).any(is_cut);
         let trees = if waits { 0 } else { disk.trees_asked() };
         let trees = self.below(trees + 1);
-        self.witness.note(|| format!("{at} crashes after {logged} and {trees} writes"));
+        self.witness.note(|| format!("{at} crashes after {logged} log writes and {trees} trees"));
         self.crash(at, logged, trees);
         if self.witness.conditions.loses == Some(at) && self.below(2) == 0 {
             self.witness.note(|| format!("{at} loses its history"));
@@ -387,8 +390,8 @@ impl World {
         self.step(at, Input::Propose { zxid, payload });
     }
 
-    /// A leader restores a snapshot, as one more transaction after all that it has proposed: it overwrites them all, so it makes no
-    /// difference whether those that were not committed count.
+    /// A leader restores a snapshot, as one more transaction after all that it has proposed. The restored tree replaces all earlier
+    /// transactions, committed or not.
     pub fn restore(&mut self, at: usize) {
         if self.servers[at].leads.is_none() {
             return;
@@ -404,6 +407,8 @@ impl World {
     }
 
     /// Ends the elections of some looking servers with a leader that the test chooses.
+    ///
+    /// * `is_careless`: whether the test may elect a voter without a quorum, and leave servers out.
     pub fn elect(&mut self, is_careless: bool) {
         let count = self.witness.conditions.voters;
         let view = self.witness.conditions.first_view();
@@ -428,11 +433,11 @@ impl World {
     }
 
     fn vote(&self, at: usize) -> (Epoch, Zxid, usize) {
-        let core = &self.servers[at].peer.as_ref().expect("a candidate lives").core;
+        let core = &self.servers[at].peer.as_ref().expect("the server is up").core;
         (core.current, core.history.last(), at)
     }
 
-    /// Asserts that all members that are up have the same transactions; returns their number.
+    /// Asserts that all members that are up have the same transactions; returns the number of these transactions.
     pub fn assert_all_alike(&mut self) -> usize {
         let ids = self.members().filter_map(|server| server.peer.as_ref());
         for at in ids.map(|peer| peer.core.me.0 as usize).collect::<Vec<_>>() {

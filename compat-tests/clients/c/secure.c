@@ -1,6 +1,6 @@
 /* The C client over TLS, with SASL, or with both: creates a znode that its own identity may read, reads it, and prints "ERROR DATA ID...".
 
-   Arguments: host:port, what to do ("create" or "get", and the path), "ca,certificate,key,password of the key" or "-", then for SASL the mechanism,
+   Arguments: host:port, a command ("create" or "get") and its path, "ca,certificate,key,password of the key" or "-", then for SASL the mechanism,
    the server's name, user, and a file with the password or "-". The list of a znode is that of `auth` with SASL, else open.
 
    The client has no function that takes both, so the one that all its functions call is called here. */

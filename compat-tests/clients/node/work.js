@@ -1,4 +1,4 @@
-// node-zookeeper-client, told what to do line by line. The driver describes the lines; see `class Worker` in workers.py.
+// node-zookeeper-client, driven by commands on stdin: see `class Worker` in workers.py.
 'use strict';
 
 const readline = require('readline');

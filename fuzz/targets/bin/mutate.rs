@@ -1,4 +1,4 @@
-//! Plays inputs to one fuzz target: `mutate TARGET FOLDER` plays each file of the folder, then random changes of them;
+//! Plays inputs to one fuzz target: `mutate TARGET FOLDER` plays each file of the folder, then random mutations of them;
 //! `mutate TARGET FILE` plays that file.
 //!
 //! The input that is being played is in a file, so that it is kept however the process ends.
@@ -16,7 +16,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// Decides the half of the changes that is the same in each run.
+/// Decides the half of the mutations that is the same in each run.
 const FIXED_SEED: u64 = 1;
 
 #[derive(Parser)]
@@ -24,7 +24,7 @@ const FIXED_SEED: u64 = 1;
 struct Arguments {
     /// What takes the inputs: fuzz/README.md has a table
     target: String,
-    /// A folder with the first inputs, or one input
+    /// A folder with the seed corpus, or one input
     inputs: PathBuf,
     /// Changed inputs at most
     #[arg(long, default_value_t = 300_000)]
@@ -32,7 +32,7 @@ struct Arguments {
     /// Seconds of processor time that changed inputs may take
     #[arg(long, default_value_t = 12)]
     seconds: u64,
-    /// Decides half of the changes; by default made from the time. The other half is the same in each run
+    /// Decides half of the mutations; by default made from the time. The other half is the same in each run
     #[arg(long)]
     seed: Option<u64>,
     /// Where an input stays that ends the process

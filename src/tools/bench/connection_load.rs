@@ -17,7 +17,7 @@ use std::collections::VecDeque;
 /// A request that is due sooner than this is sent now: timers are no finer, and early is better than late.
 const EARLY_US: u64 = 1000;
 
-/// The settings that all lanes of a run share.
+/// The settings that all loads of a run share.
 #[derive(Debug)]
 pub struct Plan {
     pub mix: Mix,
@@ -45,7 +45,7 @@ pub struct Done {
 
 /// Why a server's bytes can't be an answer.
 #[derive(Debug, Eq, PartialEq, thiserror::Error)]
-pub enum LaneError {
+pub enum LoadError {
     #[error("undecodable answer")]
     Decode(#[from] DecodeError),
     #[error("answer to request {got} out of order, {expected:?} was expected")]
@@ -157,15 +157,15 @@ impl ConnectionLoad {
     /// Takes one frame of the server; `None` if it answers no operation.
     ///
     /// # Errors
-    /// [`LaneError`] when it can't be the next frame of a ZooKeeper server.
-    pub fn take(&mut self, frame: &[u8], now_us: u64) -> Result<Option<Done>, LaneError> {
+    /// [`LoadError`] when it can't be the next frame of a ZooKeeper server.
+    pub fn take(&mut self, frame: &[u8], now_us: u64) -> Result<Option<Done>, LoadError> {
         let Incoming::Reply { header, .. } = Incoming::parse(frame)? else { return Ok(None) };
         if header.xid == xid::PING {
             return Ok(None);
         }
         let expected = self.in_flight.front().map(|sent| sent.xid);
         let sent = self.in_flight.pop_front_if(|sent| sent.xid == header.xid);
-        let sent = sent.ok_or(LaneError::Order { got: header.xid, expected })?;
+        let sent = sent.ok_or(LoadError::Order { got: header.xid, expected })?;
         let took_us = now_us.saturating_sub(sent.since_us);
         let counts = self.plan.warm_up_us <= sent.since_us;
         Ok(Some(Done { op: sent.op, took_us, counts, code: header.err }))
@@ -199,7 +199,7 @@ mod tests {
     use jute::{Encode, Reader};
     use std::sync::Arc;
 
-    fn lane(mix: &str, in_flight: usize, interval_us: Option<f64>) -> ConnectionLoad {
+    fn load(mix: &str, in_flight: usize, interval_us: Option<f64>) -> ConnectionLoad {
         let plan = Plan {
             mix: mix.parse().unwrap(),
             znodes: Znodes { root: "/b".into(), keys: 100 },
@@ -213,8 +213,8 @@ mod tests {
     }
 
     /// Takes all requests out: xid, operation, path.
-    fn asked(lane: &mut ConnectionLoad) -> Vec<(i32, i32, String)> {
-        let out = std::mem::take(&mut lane.out);
+    fn asked(load: &mut ConnectionLoad) -> Vec<(i32, i32, String)> {
+        let out = std::mem::take(&mut load.out);
         let mut rest = &out[..];
         let mut asked = Vec::new();
         while let Some(head) = rest.first_chunk::<4>() {
@@ -232,77 +232,77 @@ mod tests {
         asked
     }
 
-    fn answer(lane: &mut ConnectionLoad, xid: i32, err: i32, now_us: u64) -> Option<Done> {
+    fn answer(load: &mut ConnectionLoad, xid: i32, err: i32, now_us: u64) -> Option<Done> {
         let mut frame = Vec::new();
         ReplyHeader { xid, zxid: 1, err }.encode(&mut frame);
-        lane.take(&frame, now_us).unwrap()
+        load.take(&frame, now_us).unwrap()
     }
 
     #[test]
     fn lane_keeps_its_window_full() {
-        let mut lane = lane("get", 3, None);
-        lane.fill(500, 9000);
-        let first = asked(&mut lane);
+        let mut load = load("get", 3, None);
+        load.fill(500, 9000);
+        let first = asked(&mut load);
         assert_eq!(
             first.iter().map(|(xid, kind, _)| (*xid, *kind)).collect::<Vec<_>>(),
             [(1, op::GET_DATA), (2, op::GET_DATA), (3, op::GET_DATA)]
         );
         assert!(first[0].2.starts_with("/b/keys0/k"));
-        let done = answer(&mut lane, 1, 0, 740).unwrap();
+        let done = answer(&mut load, 1, 0, 740).unwrap();
         assert_eq!(done, Done { op: Op::Get, took_us: 240, counts: false, code: 0 });
-        lane.fill(1000, 9000);
-        assert_eq!(asked(&mut lane).len(), 1);
+        load.fill(1000, 9000);
+        assert_eq!(asked(&mut load).len(), 1);
         for (xid, counts) in [(2, false), (3, false), (4, true)] {
-            assert_eq!(answer(&mut lane, xid, -4, 1001).unwrap().counts, counts);
+            assert_eq!(answer(&mut load, xid, -4, 1001).unwrap().counts, counts);
         }
-        assert!(lane.is_idle());
-        lane.fill(9000, 9000);
-        assert!(lane.is_idle());
+        assert!(load.is_idle());
+        load.fill(9000, 9000);
+        assert!(load.is_idle());
     }
 
     #[test]
     fn answers_out_of_order_are_refused() {
-        let mut lane = lane("get", 2, None);
-        lane.fill(0, 9000);
+        let mut load = load("get", 2, None);
+        load.fill(0, 9000);
         let mut frame = Vec::new();
         ReplyHeader { xid: 2, zxid: 1, err: 0 }.encode(&mut frame);
-        assert_eq!(lane.take(&frame, 5), Err(LaneError::Order { got: 2, expected: Some(1) }));
-        assert!(matches!(lane.take(&frame[..9], 5), Err(LaneError::Decode(_))));
-        assert_eq!(lane.lose(), 2);
-        assert_eq!(lane.take(&frame, 5), Err(LaneError::Order { got: 2, expected: None }));
+        assert_eq!(load.take(&frame, 5), Err(LoadError::Order { got: 2, expected: Some(1) }));
+        assert!(matches!(load.take(&frame[..9], 5), Err(LoadError::Decode(_))));
+        assert_eq!(load.lose(), 2);
+        assert_eq!(load.take(&frame, 5), Err(LoadError::Order { got: 2, expected: None }));
     }
 
     #[test]
     fn late_requests_count_from_when_they_were_due() {
         // One request each 2 ms; the window has room for one.
-        let mut lane = lane("get", 1, Some(2000.0));
-        lane.fill(0, 50_000);
-        assert_eq!(asked(&mut lane).len(), 1);
-        assert_eq!(lane.wake_us(), 10_000_000, "an answer has to come first");
+        let mut load = load("get", 1, Some(2000.0));
+        load.fill(0, 50_000);
+        assert_eq!(asked(&mut load).len(), 1);
+        assert_eq!(load.wake_us(), 10_000_000, "an answer has to come first");
         // The server stands still until 9 ms, while the requests of 2, 4, 6, 8 ms become due.
-        assert_eq!(answer(&mut lane, 1, 0, 9000).unwrap().took_us, 9000);
+        assert_eq!(answer(&mut load, 1, 0, 9000).unwrap().took_us, 9000);
         for (xid, took_us) in [(2, 7000), (3, 5000), (4, 3000), (5, 1000)] {
-            lane.fill(9000, 50_000);
-            assert_eq!(answer(&mut lane, xid, 0, 9000).unwrap().took_us, took_us);
+            load.fill(9000, 50_000);
+            assert_eq!(answer(&mut load, xid, 0, 9000).unwrap().took_us, took_us);
         }
-        asked(&mut lane);
+        asked(&mut load);
         // The next is due at 10 ms: near enough to go now, and then measured from now.
-        assert_eq!(lane.wake_us(), 9000);
-        lane.fill(9000, 50_000);
-        assert_eq!(answer(&mut lane, 6, 0, 9100).unwrap().took_us, 100);
-        lane.fill(9100, 50_000);
-        assert!(lane.is_idle());
-        assert_eq!(lane.wake_us(), 11_000);
+        assert_eq!(load.wake_us(), 9000);
+        load.fill(9000, 50_000);
+        assert_eq!(answer(&mut load, 6, 0, 9100).unwrap().took_us, 100);
+        load.fill(9100, 50_000);
+        assert!(load.is_idle());
+        assert_eq!(load.wake_us(), 11_000);
     }
 
     #[test]
     fn delete_without_a_created_znode_creates_one() {
-        let mut lane = lane("delete", 1, None);
+        let mut load = load("delete", 1, None);
         let mut seen = Vec::new();
         for at in 0..6 {
-            lane.fill(at, 9000);
-            let (xid, kind, path) = asked(&mut lane).remove(0);
-            answer(&mut lane, xid, 0, at);
+            load.fill(at, 9000);
+            let (xid, kind, path) = asked(&mut load).remove(0);
+            answer(&mut load, xid, 0, at);
             seen.push((kind, path));
         }
         let expected = [
@@ -318,13 +318,13 @@ mod tests {
 
     #[test]
     fn idle_connection_sends_a_ping() {
-        let mut lane = lane("get", 1, Some(60e6));
-        lane.fill(0, u64::MAX);
-        asked(&mut lane);
-        assert_eq!(lane.wake_us(), 10_000_000);
-        lane.fill(10_000_000, u64::MAX);
-        assert_eq!(asked(&mut lane), [(xid::PING, op::PING, String::new())]);
-        assert_eq!(answer(&mut lane, xid::PING, 0, 10_000_100), None);
-        assert!(!lane.is_idle());
+        let mut load = load("get", 1, Some(60e6));
+        load.fill(0, u64::MAX);
+        asked(&mut load);
+        assert_eq!(load.wake_us(), 10_000_000);
+        load.fill(10_000_000, u64::MAX);
+        assert_eq!(asked(&mut load), [(xid::PING, op::PING, String::new())]);
+        assert_eq!(answer(&mut load, xid::PING, 0, 10_000_100), None);
+        assert!(!load.is_idle());
     }
 }

@@ -1,10 +1,10 @@
-//! The sockets of a run: threads that move bytes between servers and lanes.
+//! The sockets of a run: threads that move bytes between servers and the connections' loads.
 //!
-//! Each thread opens its connections one after the other, waits for the start that all threads share, and then runs its lanes
+//! Each thread opens its connections one after the other, waits for the start that all threads share, and then runs its loads
 //! on a runtime of its own. A connection that breaks is opened again for the same session; operations that were under way on it
 //! are counted as never answered.
 
-use super::connection_load::{ConnectionLoad, LaneError, Plan};
+use super::connection_load::{ConnectionLoad, LoadError, Plan};
 use super::record::{Recorder, Slice, TICK_US};
 use super::security::{BenchSocket, BenchStream, Security, Server};
 use crate::client::{ClientError, ConnectRequest, put_request};
@@ -81,13 +81,13 @@ pub fn work(share: Share, news: UnboundedSender<ThreadMessage>, start: &Receiver
     let runtime = runtime.expect("the system has an epoll for each thread");
     let recorder = RefCell::new(Recorder::new(share.plan.warm_up_us));
     let thread = Rc::new(Thread { share, began, recorder, news });
-    let lanes = LocalSet::new();
+    let loads = LocalSet::new();
     for (number, session) in ready {
         let share = &thread.share;
-        let lane = ConnectionLoad::new(share.plan.clone(), number, share.connections, share.seed);
-        lanes.spawn_local(drive(lane, session, thread.clone()));
+        let load = ConnectionLoad::new(share.plan.clone(), number, share.connections, share.seed);
+        loads.spawn_local(drive(load, session, thread.clone()));
     }
-    let ticker = lanes.run_until(async {
+    let ticker = loads.run_until(async {
         // Reports what was counted even if no answer comes.
         let mut timer = tokio::time::interval(Duration::from_micros(TICK_US));
         loop {
@@ -177,21 +177,21 @@ enum Broken {
     #[error(transparent)]
     Io(#[from] io::Error),
     #[error(transparent)]
-    ConnectionLoad(#[from] LaneError),
+    ConnectionLoad(#[from] LoadError),
 }
 
-/// Runs a lane to the end of the run, on as many sockets as it takes.
-async fn drive(mut lane: ConnectionLoad, mut session: Session, thread: Rc<Thread>) {
+/// Runs a connection's load to the end of the run, on as many sockets as it takes.
+async fn drive(mut load: ConnectionLoad, mut session: Session, thread: Rc<Thread>) {
     loop {
         let Session { server, stream, hello } = session;
         let ended = match stream.into_socket() {
-            Ok(BenchSocket::Plain(stream)) => run_on(&mut lane, stream, &thread).await,
-            Ok(BenchSocket::Tls(stream)) => run_on(&mut lane, stream, &thread).await,
+            Ok(BenchSocket::Plain(stream)) => run_on(&mut load, stream, &thread).await,
+            Ok(BenchSocket::Tls(stream)) => run_on(&mut load, stream, &thread).await,
             Err(error) => Err(error.into()),
         };
         let Err(broken) = ended else { return };
         tracing::debug!(peer = %server.addr, error = %broken, "connection lost");
-        let lost = lane.lose();
+        let lost = load.lose();
         thread.note(|recorder| {
             recorder.troubles().connections_lost += 1;
             recorder.troubles().unanswered += lost;
@@ -201,13 +201,13 @@ async fn drive(mut lane: ConnectionLoad, mut session: Session, thread: Rc<Thread
     }
 }
 
-/// Runs a lane on one connection, to the end of the run and of the session.
+/// Runs the load on one socket, to the end of the run and of the session.
 async fn run_on(
-    lane: &mut ConnectionLoad,
+    load: &mut ConnectionLoad,
     mut stream: impl AsyncRead + AsyncWrite + Unpin,
     thread: &Thread,
 ) -> Result<(), Broken> {
-    send_and_read(lane, &mut stream, thread).await?;
+    send_and_read(load, &mut stream, thread).await?;
     farewell(stream).await;
     Ok(())
 }
@@ -230,7 +230,7 @@ async fn reopen(server: Server, hello: ConnectRequest, thread: &Thread) -> Optio
 
 /// Sends and reads until the run is over and everything is answered.
 async fn send_and_read(
-    lane: &mut ConnectionLoad,
+    load: &mut ConnectionLoad,
     stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
     thread: &Thread,
 ) -> Result<(), Broken> {
@@ -239,21 +239,21 @@ async fn send_and_read(
     let mut sent = 0;
     loop {
         let (now_us, end_us) = (thread.now_us(), thread.end_us());
-        lane.fill(now_us, end_us);
+        load.fill(now_us, end_us);
         // A connection that always has more to send would otherwise keep all that it ever sent.
-        if lane.out.len() <= 2 * sent {
-            lane.out.drain(..sent);
+        if load.out.len() <= 2 * sent {
+            load.out.drain(..sent);
             sent = 0;
         }
-        if end_us <= now_us && (lane.is_idle() || end_us + GRACE_US <= now_us) {
-            let lost = lane.lose();
+        if end_us <= now_us && (load.is_idle() || end_us + GRACE_US <= now_us) {
+            let lost = load.lose();
             thread.note(|recorder| recorder.troubles().unanswered += lost);
             return Ok(());
         }
         // The end may be moved up at any time, so it is read in every tick.
-        let wake_us = lane.wake_us().min(now_us + TICK_US).max(now_us + 1);
+        let wake_us = load.wake_us().min(now_us + TICK_US).max(now_us + 1);
         let read = std::future::poll_fn(|cx| {
-            poll_turn(cx, &mut *stream, &lane.out, &mut sent, &mut buffer)
+            poll_turn(cx, &mut *stream, &load.out, &mut sent, &mut buffer)
         });
         tokio::select! {
             biased;
@@ -261,7 +261,7 @@ async fn send_and_read(
                 0 => return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
                 len => {
                     held.extend_from_slice(&buffer[..len]);
-                    take_frames(lane, &mut held, thread)?;
+                    take_frames(load, &mut held, thread)?;
                 }
             },
             () = tokio::time::sleep_until((thread.began + Duration::from_micros(wake_us)).into()) => {}
@@ -288,9 +288,9 @@ fn poll_turn(
     Poll::Ready(Ok(read.filled().len()))
 }
 
-/// Gives the lane all whole frames at the front of `held`.
+/// Gives the load all whole frames at the front of `held`.
 fn take_frames(
-    lane: &mut ConnectionLoad,
+    load: &mut ConnectionLoad,
     held: &mut Vec<u8>,
     thread: &Thread,
 ) -> Result<(), Broken> {
@@ -306,7 +306,7 @@ fn take_frames(
                 break;
             }
             let Some(frame) = held.get(at + 4..at + 4 + len) else { break };
-            match lane.take(frame, now_us) {
+            match load.take(frame, now_us) {
                 Ok(done) => done.into_iter().for_each(|done| recorder.add(done)),
                 Err(error) => {
                     failed = Some(error.into());

@@ -1,6 +1,6 @@
 //! `oxkeeper bench`: puts load on ZooKeeper servers, oxkeeper or any other, and measures throughput and latencies.
 //!
-//! The pure parts have their tests beside them: `mix` (which operation), `lane` (one connection), `record` and
+//! The pure parts have their tests beside them: `mix` (which operation), `connection_load` (what one connection asks), `record` and
 //! `report` (the results), `picture` and `progress` (their display). `drive` and `prepare` move bytes, over what
 //! `security` opens.
 

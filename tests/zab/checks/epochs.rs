@@ -15,9 +15,9 @@ impl Check for Epochs {
 
     fn see(&mut self, event: &mut Event<'_>) -> Result<(), String> {
         match event {
-            Event::Chooses { at, epoch, told, quorum } if *told < *quorum => {
+            Event::Chooses { at, epoch, answered, quorum } if *answered < *quorum => {
                 let epoch = epoch.0;
-                Err(format!("{at} chooses epoch {epoch}, asked {told} voters, {quorum} needed"))
+                Err(format!("{at} chooses epoch {epoch}, asked {answered} voters, {quorum} needed"))
             }
             Event::AnswersOutsider { at } => {
                 Err(format!("{at} does not refuse a voter whose data is of a later epoch"))
@@ -31,7 +31,7 @@ impl Check for Epochs {
 fn epoch_chosen_without_a_quorum_and_answer_to_a_voter_with_later_data_are_found() {
     use super::planted::{fails, holds};
     use oxkeeper::model::Epoch;
-    let chooses = |told| Event::Chooses { at: 1, epoch: Epoch(2), told, quorum: 2 };
+    let chooses = |answered| Event::Chooses { at: 1, epoch: Epoch(2), answered, quorum: 2 };
     holds(&mut Epochs, chooses(2));
     fails(&mut Epochs, chooses(1), "1 voters, 2 needed");
     fails(&mut Epochs, Event::AnswersOutsider { at: 1 }, "of a later epoch");

@@ -62,21 +62,21 @@ impl Fault {
             (Self::FewDisks, Event::Applied { at, tree, leads: Some((_, quorum)) }) => {
                 look(Event::Applied { at, tree, leads: Some((quorum - 1, quorum)) })
             }
-            (Self::EmptyDisk, Event::ToLeader { at, packet, told, votes, .. }) => {
+            (Self::EmptyDisk, Event::ToLeader { at, packet, epoch, votes, .. }) => {
                 let (disk, known) = (&Disk::default(), &mut std::iter::empty());
-                look(Event::ToLeader { at, packet, disk, told, votes, known })
+                look(Event::ToLeader { at, packet, disk, epoch, votes, known })
             }
             (Self::UnaskedEpoch, Event::Chooses { at, epoch, quorum, .. }) => {
-                look(Event::Chooses { at, epoch, told: quorum - 1, quorum })
+                look(Event::Chooses { at, epoch, answered: quorum - 1, quorum })
             }
-            (Self::EarlyAck, Event::ToLeader { at, packet, disk, told, votes, known }) => {
-                look(Event::ToLeader { at, packet, disk, told, votes, known })?;
+            (Self::EarlyAck, Event::ToLeader { at, packet, disk, epoch, votes, known }) => {
+                look(Event::ToLeader { at, packet, disk, epoch, votes, known })?;
                 if !matches!(packet, Packet::AckEpoch { .. }) {
                     return Ok(());
                 }
                 let (packet, known) =
-                    (&Packet::Ack { zxid: Zxid::new(told, 1) }, &mut std::iter::empty());
-                look(Event::ToLeader { at, packet, disk, told, votes, known })
+                    (&Packet::Ack { zxid: Zxid::new(epoch, 1) }, &mut std::iter::empty());
+                look(Event::ToLeader { at, packet, disk, epoch, votes, known })
             }
             (Self::UndecidedView, Event::InForce { at, view, leads }) => {
                 look(Event::InForce { at, view, leads })?;

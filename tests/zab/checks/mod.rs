@@ -30,15 +30,15 @@ pub enum Event<'a> {
     Follows { at: usize, tree: &'a [Entry] },
     /// A server that serves has applied more; `leads`: of a leader, how many disks have it and how many are a quorum.
     Applied { at: usize, tree: &'a [Entry], leads: Option<(usize, usize)> },
-    /// A leader has chosen an epoch; `told`: how many voters have sent it their acceptedEpochs, itself among them.
-    Chooses { at: usize, epoch: Epoch, told: usize, quorum: usize },
-    /// A packet to a leader from a learner that was sent epoch `told` and has logged `known`. `votes`: it votes in a configuration
+    /// A leader has chosen an epoch; `answered`: how many voters have sent it their acceptedEpochs, itself among them.
+    Chooses { at: usize, epoch: Epoch, answered: usize, quorum: usize },
+    /// A packet to a leader from a learner that was sent epoch `epoch` and has logged `known`. `votes`: it votes in a configuration
     /// that counts.
     ToLeader {
         at: usize,
         packet: &'a Packet,
         disk: &'a Disk,
-        told: Epoch,
+        epoch: Epoch,
         votes: bool,
         known: &'a mut dyn Iterator<Item = &'a Entry>,
     },

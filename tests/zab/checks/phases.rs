@@ -71,9 +71,9 @@ impl Phases {
         self.0.get(&at).map(|learner| learner.phase)
     }
 
-    fn on_ack(&mut self, at: usize, zxid: Zxid, told: Epoch) -> Result<(), String> {
+    fn on_ack(&mut self, at: usize, zxid: Zxid, epoch: Epoch) -> Result<(), String> {
         let learner = self.0.entry(at).or_default();
-        let is_epoch = zxid == Zxid::new(told, 0);
+        let is_epoch = zxid == Zxid::new(epoch, 0);
         match learner.acked {
             None if is_epoch => learner.acked = Some(zxid),
             None => return Err(format!("{at} acknowledges {zxid:?} before NEWLEADER")),
@@ -97,12 +97,12 @@ impl Check for Phases {
             Event::Leaves { at } => {
                 self.0.remove(&at);
             }
-            Event::ToLeader { at, packet, told, .. } => match packet {
+            Event::ToLeader { at, packet, epoch, .. } => match packet {
                 Packet::FollowerInfo { .. } | Packet::ObserverInfo { .. } => {
                     self.0.insert(at, Learner::default());
                 }
                 Packet::AckEpoch { .. } => self.0.entry(at).or_default().phase = Phase::Promised,
-                Packet::Ack { zxid } => return self.on_ack(at, *zxid, told),
+                Packet::Ack { zxid } => return self.on_ack(at, *zxid, epoch),
                 _ => {}
             },
             Event::FromLeader { at, packet } => {
@@ -137,8 +137,8 @@ mod tests {
         let (disk, mut check) = (Disk::default(), Phases::default());
         let zxid = |counter| Zxid::new(Epoch(2), counter);
         let to_leader = |packet: &Packet, judge: &mut dyn FnMut(Event<'_>)| {
-            let (told, known) = (Epoch(2), &mut std::iter::empty());
-            judge(Event::ToLeader { at: 1, packet, disk: &disk, told, votes: true, known });
+            let (epoch, known) = (Epoch(2), &mut std::iter::empty());
+            judge(Event::ToLeader { at: 1, packet, disk: &disk, epoch, votes: true, known });
         };
         let info = LearnerInfo { id: ServerId(1), protocol_version: 0x1_0000, view_version: 0 };
         let hello = Packet::FollowerInfo { accepted: Epoch(1), info };

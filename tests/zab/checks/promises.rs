@@ -25,21 +25,23 @@ impl Check for Promises {
             {
                 return Err(format!("{at} sends NEWLEADER before epoch {} is saved", epoch.0));
             }
-            Event::ToLeader { at, packet: Packet::AckEpoch { .. }, disk, told, .. }
-                if disk.accepted < *told =>
+            Event::ToLeader { at, packet: Packet::AckEpoch { .. }, disk, epoch, .. }
+                if disk.accepted < *epoch =>
             {
-                return Err(format!("{at} promises epoch {} before it is saved", told.0));
+                return Err(format!("{at} promises epoch {} before it is saved", epoch.0));
             }
             Event::ToLeader {
                 at,
                 packet: Packet::AckEpoch { .. },
                 disk,
-                told,
+                epoch,
                 votes: true,
                 ..
-            } if *told < disk.accepted => {
-                let (told, accepted) = (told.0, disk.accepted.0);
-                return Err(format!("{at} follows in epoch {told}, and is promised to {accepted}"));
+            } if *epoch < disk.accepted => {
+                let (epoch, accepted) = (epoch.0, disk.accepted.0);
+                return Err(format!(
+                    "{at} follows in epoch {epoch}, and is promised to {accepted}"
+                ));
             }
             Event::ToLeader { at, packet: Packet::Ack { zxid }, disk, known, .. } => {
                 let is_epoch = zxid.counter() == 0;
@@ -68,8 +70,8 @@ fn packets_ahead_of_their_senders_disk_are_found() {
     let mut disk = Disk::default();
     let ack = |disk: &_, check: &mut dyn FnMut(Event<'_>)| {
         let packet = &Packet::Ack { zxid: Zxid::new(Epoch(2), 0) };
-        let (told, known) = (Epoch(2), &mut known.iter());
-        check(Event::ToLeader { at: 0, packet, disk, told, votes: true, known });
+        let (epoch, known) = (Epoch(2), &mut known.iter());
+        check(Event::ToLeader { at: 0, packet, disk, epoch, votes: true, known });
     };
     ack(&disk, &mut |event| fails(&mut Promises, event, "its epoch"));
     disk.perform(Write::Promise(Promise::Current, Epoch(2)));
@@ -77,9 +79,9 @@ fn packets_ahead_of_their_senders_disk_are_found() {
     disk.perform(Write::Append(known[0].clone()));
     ack(&disk, &mut |event| holds(&mut Promises, event));
     let packet = &Packet::AckEpoch { current: None, last: None };
-    let promise = |disk: &_, told, votes, check: &mut dyn FnMut(Event<'_>)| {
-        let (told, known) = (Epoch(told), &mut std::iter::empty());
-        check(Event::ToLeader { at: 0, packet, disk, told, votes, known });
+    let promise = |disk: &_, epoch, votes, check: &mut dyn FnMut(Event<'_>)| {
+        let (epoch, known) = (Epoch(epoch), &mut std::iter::empty());
+        check(Event::ToLeader { at: 0, packet, disk, epoch, votes, known });
     };
     promise(&disk, 1, true, &mut |event| fails(&mut Promises, event, "promises epoch 1"));
     let mut promised = disk.clone();

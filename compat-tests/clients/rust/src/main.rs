@@ -151,7 +151,7 @@ async fn answer(work: &mut Work, words: &[&str]) -> Result<String, Error> {
             work.client = None; // Dropping the last clone closes the session.
             String::new()
         }
-        _ => format!("unknown {words:?}"),
+        _ => panic!("unknown command {words:?}"),
     })
 }
 

@@ -1,4 +1,4 @@
-//! Errors as text.
+//! An error and its causes as text.
 
 /// An error and all its causes on one line.
 pub fn chain(error: &dyn std::error::Error) -> String {

@@ -1,16 +1,16 @@
-//! Planted faults that one check finds and no other check does, for the checks of the simulator and of `tests/zab`.
+//! Asserts that for each check of the simulator and of `tests/zab` there is a planted fault that this check finds and no other check does.
 
 use std::fmt::Debug;
 
 /// The name of a check, and a fault that it alone finds.
 pub type Alone<F> = (&'static str, F);
 
-/// Asserts that in worlds with a fault the first finding is always its check's, and that nothing is found in the same worlds without
+/// Asserts that in worlds with a fault the check paired with the fault fails first, and that no check fails in the same worlds without
 /// that check.
 ///
-/// * `worlds`: how many are tried for each fault. `enough`: how many with a finding are enough.
-/// * `failure`: the first finding in the world of a seed with a fault, after the name of its check; the check in the last argument is
-///   left out.
+/// * `worlds`: how many are tried for each fault. `enough`: how many failing worlds are enough.
+/// * `failure`: runs the world of this seed with this fault, and without the check that the last argument names; returns
+///   `CHECK: text` of the first check that fails.
 #[track_caller]
 #[allow(clippy::print_stdout, reason = "what was found is worth a line")]
 pub fn assert_found_alone<F: Copy + Debug>(

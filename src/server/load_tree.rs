@@ -1,7 +1,7 @@
-//! Builds the tree from snapshot and log.
+//! Builds the tree from snapshot and log when the server starts, and when its log was truncated below the tree.
 //!
 //! A small tree is built on the thread that reads the files. From [`ALONE_MAX`] on a second thread builds the tree, while the
-//! first one reads, checks, unpacks and splits the bytes: with a million znodes that is a third of the work.
+//! first one reads, checks, unpacks and splits the bytes: with a million znodes the first thread does a third of the work.
 
 use crate::model::Zxid;
 use crate::store::{Progress, Restore, Trailers};
@@ -17,9 +17,9 @@ use std::time::{Duration, Instant};
 
 /// Progress of a long restore is logged this often.
 const LOG_EVERY: Duration = Duration::from_secs(1);
-/// The clock is read after each this many transactions.
+/// The clock is read once for this many transactions.
 const LOG_EVERY_TXNS: u64 = 4096;
-/// Znodes that are named in one log line.
+/// Znodes without their ACLs that are named in one log line.
 const LOST_SHOWN: usize = 10;
 /// Znodes above `jute.maxbuffer` that are named in one log line.
 const LARGE_SHOWN: usize = 3;
@@ -49,9 +49,9 @@ pub struct Restored {
     pub digest_mismatches: u64,
 }
 
-/// Warns of znodes that no client can read: a larger `jute.maxbuffer` of an earlier server was lost, as when it stood in a
-/// script's file.
-pub fn tell_of_large(tree: &Tree, limit: usize) {
+/// Warns of znodes that no client could write again: a larger `jute.maxbuffer` of an earlier server was lost, as when it stood in
+/// a script's file.
+pub fn warn_of_large_znodes(tree: &Tree, limit: usize) {
     let (paths, count) = tree.znodes_above(limit, LARGE_SHOWN);
     if 0 < count {
         tracing::warn!(
@@ -139,9 +139,9 @@ impl Restorer {
         let (paths, count) = building.tree.znodes_without_acl(LOST_SHOWN);
         if 0 < count {
             tracing::error!(
-                "the snapshot holds {count} znodes without their ACLs, and the log does not have \
-                 them; only a superuser can access them: set new ACLs on {}",
-                paths.join(" ")
+                count,
+                paths = %paths.join(" "),
+                "the snapshot holds znodes without their ACLs, which the log lacks too; only a superuser can access these znodes: set new ACLs on them"
             );
         }
         Restored { tree: building.tree, orphans, digest_mismatches }
@@ -195,7 +195,7 @@ impl Restore for Restorer {
                 bytes = done_bytes,
                 total_bytes = all_bytes,
                 percent,
-                "restoring: snapshot"
+                "loading: snapshot"
             );
         }
     }
@@ -259,7 +259,7 @@ impl Restore for Restorer {
                 bytes,
                 total_bytes,
                 percent,
-                "restoring: log"
+                "loading: log"
             );
         }
         Ok(())
@@ -319,7 +319,7 @@ impl RestoreThread {
                 Stage::OtherThread(Self { work, spare, failed, thread })
             }
             Err(error) => {
-                tracing::warn!(%error, "can't start a second restore thread: raise ulimit -u");
+                tracing::warn!(%error, "can't start a second thread to load the data: raise ulimit -u");
                 Stage::ThisThread(building)
             }
         }

@@ -88,8 +88,8 @@ impl Server {
 
     fn session(&self, hello: &ConnectRequest) -> (Wire, ConnectResponse) {
         let mut wire = Wire::open(self.addr, PATIENCE).expect("the server is there");
-        let welcome = wire.handshake(hello, PATIENCE).expect("a session");
-        (wire, welcome)
+        let response = wire.handshake(hello, PATIENCE).expect("a session");
+        (wire, response)
     }
 }
 
@@ -202,8 +202,8 @@ fn sigterm_under_load_flushes_acknowledged_writes_and_keeps_sessions() {
         server.again(&[]);
         let password = owned.password.clone();
         let back = ConnectRequest { session_id: owned.session_id, password, ..hello() };
-        let (mut wire, welcome) = server.session(&back);
-        assert_eq!(welcome.session_id, owned.session_id, "the session is still there");
+        let (mut wire, response) = server.session(&back);
+        assert_eq!(response.session_id, owned.session_id, "the session is still there");
         assert!(exists(&mut wire, "/ephemeral"));
         for (acknowledged, name) in done {
             assert!(acknowledged > 0, "{name} did not get to write");

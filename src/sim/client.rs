@@ -23,7 +23,7 @@ pub enum Connection {
 
 /// What a server has answered to a connect request.
 #[derive(Clone, Copy, Debug)]
-pub struct Welcome {
+pub struct OpenedSession {
     pub session: i64,
     pub is_read_only: bool,
 }
@@ -51,7 +51,7 @@ pub struct Client {
     pub number: usize,
     pub connection: Connection,
     /// The client has a session, and authenticates before it is connected.
-    pub welcome: Option<Welcome>,
+    pub opened: Option<OpenedSession>,
     pub exchange: Option<crate::auth::digest_md5::Client>,
     /// A client without a connection dials from this time on.
     pub connects_us: Micros,

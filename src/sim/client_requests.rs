@@ -1,7 +1,7 @@
 //! What clients send and receive: connecting, requests, answers, events.
 
 use super::check::{Answered, Seen};
-use super::client::{Connection, Welcome};
+use super::client::{Connection, OpenedSession};
 use super::network::{Chunk, EndId};
 use super::plan::{ClientAction, MS, Micros};
 use super::trace::short;
@@ -139,7 +139,7 @@ impl World {
         let found = &mut self.clients[client];
         let end = found.end();
         found.connection = Connection::None;
-        (found.welcome, found.exchange) = (None, None);
+        (found.opened, found.exchange) = (None, None);
         found.leaves_us = None;
         found.connects_us = self.now_us + pause_ms * MS;
         found.outstanding.clear();
@@ -184,11 +184,11 @@ impl World {
                     return;
                 }
                 let read = match self.clients[client].connection {
-                    Connection::Connecting(_) => match self.clients[client].welcome {
-                        None => self.on_connected(client, end, &frame),
-                        Some(welcome) => self.on_sasl(client, end, &frame).map(|is_complete| {
+                    Connection::Connecting(_) => match self.clients[client].opened {
+                        None => self.on_connect_response(client, end, &frame),
+                        Some(opened) => self.on_sasl(client, end, &frame).map(|is_complete| {
                             if is_complete {
-                                self.on_welcome(client, end, welcome);
+                                self.on_session(client, end, opened);
                             }
                         }),
                     },
@@ -201,7 +201,12 @@ impl World {
         }
     }
 
-    fn on_connected(&mut self, client: usize, end: EndId, frame: &[u8]) -> Result<(), DecodeError> {
+    fn on_connect_response(
+        &mut self,
+        client: usize,
+        end: EndId,
+        frame: &[u8],
+    ) -> Result<(), DecodeError> {
         let ConnectResponse { session_id: session, read_only, .. } =
             ConnectResponse::decode(&mut Reader::new(frame))?;
         let before = self.clients[client].session.id;
@@ -213,24 +218,24 @@ impl World {
             self.disconnect(client, 5);
             return Ok(());
         }
-        let welcome = Welcome { session, is_read_only: read_only };
+        let opened = OpenedSession { session, is_read_only: read_only };
         if self.climate().requires_sasl() {
-            self.clients[client].welcome = Some(welcome);
+            self.clients[client].opened = Some(opened);
             self.begin_sasl(client, end);
         } else {
-            self.on_welcome(client, end, welcome);
+            self.on_session(client, end, opened);
         }
         Ok(())
     }
 
     /// The client may send requests.
-    fn on_welcome(&mut self, client: usize, end: EndId, welcome: Welcome) {
-        let Welcome { session, is_read_only } = welcome;
+    fn on_session(&mut self, client: usize, end: EndId, opened: OpenedSession) {
+        let OpenedSession { session, is_read_only } = opened;
         let leaves_us = self.now_us + READ_ONLY_US;
         let found = &mut self.clients[client];
         let before = found.session.id;
         found.connection = Connection::Connected(end);
-        found.welcome = None;
+        found.opened = None;
         if is_read_only {
             found.leaves_us = Some(leaves_us);
             self.note_client(client, || format!("is read-only, with session {session:#x}"));
@@ -241,7 +246,7 @@ impl World {
         found.session.id = session;
         self.note_client(client, || format!("has session {session:#x}"));
         self.trace.count(if before == 0 { "sessions" } else { "sessions moved" });
-        self.see(&Seen::Welcomed { client, session, is_new: before == 0 });
+        self.see(&Seen::SessionOpened { client, session, is_new: before == 0 });
         let set_watches = self.clients[client].set_watches();
         self.send_requests(client, set_watches.into_iter().collect());
     }

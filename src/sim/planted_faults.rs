@@ -94,9 +94,9 @@ impl World {
             (PlantedFault::UnfinishedRestore, Seen::Restores { server, zxid, .. }) => {
                 self.tell(&Seen::RestoreEnded { server, zxid, is_done: true });
             }
-            (PlantedFault::SharedSession, Seen::Welcomed { session, is_new: true, .. }) => {
+            (PlantedFault::SharedSession, Seen::SessionOpened { session, is_new: true, .. }) => {
                 let client = self.clients.len();
-                self.tell(&Seen::Welcomed { client, session, is_new: true });
+                self.tell(&Seen::SessionOpened { client, session, is_new: true });
             }
             _ => {}
         }

@@ -58,7 +58,7 @@ fn user() -> String {
 #[test]
 fn lines_go_into_a_file_of_their_own_and_cannot_be_forged() {
     let mut server = start(|_| {});
-    let (mut wire, welcome) = server.session(&hello());
+    let (mut wire, response) = server.session(&hello());
     let mut bytes = Vec::new();
     put_create(&mut bytes, 1, "/a", 1);
     put_create(&mut bytes, 2, "/x\ny\tresult=success", 0);
@@ -68,7 +68,7 @@ fn lines_go_into_a_file_of_their_own_and_cannot_be_forged() {
     assert_eq!(server.ended().code(), Some(0));
     let log = server.said(FILE);
     let lines: Vec<&str> = log.lines().map(after_time).collect();
-    let (user, session) = (user(), format!("{:#x}", welcome.session_id));
+    let (user, session) = (user(), format!("{:#x}", response.session_id));
     let logger = "o.a.z.a.Slf4jAuditLogger:";
     let client =
         format!("{logger} session={session}\tuser=127.0.0.1\tip=127.0.0.1\toperation=create");

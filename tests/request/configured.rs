@@ -44,7 +44,12 @@ fn session_timeouts_are_clamped_to_the_configured_limits() {
             let client = world.connect();
             world.greet(client, &ConnectRequest { timeout_ms, ..hello() });
             let heard = world.heard(client);
-            heard[0].split(' ').nth(2).expect("a welcome").parse::<i32>().expect("a timeout")
+            heard[0]
+                .split(' ')
+                .nth(2)
+                .expect("a connect response")
+                .parse::<i32>()
+                .expect("a timeout")
         })
     };
     assert_eq!(agreed(""), [4000, 7000, 40_000], "2 and 20 ticks");
@@ -60,7 +65,7 @@ fn sessions_expire_on_multiples_of_the_tick_time() {
         let mut world = World::configured(lines, "");
         let owner = world.connect();
         world.greet(owner, &ConnectRequest { timeout_ms: 4000, ..hello() });
-        let _welcome = world.heard(owner);
+        let _response = world.heard(owner);
         world.say(owner, [create_ephemeral(1, "/e")]);
         let seen = [3900, 1000, 1500].map(|ms| {
             world.pass(ms);

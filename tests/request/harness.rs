@@ -83,8 +83,8 @@ impl World {
     pub fn client_from(&mut self, address: &str) -> Client {
         let client = self.connect_from(address);
         self.greet(client, &hello());
-        let welcome = self.heard(client);
-        assert!(welcome.len() == 1 && welcome[0].starts_with("session"), "{welcome:?}");
+        let response = self.heard(client);
+        assert!(response.len() == 1 && response[0].starts_with("session"), "{response:?}");
         client
     }
 

@@ -179,15 +179,15 @@ fn zxid_may_go_back_after_a_read_only_server_showed_an_uncommitted_one() {
 #[test]
 fn expired_sessions_that_come_back_or_live_on_are_found() {
     let (mut check, history) = (Sessions::default(), history());
-    let welcomed = |session, is_new| Seen::Welcomed { client: 0, session, is_new };
-    holds(&mut check, &welcomed(7, true), &history);
-    holds(&mut check, &welcomed(7, false), &history);
-    fails(&mut check, &welcomed(8, true), &history, "never created");
-    fails(&mut check, &welcomed(7, true), &history, "again");
+    let opened = |session, is_new| Seen::SessionOpened { client: 0, session, is_new };
+    holds(&mut check, &opened(7, true), &history);
+    holds(&mut check, &opened(7, false), &history);
+    fails(&mut check, &opened(8, true), &history, "never created");
+    fails(&mut check, &opened(7, true), &history, "again");
     holds(&mut check, &Seen::AllSettled, &history);
     holds(&mut check, &Seen::Expired { client: 0, session: 7 }, &history);
     fails(&mut check, &Seen::AllSettled, &history, "and lives");
-    fails(&mut check, &welcomed(7, false), &history, "is back");
+    fails(&mut check, &opened(7, false), &history, "is back");
 }
 
 #[test]

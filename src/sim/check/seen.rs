@@ -180,7 +180,7 @@ pub enum Seen<'a> {
         client: usize,
     },
     /// A client has a session: a new one, or the one it had.
-    Welcomed {
+    SessionOpened {
         client: usize,
         session: i64,
         is_new: bool,

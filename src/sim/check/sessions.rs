@@ -21,7 +21,7 @@ pub struct Sessions {
 impl Check for Sessions {
     fn see(&mut self, seen: &Seen<'_>, history: &History) -> Result<(), String> {
         match *seen {
-            Seen::Welcomed { client, session, is_new } => {
+            Seen::SessionOpened { client, session, is_new } => {
                 let span = history.model.sessions.get(&session);
                 if span.is_none() && !history.local_sessions {
                     return Err(format!("session {session:#x} of {client} was never created"));
@@ -189,7 +189,7 @@ impl Check for LivingSessions {
             }
             Seen::Restores { .. } => self.asked_alive.clear(),
             Seen::Answered(Answered { client, .. }) => drop(self.answered.insert(client)),
-            Seen::Expired { client, .. } | Seen::Welcomed { client, is_new: true, .. } => {
+            Seen::Expired { client, .. } | Seen::SessionOpened { client, is_new: true, .. } => {
                 self.answered.remove(&client);
             }
             _ => {}

@@ -47,7 +47,7 @@ impl Check for Watches {
                 settled.map_err(|why| format!("client {client}: {why}"))
             }
             // Watches end with their session.
-            Seen::Expired { client, .. } | Seen::Welcomed { client, is_new: true, .. } => {
+            Seen::Expired { client, .. } | Seen::SessionOpened { client, is_new: true, .. } => {
                 self.0.remove(&client);
                 Ok(())
             }

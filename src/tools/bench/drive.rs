@@ -139,35 +139,35 @@ struct Session {
     server: Server,
     stream: BenchStream,
     /// The connect request that takes the session to another socket.
-    hello: ConnectRequest,
+    request: ConnectRequest,
 }
 
 impl Session {
     fn open(security: &Security, server: &Server, timeout_ms: i32) -> Result<Self, ClientError> {
-        let hello = ConnectRequest {
+        let request = ConnectRequest {
             timeout_ms,
             password: vec![0; 16],
             read_only: Some(false),
             ..ConnectRequest::default()
         };
-        let (session, _) = Self::hello(security, server, hello)?;
+        let (session, _) = Self::connect(security, server, request)?;
         Ok(session)
     }
 
     /// Connects; returns the session, and whether it is a new one because the requested one has expired.
-    fn hello(
+    fn connect(
         security: &Security,
         server: &Server,
-        mut hello: ConnectRequest,
+        mut request: ConnectRequest,
     ) -> Result<(Self, bool), ClientError> {
-        let (mut wire, mut welcome) = security.connect(server, &hello, HANDSHAKE)?;
-        let expired = welcome.session_id == 0;
+        let (mut wire, mut response) = security.connect(server, &request, HANDSHAKE)?;
+        let expired = response.session_id == 0;
         if expired {
-            hello = ConnectRequest { session_id: 0, password: vec![0; 16], ..hello };
-            (wire, welcome) = security.connect(server, &hello, HANDSHAKE)?;
+            request = ConnectRequest { session_id: 0, password: vec![0; 16], ..request };
+            (wire, response) = security.connect(server, &request, HANDSHAKE)?;
         }
-        (hello.session_id, hello.password) = (welcome.session_id, welcome.password);
-        Ok((Self { server: server.clone(), stream: wire.into_stream(), hello }, expired))
+        (request.session_id, request.password) = (response.session_id, response.password);
+        Ok((Self { server: server.clone(), stream: wire.into_stream(), request }, expired))
     }
 }
 
@@ -183,7 +183,7 @@ enum Broken {
 /// Runs a connection's load to the end of the run, on as many sockets as it takes.
 async fn drive(mut load: ConnectionLoad, mut session: Session, thread: Rc<Thread>) {
     loop {
-        let Session { server, stream, hello } = session;
+        let Session { server, stream, request } = session;
         let ended = match stream.into_socket() {
             Ok(BenchSocket::Plain(stream)) => run_on(&mut load, stream, &thread).await,
             Ok(BenchSocket::Tls(stream)) => run_on(&mut load, stream, &thread).await,
@@ -196,7 +196,7 @@ async fn drive(mut load: ConnectionLoad, mut session: Session, thread: Rc<Thread
             recorder.troubles().connections_lost += 1;
             recorder.troubles().unanswered += lost;
         });
-        let Some(again) = reopen(server, hello, &thread).await else { return };
+        let Some(again) = reopen(server, request, &thread).await else { return };
         session = again;
     }
 }
@@ -213,12 +213,12 @@ async fn run_on(
 }
 
 /// Connects again until there is a session; `None` if the run ends before.
-async fn reopen(server: Server, hello: ConnectRequest, thread: &Thread) -> Option<Session> {
+async fn reopen(server: Server, request: ConnectRequest, thread: &Thread) -> Option<Session> {
     while thread.now_us() < thread.end_us() {
-        let (security, server, hello) =
-            (thread.share.security.clone(), server.clone(), hello.clone());
+        let (security, server, request) =
+            (thread.share.security.clone(), server.clone(), request.clone());
         let attempt =
-            tokio::task::spawn_blocking(move || Session::hello(&security, &server, hello));
+            tokio::task::spawn_blocking(move || Session::connect(&security, &server, request));
         if let Ok(Ok((session, expired))) = attempt.await {
             thread.note(|recorder| recorder.troubles().sessions_expired += u64::from(expired));
             return Some(session);

@@ -42,14 +42,14 @@ impl ZnodeSetup {
         timeout_ms: i32,
         patience: Duration,
     ) -> Result<Self, PrepareError> {
-        let hello = ConnectRequest {
+        let request = ConnectRequest {
             timeout_ms,
             password: vec![0; 16],
             read_only: Some(false),
             ..ConnectRequest::default()
         };
-        let (wire, welcome) = security.connect(server, &hello, patience)?;
-        if welcome.session_id == 0 {
+        let (wire, response) = security.connect(server, &request, patience)?;
+        if response.session_id == 0 {
             return Err(PrepareError::Refused);
         }
         Ok(Self { wire, last_xid: 0 })

@@ -81,17 +81,17 @@ impl Security {
     pub fn connect(
         &self,
         server: &Server,
-        hello: &ConnectRequest,
+        request: &ConnectRequest,
         patience: Duration,
     ) -> Result<(Wire<BenchStream>, ConnectResponse), ClientError> {
         let mut wire = Wire::over(self.open(server, patience)?);
-        let welcome = wire.handshake(hello, patience)?;
+        let response = wire.handshake(request, patience)?;
         if let Some((user, password)) = &self.login
-            && welcome.session_id != 0
+            && response.session_id != 0
         {
             authenticate(&mut wire, user, password, patience)?;
         }
-        Ok((wire, welcome))
+        Ok((wire, response))
     }
 
     fn open(&self, server: &Server, patience: Duration) -> Result<BenchStream, ClientError> {

@@ -75,6 +75,14 @@ impl Report {
     }
 }
 
+/// The learner at a connection of a leader.
+pub fn learner_id(replica: &Replica, connection: LearnerConnectionId) -> Option<ServerId> {
+    match replica.peer().role() {
+        Role::Leading(leader) => leader.learner_id(connection),
+        Role::Looking(_) | Role::Learning(_) => None,
+    }
+}
+
 /// The observers of a leader that are sent what is committed, by their connections.
 pub fn observers(replica: &Replica) -> Vec<(LearnerConnectionId, ServerId)> {
     match replica.peer().role() {

@@ -6,6 +6,7 @@ use crate::metrics::{Queues, Registry};
 use crate::model::{STRANGERS, ServerId, View};
 use crate::replica::{self, Replica};
 use crate::zab::{Note, PeerState, Stats, Sync};
+use std::path::Path;
 use std::sync::Arc;
 
 /// The pause between two WARNs of a member that serves no clients.
@@ -242,6 +243,16 @@ fn follower_of(note: &Note, me: ServerId, state: PeerState) -> Option<ServerId> 
         Note::SyncEnded { sync, .. } => (!sync.is_observer).then_some(sync.learner),
         Note::Learns { .. } => (state == PeerState::Following).then_some(me),
         _ => None,
+    }
+}
+
+/// The log can't be read for a learner, with the reason; `None`: it was read.
+pub fn warn_of_unread_log(learner: Option<ServerId>, logs: &Path, error: Option<&str>) {
+    if let Some(error) = error {
+        tracing::warn!(
+            target: STRANGERS, server_id = learner.map(|id| id.0), path = %logs.display(), %error,
+            "can't read the log for a learner, which gets the tree instead: check the disk of the log"
+        );
     }
 }
 

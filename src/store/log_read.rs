@@ -31,6 +31,8 @@ pub struct Tail {
     pub before: Option<Zxid>,
     /// The entries after it.
     pub entries: Vec<(Zxid, Bytes)>,
+    /// Why the log can't be read.
+    pub error: Option<String>,
 }
 
 /// Reads the log from the last entry at or before `from` through `through`.
@@ -70,15 +72,7 @@ pub fn read<D: Disk>(
     match scanned {
         Ok(scanned) if is_whole && scanned.gap.is_none() && bytes <= limit_bytes => read,
         Ok(_) => Tail::default(),
-        Err(error) => {
-            tracing::warn!(
-                target: crate::model::STRANGERS,
-                path = %dir.display(),
-                %error,
-                "can't read the log for a learner, which gets the tree instead: check the disk of the log"
-            );
-            Tail::default()
-        }
+        Err(error) => Tail { error: Some(error.to_string()), ..Tail::default() },
     }
 }
 

@@ -121,6 +121,11 @@ impl Leader {
         self.handlers.connections()
     }
 
+    /// The server at the other end of a connection, if it has said hello.
+    pub fn learner_id(&self, connection: LearnerConnectionId) -> Option<ServerId> {
+        self.handlers.get(connection).map(|handler| handler.id)
+    }
+
     pub const fn epoch(&self) -> Epoch {
         self.epoch
     }

@@ -23,6 +23,7 @@ mod member {
 use bytes::Bytes;
 use member::strangers::Strangers;
 use oxkeeper::member::election_connections::{self, ConnectionId, Input as Election};
+use oxkeeper::member::failure::FailureCause;
 use oxkeeper::member::{
     Action, ConfigChange, Ended, EnsembleSettings, Input, QuorumPeer, SnapshotJob,
 };
@@ -475,9 +476,10 @@ fn a_server_that_stops_ends_once_nothing_is_outstanding() {
     let actions = server.step(Input::Stop);
     assert!(matches!(actions[..], [Action::End(Ended::Stopped)]), "{actions:?}");
     let mut server = Server::standalone();
-    let failed = Input::Failed { reason: "a test".to_owned(), exit: 7 };
+    let cause = FailureCause::Other;
+    let failed = Input::Failed { reason: "a test".to_owned(), exit: 7, cause };
     let actions = server.step(failed);
-    let end = Ended::Failed { reason: "a test".to_owned(), exit: 7 };
+    let end = Ended::Failed { reason: "a test".to_owned(), exit: 7, cause };
     assert!(matches!(&actions[..], [Action::End(ended)] if *ended == end), "{actions:?}");
 }
 

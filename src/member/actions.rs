@@ -2,6 +2,7 @@
 
 use super::AskId;
 use super::dial::HostPort;
+use super::failure::FailureCause;
 use super::listening::ListenAddress;
 use super::{SnapshotJob, election_connections};
 use crate::model::{ServerId, View, Zxid};
@@ -128,7 +129,11 @@ impl ConfigChange {
         let reason = format!(
             "can't {what} in {folder}: {error}. With reconfigEnabled=true the server needs to write there"
         );
-        Ended::Failed { reason, exit }
+        let cause = match error.kind() {
+            io::ErrorKind::StorageFull => FailureCause::DiskFull,
+            _ => FailureCause::Other,
+        };
+        Ended::Failed { reason, exit, cause }
     }
 }
 
@@ -138,5 +143,5 @@ pub enum Ended {
     /// It was asked to stop.
     Stopped,
     /// With this exit code of Java's list (P-87).
-    Failed { reason: String, exit: u8 },
+    Failed { reason: String, exit: u8, cause: FailureCause },
 }

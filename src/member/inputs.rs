@@ -1,5 +1,6 @@
 //! All that can happen to a [`super::Member`].
 
+use super::failure::FailureCause;
 use super::quorum_connection::QuorumEvent;
 use super::quorum_outbox::OutboxEvent;
 use super::{AskId, QuorumPeer, SnapshotJob, election_connections};
@@ -106,6 +107,7 @@ pub enum Input {
     Failed {
         reason: String,
         exit: u8,
+        cause: FailureCause,
     },
 }
 
@@ -135,7 +137,8 @@ impl Input {
     /// As Java: a server that can't write snapshots must not go on (D-34).
     pub fn snapshot_failed(error: &SnapshotError) -> Option<Self> {
         let reason = format!("write snapshot: {}", chain(error));
-        (!is_echo(error)).then_some(Self::Failed { reason, exit: 10 })
+        let cause = FailureCause::of_disk(error);
+        (!is_echo(error)).then_some(Self::Failed { reason, exit: 10, cause })
     }
 
     /// The input for the result of [`super::Action::LoadTree`].
@@ -146,7 +149,7 @@ impl Input {
             Ok((tree, mismatches)) => {
                 Self::TreeLoaded { tree: Box::new(tree), fits_digests: mismatches == 0 }
             }
-            Err(reason) => Self::Failed { reason, exit: 1 },
+            Err(reason) => Self::Failed { reason, exit: 1, cause: FailureCause::Other },
         }
     }
 
@@ -154,7 +157,11 @@ impl Input {
     /// without it this server can't go on.
     pub fn snapshot_not_begun(job: SnapshotJob) -> Self {
         match job.is_leaders {
-            true => Self::Failed { reason: "start snapshot thread".to_owned(), exit: 10 },
+            true => Self::Failed {
+                reason: "can't start the snapshot thread".to_owned(),
+                exit: 10,
+                cause: FailureCause::Thread,
+            },
             false => Self::SnapshotWritten { job, draft: None },
         }
     }

@@ -5,6 +5,7 @@ use super::clock_watch::ClockWatch;
 use super::configuration::{Configuration, all_election_addresses};
 use super::disk_work::DiskWork;
 use super::elections::Elections;
+use super::failure::FailureCause;
 use super::quorum_connections::QuorumConnections;
 use super::restoring::{Restore, Restoring};
 use super::stop::Stop;
@@ -135,8 +136,8 @@ impl Member {
             Input::Disconnected { from, why } => self.on_disconnected(now, from, why, out),
             Input::Election(input) => self.step_elections(now, input, out),
             Input::Stop => self.stop.begin(now),
-            Input::Failed { reason, exit } => {
-                out.push(Action::End(Ended::Failed { reason, exit }));
+            Input::Failed { reason, exit, cause } => {
+                out.push(Action::End(Ended::Failed { reason, exit, cause }));
             }
         }
         self.process_election_reports(now, out);
@@ -244,7 +245,8 @@ impl Member {
             match action {
                 replica::Action::Wake(waker) => out.push(Action::Wake(waker)),
                 replica::Action::Stop(reason) => {
-                    out.push(Action::End(Ended::Failed { reason: reason.to_owned(), exit: 1 }));
+                    let (reason, cause) = (reason.to_owned(), FailureCause::Other);
+                    out.push(Action::End(Ended::Failed { reason, exit: 1, cause }));
                 }
                 replica::Action::SendTree { connection, frozen } => {
                     self.send_tree(now, connection, frozen, out)
@@ -563,5 +565,6 @@ fn failure(error: &WorkerError) -> Option<Ended> {
             ("dataDir's or dataLogDir's disk failed", 1)
         }
     };
-    Some(Ended::Failed { reason: format!("{what}: {}", chain(error)), exit })
+    let cause = FailureCause::of_disk(error);
+    Some(Ended::Failed { reason: format!("{what}: {}", chain(error)), exit, cause })
 }

@@ -34,6 +34,7 @@ pub mod election_hello;
 pub mod election_listeners;
 mod election_log;
 mod elections;
+pub mod failure;
 mod inputs;
 mod invariants;
 pub mod listening;

@@ -117,8 +117,7 @@ pub fn start_thread(
     stop: CancellationToken,
     work: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), ServerError> {
-    let failed =
-        |source: io::Error| ServerError::System { what: "start a thread for HTTP", source };
+    let failed = |source: io::Error| ServerError::Thread { what: "a thread for HTTP", source };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(failed)?;
     let run = move || {

@@ -79,7 +79,7 @@ impl AuditLog {
         std::thread::Builder::new()
             .name("audit".to_owned())
             .spawn(run)
-            .map_err(|source| ServerError::System { what: "start the audit thread", source })?;
+            .map_err(|source| ServerError::Thread { what: "the audit thread", source })?;
         Ok(Self { queue, thread })
     }
 

@@ -192,8 +192,8 @@ async fn finish(
     shared: &Shared,
 ) -> Result<(), ServerError> {
     let ended = ended.map_err(|source| ServerError::System { what: "run the driver", source })?;
-    if let Ended::Failed { reason, exit } = ended {
-        return Err(ServerError::Failed { reason, exit });
+    if let Ended::Failed { reason, exit, cause } = ended {
+        return Err(ServerError::Failed { reason, exit, cause });
     }
     if let Ok(Ok(tasks)) = accepting.await {
         stop::close_connections(shared, &tasks).await;
@@ -368,5 +368,5 @@ fn start_log(
     let slow_after = Duration::from_millis(config.fsync_warning_threshold_ms);
     let reports = LogReports { driver, runtime: Handle::current() };
     log_thread::spawn(queue, disk.clone(), log, &folders.snapshots, slow_after, reports)
-        .map_err(|source| ServerError::System { what: "start the log thread", source })
+        .map_err(|source| ServerError::Thread { what: "the log thread", source })
 }

@@ -6,6 +6,7 @@ use crate::auth::digest_md5::{Accounts, Offer};
 use crate::auth::sasl::Mechanisms;
 use crate::config::Config;
 use crate::config::sasl::{ClientSasl, KerberosLogin, KeyTab, Login};
+use crate::member::failure::FailureCause;
 use crate::net::gss::{self, GssError};
 use crate::net::gss_mechanism::Service;
 use crate::net::nonce;
@@ -57,7 +58,11 @@ fn check_required_configuration(config: &Config) -> Result<(), ServerError> {
             .to_owned(),
         Err(error) => error.to_string(),
     };
-    Err(ServerError::Failed { reason: format!("requireKerberosConfig=true: {reason}"), exit: 2 })
+    Err(ServerError::Failed {
+        reason: format!("requireKerberosConfig=true: {reason}"),
+        exit: 2,
+        cause: FailureCause::Other,
+    })
 }
 
 /// Kerberos can't work as a section of the JAAS file says.
@@ -70,5 +75,5 @@ pub fn kerberos_error(section: &str, login: &KerberosLogin, error: &GssError) ->
     let reason = format!(
         "section {section} of the JAAS file: principal {principal}, keytab {file}: {error}; correct them"
     );
-    ServerError::Failed { reason, exit: 2 }
+    ServerError::Failed { reason, exit: 2, cause: FailureCause::Other }
 }

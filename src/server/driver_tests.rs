@@ -8,6 +8,7 @@ use super::shared_driver::{LogReports, SharedDriver};
 use crate::client::{ConnectRequest, put_request};
 use crate::config::{Environment, Source, parse};
 use crate::member::configured::{PartSettings, SnapshotStyle};
+use crate::member::failure::FailureCause;
 use crate::member::opening::NoOpening;
 use crate::member::start::{RestoredHistory, Started, assemble};
 use crate::member::{Ended, Input, Now};
@@ -278,10 +279,11 @@ async fn nothing_is_logged_after_a_failure() {
     let Driven { shared, disk, inbox, driving, .. } =
         drive(Tree::new(Options::default()), Duration::ZERO);
     let failed = (String::from("write snapshot"), 10);
-    inbox.put_input(Input::Failed { reason: failed.0.clone(), exit: failed.1 });
+    let cause = FailureCause::Disk;
+    inbox.put_input(Input::Failed { reason: failed.0.clone(), exit: failed.1, cause });
     Client::new(&shared).turn(&inbox);
     let ended = driving.await.unwrap();
-    assert_eq!(ended, Ended::Failed { reason: failed.0, exit: failed.1 });
+    assert_eq!(ended, Ended::Failed { reason: failed.0, exit: failed.1, cause });
     let logs = names::logs(&disk, &folders().logs).unwrap();
     assert!(logs.is_empty(), "{logs:?}");
 }

@@ -2,6 +2,7 @@
 
 use super::data_dir_lock::DataDirLockError;
 use super::load_tree::RestoreError;
+use crate::member::failure::{FailureCause, is_caused_by};
 use crate::model::chain;
 use crate::net::ListenError;
 use crate::net::tls::EngineError;
@@ -11,12 +12,6 @@ use crate::store::recover::RecoverError;
 use std::convert::Infallible;
 use std::io;
 use std::path::PathBuf;
-
-/// What the system's error says when a disk is full; `Failed` has the text alone.
-const DISK_FULL: &str = "No space left on device";
-
-/// The same of a file that this user may not read.
-const DENIED: &str = "Permission denied";
 
 /// Why a server did not start, or stopped.
 #[derive(Debug, thiserror::Error)]
@@ -61,8 +56,10 @@ pub enum ServerError {
     Audit { path: PathBuf, source: io::Error },
     #[error("can't {what}")]
     System { what: &'static str, source: io::Error },
+    #[error("can't start {what}")]
+    Thread { what: &'static str, source: io::Error },
     #[error("{reason}")]
-    Failed { reason: String, exit: u8 },
+    Failed { reason: String, exit: u8, cause: FailureCause },
 }
 
 impl ServerError {
@@ -88,6 +85,7 @@ impl ServerError {
             | Self::Epoch(_)
             | Self::Unsure { .. }
             | Self::Audit { .. }
+            | Self::Thread { .. }
             | Self::System { .. } => 1,
         }
     }
@@ -120,15 +118,16 @@ impl ServerError {
             | Self::Snapshot(_) => Some("dataDir"),
             Self::Audit { .. } => Some("audit.enable"),
             Self::AdminTls(error) | Self::MetricsTls(error) => error.key(),
-            Self::System { .. } | Self::Failed { .. } => None,
+            Self::System { .. } | Self::Thread { .. } | Self::Failed { .. } => None,
         }
     }
 
     /// What to do about it, unless the error itself says so.
     pub fn advice(&self) -> Option<&'static str> {
         match self {
-            _ if self.line().contains(DISK_FULL) => {
-                Some("make room: docs/operations.md, \"The disk is full\"")
+            Self::Failed { cause, .. } => of_failure(*cause),
+            _ if is_caused_by(self, io::ErrorKind::StorageFull) => {
+                of_failure(FailureCause::DiskFull)
             }
             Self::ListenAdmin(ListenError::Bind { source, .. })
                 if source.kind() == io::ErrorKind::AddrInUse =>
@@ -155,12 +154,10 @@ impl ServerError {
                 Some("name a directory that this user may write to by -Dzookeeper.log.dir")
             }
             Self::Snapshot(_) => Some("check the disk, and the rights of dataDir"),
-            // A disk has failed under the running server.
-            Self::Failed { reason, exit } if *exit == 10 || names_a_disk(reason) => Some(
-                "check the disk and the rights of its folders, then start again: what is on disk is replayed",
-            ),
-            Self::System { what, .. } if what.starts_with("start ") => Some("raise ulimit -u"),
-            Self::Recover { .. } | Self::Epoch(_) if self.line().contains(DENIED) => {
+            Self::Thread { .. } => of_failure(FailureCause::Thread),
+            Self::Recover { .. } | Self::Epoch(_)
+                if is_caused_by(self, io::ErrorKind::PermissionDenied) =>
+            {
                 Some("give this user all files of dataDir and dataLogDir (chown -R)")
             }
             Self::Recover { source, is_member } => source.advice(*is_member),
@@ -196,9 +193,16 @@ impl ServerError {
     }
 }
 
-/// Whether the reason is that the log's or dataDir's disk failed.
-fn names_a_disk(reason: &str) -> bool {
-    reason.split(": ").next().is_some_and(|what| what.ends_with("disk failed"))
+/// What to do about a failure of the running server.
+const fn of_failure(cause: FailureCause) -> Option<&'static str> {
+    match cause {
+        FailureCause::Disk => Some(
+            "check the disk and the rights of its folders, then start again: what is on disk is replayed",
+        ),
+        FailureCause::DiskFull => Some("make room: docs/operations.md, \"The disk is full\""),
+        FailureCause::Thread => Some("raise ulimit -u"),
+        FailureCause::Other => None,
+    }
 }
 
 #[cfg(test)]
@@ -219,20 +223,37 @@ mod tests {
             (ServerError::Folders(Box::new(folder)), 3),
             (ServerError::Folders(Box::new(file)), 1),
             (ServerError::System { what: "x", source: io() }, 1),
-            (ServerError::Failed { reason: String::new(), exit: 7 }, 7),
+            (failed(FailureCause::Other, 7), 7),
         ] {
             assert_eq!(error.exit_code(), code);
         }
-        let reason = format!("write snapshot: {}", io::Error::from_raw_os_error(28));
-        let advice = ServerError::Failed { reason, exit: 10 }.advice();
-        assert!(advice.is_some_and(|advice| advice.starts_with("make room")), "{advice:?}");
-        for what in ["the log's disk failed", "dataDir's disk failed"] {
-            let reason = format!("{what}: flush: Input/output error");
-            let advice = ServerError::Failed { reason, exit: 1 }.advice();
+    }
+
+    fn failed(cause: FailureCause, exit: u8) -> ServerError {
+        ServerError::Failed { reason: String::new(), exit, cause }
+    }
+
+    #[test]
+    fn advice_follows_the_cause_whatever_the_text_says() {
+        let full =
+            || EpochError::Read { path: "/d".into(), source: io::Error::from_raw_os_error(28) };
+        let denied =
+            EpochError::Read { path: "/d".into(), source: io::Error::from_raw_os_error(13) };
+        let failure = |error: &EpochError| failed(FailureCause::of_disk(error), 1);
+        for (error, begins) in [
+            (failure(&full()), "make room"),
+            (failure(&denied), "check the disk"),
+            (failed(FailureCause::Thread, 10), "raise ulimit"),
+            (ServerError::Epoch(full()), "make room"),
+            (ServerError::Epoch(denied), "give this user"),
+            (ServerError::Thread { what: "x", source: io::Error::other("x") }, "raise ulimit"),
+        ] {
+            let advice = error.advice();
             assert!(
-                advice.is_some_and(|advice| advice.starts_with("check the disk")),
-                "{advice:?}"
+                advice.is_some_and(|advice| advice.starts_with(begins)),
+                "{begins}: {advice:?}"
             );
         }
+        assert_eq!(failed(FailureCause::Other, 10).advice(), None);
     }
 }

@@ -5,6 +5,7 @@ use super::error::ServerError;
 use crate::auth::digest_md5::Accounts;
 use crate::config::Config;
 use crate::config::sasl::{DigestLogin, Login};
+use crate::member::failure::FailureCause;
 use crate::member::opening::{NoOpening, Openings};
 use crate::member::quorum_sasl::{
     Acceptors, DigestAcceptors, DigestInitiators, Initiators, Nonces, SaslOpenings,
@@ -65,5 +66,5 @@ fn digest_initiators(login: &DigestLogin, nonces: Nonces) -> Result<DigestInitia
 }
 
 fn failed(reason: &str) -> ServerError {
-    ServerError::Failed { reason: reason.to_owned(), exit: 2 }
+    ServerError::Failed { reason: reason.to_owned(), exit: 2, cause: FailureCause::Other }
 }

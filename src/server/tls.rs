@@ -90,7 +90,7 @@ fn warn_of(settings: &TlsSettings, role: EngineRole, stores: &Stores, hosts: &[S
 }
 
 fn threads(source: io::Error) -> ServerError {
-    ServerError::System { what: "start threads for TLS", source }
+    ServerError::Thread { what: "threads for TLS", source }
 }
 
 /// Stores of HTTP ports are always reloaded when they change: HTTP clients keep no session that a change could break.

@@ -1,12 +1,13 @@
 //! A quorum loses its data, but no configuration files, and a new history begins. A voter whose data stayed comes back then, and must not
-//! replace what was acknowledged since (QuorumZxidSyncTest, ReconfigRecoveryTest).
+//! replace what was acknowledged since (QuorumZxidSyncTest, ReconfigRecoveryTest); or an observer that has only its epochs, which are later
+//! than those of the new history.
 //!
 //! What was committed is lost, so the checks begin anew. Servers that lost their data have no epochs either.
 
 use super::checks::Checks;
 use super::driver_turns::Happened;
 use super::world::World;
-use oxkeeper::model::{Epoch, ServerId};
+use oxkeeper::model::{Role as Kind, ServerId, View};
 use std::collections::BTreeSet;
 use support::disk::Disk;
 use support::quorums::is_quorum;
@@ -66,7 +67,7 @@ impl World {
         self.assert_all_alike();
     }
 
-    /// The voter whose data stays, or none, if the others are a quorum of each configuration; `None`: they are not.
+    /// The server that starts later, or none, if the others are a quorum of each configuration; `None`: they are not.
     fn spared(&mut self) -> Option<Option<usize>> {
         let servers = self.servers.len();
         let spared = self.witness.peers.pick(servers);
@@ -75,36 +76,39 @@ impl World {
             let disk = &self.servers[at].disk;
             views.extend(self.views_on(at, &emptied(disk)));
         }
-        let votes = |at: usize| {
-            let first = self.witness.conditions.first_view();
-            let view = self.servers[at].disk.view.as_ref().unwrap_or(&first);
-            view.is_voter(ServerId(at as i64))
-        };
         let others = |id: ServerId| id.0 as usize != spared;
-        let can_be_spared = votes(spared) && views.iter().all(|view| is_quorum(view, others));
+        let can_be_spared = views.iter().all(|view| is_quorum(view, others));
         let spared = Some(spared).filter(|_| can_be_spared);
         let is_possible = views.iter().all(|view| is_quorum(view, |_| true));
         is_possible.then_some(spared)
     }
 
-    /// Whether a server votes by the leader's configuration, and knows no later one.
-    fn is_expected(&self, at: usize) -> bool {
-        let Some(leader) = self.leader() else { return false };
-        let view = &self.servers[leader].peer.as_ref().expect("the server leads").core.view;
+    /// The role of a server by the leader's configuration and by its own. `None`: they differ, it has none, or it knows a later
+    /// configuration. A server that does not vote for itself, by its own configuration, tells the leader no epoch of its data
+    /// (world 505979).
+    fn role_of(&self, at: usize) -> Option<Kind> {
+        let view = &self.servers[self.leader()?].peer.as_ref().expect("the server leads").core.view;
         let known = self.views_on(at, &self.servers[at].disk);
-        view.is_voter(ServerId(at as i64)) && known.iter().all(|it| it.version <= view.version)
+        let role_in = |view: &View| Some(view.members.get(&ServerId(at as i64))?.role);
+        let is_alike = role_in(view) == role_in(&known[0]);
+        let is_newest = known.iter().all(|known| known.version <= view.version);
+        role_in(view).filter(|_| is_alike && is_newest)
     }
 
-    /// A voter starts with the lost history, while all others have a leader of an earlier epoch.
+    /// A server starts, while all others have a leader of an earlier epoch than that of the server's data: a voter with the lost history,
+    /// an observer with its epochs alone.
     fn bring_back(&mut self, at: usize) {
         let current = self.servers[at].disk.current;
-        let newest = |epoch: Epoch, disk: &Disk| epoch.max(disk.accepted);
         let disks = self.servers.iter().enumerate().filter(|(other, _)| *other != at);
-        let theirs = disks.fold(Epoch(0), |epoch, (_, server)| newest(epoch, &server.disk));
-        if current <= theirs || !self.is_expected(at) {
-            return;
-        }
+        let theirs = disks.map(|(_, server)| server.disk.accepted).max();
+        let Some(role) = self.role_of(at).filter(|_| theirs < Some(current)) else { return };
         self.witness.note(|| format!("{at} comes back with data of epoch {}", current.0));
+        if role == Kind::Observer {
+            self.witness.count(Happened::ObserverCameBack);
+            self.servers[at].disk.lose();
+            self.restart(at);
+            return self.go_on();
+        }
         self.witness.count(Happened::CameBack);
         self.witness.outsider = Some(ServerId(at as i64));
         let led: BTreeSet<_> = self.servers.iter().filter_map(|server| server.leads).collect();

@@ -4,6 +4,7 @@
 use super::world::{Checker, World};
 use oxkeeper::model::ServerId;
 use oxkeeper::zab::{Input, LearnerConnectionId};
+use support::disk::Write;
 use support::ensemble::Ensemble;
 
 /// Events that have to happen in some worlds, or their situations prove nothing.
@@ -31,12 +32,14 @@ pub enum Happened {
     Destroyed,
     /// A voter whose data is of a later epoch came back.
     CameBack,
+    /// An observer came back with epochs later than all others', and without its data.
+    ObserverCameBack,
     /// A Java leader repeated proposals after a tree.
     Repeated,
 }
 
 impl Happened {
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::TurnOfSeveral,
         Self::Discarded,
         Self::ConfigRefused,
@@ -48,6 +51,7 @@ impl Happened {
         Self::CutOff,
         Self::Destroyed,
         Self::CameBack,
+        Self::ObserverCameBack,
         Self::Repeated,
     ];
 }
@@ -217,6 +221,9 @@ impl World {
         let is_idle = self.servers[other].peer.as_ref().is_none_or(|peer| {
             peer.core.accepted <= disk.accepted && peer.core.current <= disk.current
         });
+        // An epoch on its way to the disk is one that the other voter is about to promise or to open (world 610555).
+        let mut asked = self.servers[other].disk.asked_of_log();
+        let is_idle = is_idle && !asked.any(|write| matches!(write, Write::Promise(..)));
         is_idle && self.makes_up_for(ServerId(at as i64), other)
     }
 }

@@ -28,9 +28,20 @@ pub struct Replaced {
     rounds: usize,
 }
 
+/// A server's way from its election to its leader.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Asking {
+    /// Ticks since the election began, and how many there were when the leader was dialed.
+    ticks: u64,
+    looked_ticks: u64,
+    /// The leader's epoch is later than the one that this server had promised.
+    is_new: bool,
+}
+
 impl Checker {
     /// Shows the checks what a learner was sent and what follows from it, and which voters have sent a leader their acceptedEpochs.
     pub fn see_learners(&mut self, servers: &[Server], at: usize, seen: &Seen<'_>) {
+        self.see_asking(&servers[at], at, seen);
         match seen {
             Seen::Starts => {
                 self.hellos.remove(&at);
@@ -71,6 +82,32 @@ impl Checker {
                 self.see_logged_view(&servers[at], at);
             }
             Seen::ToLeader(Packet::Ack { .. }) => self.see_acknowledged_views(&servers[at], at),
+            _ => {}
+        }
+    }
+
+    /// A server that looks for a leader, or asks the one that it has found.
+    fn see_asking(&mut self, server: &Server, at: usize, seen: &Seen<'_>) {
+        let asking = self.asking.entry(at).or_default();
+        match seen {
+            Seen::Action(Action::Look { .. }) => *asking = Asking::default(),
+            Seen::Input(Input::Tick) => asking.ticks += 1,
+            Seen::Action(Action::Connect { .. }) => asking.looked_ticks = asking.ticks,
+            Seen::Input(Input::Leader { packet: Packet::LeaderInfo { epoch } }) => {
+                asking.is_new = server.disk.accepted < *epoch;
+            }
+            Seen::ToLeader(Packet::AckEpoch { current: None, .. }) if asking.is_new => {
+                let ticks = asking.looked_ticks;
+                if !server.peer.as_ref().expect("the server is up").core.is_unsure {
+                    self.check(Event::Withholds { at, ticks });
+                }
+            }
+            Seen::Action(Action::Install { .. }) if server.disk.is_unsure => {
+                let (disk, epoch) = (&server.disk, server.leader_info_epoch);
+                if !server.peer.as_ref().expect("the server is up").core.is_unsure {
+                    self.check(Event::Counts { at, disk, epoch });
+                }
+            }
             _ => {}
         }
     }
@@ -128,6 +165,7 @@ impl World {
                     let servers = self.servers.len();
                     let side = self.witness.peers.pick(1 << servers);
                     self.witness.count(Happened::CutOff);
+                    self.witness.conditions.silent.clear();
                     self.part_from(side | 1 << leader);
                 }
             }

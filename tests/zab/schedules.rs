@@ -325,3 +325,37 @@ pub fn kept_after_a_tree(world: &mut World) {
     go_on(world, 4, 3);
     tick(world, &[0, 1, 2], 1);
 }
+
+/// Three voters and an observer, 3: 1 leads 0 in epoch 2, and 2 is down. 3 knows from NEWLEADER that it is to vote, and has promised
+/// epoch 3 to 2, in two attempts that no voter heard of.
+pub fn observer_that_is_to_vote_has_promised_more(world: &mut World) {
+    established(world, 2);
+    leave(world, &[3]);
+    tick(world, &[3], 60);
+    reconfigure(world, 2, &[0, 1, 2, 3]);
+    write(world, &[2]);
+    is_elected(world, 3, 2);
+    tick(world, &[3], 20);
+    exchange(world, &[3], &[3]);
+    let core = &world.servers[3].peer.as_ref().unwrap().core;
+    assert!(core.next.as_ref().is_some_and(|next| next.is_voter(ServerId(3))));
+    for _ in 0..2 {
+        leave(world, &[0, 1, 3]);
+        world.step(2, Input::StandDown { why: "it is cut off".to_owned() });
+        tick(world, &[0, 1, 2, 3], 60);
+        is_told_to_lead(world, 2, &[1, 3]);
+        tick(world, &[3], 20);
+        send_up(world, 1);
+        send_up(world, 3);
+        write(world, &[2]);
+        deliver_next(world, 3);
+        write(world, &[3]);
+    }
+    world.crash(2, 0, 0);
+    leave(world, &[1, 3]);
+    tick(world, &[0, 1, 3], 60);
+    is_told_to_lead(world, 1, &[0]);
+    exchange_all(world, &[0], &[0, 1]);
+    assert_eq!(world.servers[1].leads, Some(Epoch(2)));
+    assert_eq!(world.servers[3].disk.accepted, Epoch(3));
+}

@@ -4,7 +4,7 @@ use super::conditions::Conditions;
 use super::explorer::Budget;
 pub use super::explorer::Scope;
 use super::losses::Loss;
-use super::schedules::{self, is_told_to_lead};
+use super::schedules::{self, is_elected, is_told_to_lead, tick};
 use super::world::World;
 
 /// Longer than any wait except initLimit, which is 1 s in these worlds.
@@ -103,6 +103,19 @@ fn scheduled() -> Vec<Scope> {
             schedules::two_configurations(world, false);
             is_told_to_lead(world, 4, &[0, 1, 3, 5]);
         }),
+        Scope {
+            conditions: Conditions {
+                changes: true,
+                observers: 1,
+                java: Some(2),
+                ..Conditions::mild(3, 1)
+            },
+            ..scope("an observer that is to vote has promised more", 3, false, |world| {
+                schedules::observer_that_is_to_vote_has_promised_more(world);
+                is_elected(world, 3, 1);
+                tick(world, &[3], 20);
+            })
+        },
         scope("two were acknowledged, and a restart", 9, true, |world| {
             schedules::two_configurations(world, true);
             is_told_to_lead(world, 4, &[0, 1, 3, 5]);

@@ -75,9 +75,12 @@ impl Conditions {
         if rng.one_in(40) {
             (self.elects, self.replaces) = (true, true);
         }
-        if rng.one_in(25) && !self.oracle_switches {
+        if rng.one_in(15) && !self.oracle_switches {
             (self.elects, self.changes, self.hurries) = (true, true, true);
-            self.all_java = rng.one_in(2);
+            self.all_java = !rng.one_in(4);
+            if rng.one_in(2) {
+                self.have_voters(3);
+            }
         }
         // The loss takes no account of files that are lost or machines that are gone before.
         let loses = self.loses_files || self.loses_machine || self.oracle_switches;

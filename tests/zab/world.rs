@@ -4,7 +4,7 @@ use super::checks::{Checks, Event};
 use super::conditions::Conditions;
 use super::driver_turns::Happened;
 use super::losses::Loss;
-use super::other_peers::Replaced;
+use super::other_peers::{Asking, Replaced};
 use super::situations::Starts;
 use bytes::Bytes;
 use oxkeeper::model::Rng;
@@ -58,6 +58,8 @@ pub struct Checker {
     pub peers: Rng,
     /// The servers that have sent each server FOLLOWERINFO or OBSERVERINFO, by their connections.
     pub hellos: BTreeMap<usize, BTreeMap<LearnerConnectionId, ServerId>>,
+    /// How each server has found its leader.
+    pub asking: BTreeMap<usize, Asking>,
     /// A voter that has come back with data of a later epoch than the leader's.
     pub outsider: Option<ServerId>,
     /// Election connections that are being replaced.
@@ -299,6 +301,7 @@ impl World {
             turns: Rng::new(conditions.seed, 5),
             peers: Rng::new(conditions.seed, 6),
             hellos: BTreeMap::new(),
+            asking: BTreeMap::new(),
             outsider: None,
             replaced: Vec::new(),
             happened: BTreeMap::new(),

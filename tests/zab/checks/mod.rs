@@ -44,6 +44,10 @@ pub enum Event<'a> {
     },
     /// A packet to a learner.
     ToLearner { at: usize, packet: &'a Packet, disk: &'a Disk },
+    /// A server withholds its promise from a leader that it dialed `ticks` of 5 ms after its election began.
+    Withholds { at: usize, ticks: u64 },
+    /// A server whose history was lost counts again, with the tree of a leader of epoch `epoch`.
+    Counts { at: usize, disk: &'a Disk, epoch: Epoch },
     /// A learner is given a packet of its leader.
     FromLeader { at: usize, packet: &'a Packet },
     /// A learner has no leader any more.

@@ -1,8 +1,12 @@
 //! No server sends an epoch, a NEWLEADER or an ACK before its disk has what that packet stands for (I-8, I-12), and no voter follows a
-//! leader whose epoch is before one that it has promised.
+//! leader whose epoch is before one that it has promised. A server withholds its promise only if it has waited for the votes that it lacks,
+//! and a lost history is replaced by none of an earlier epoch.
 
 use super::{Check, Event};
 use oxkeeper::zab::Packet;
+
+/// For so long an election goes on for the votes without which a server can't promise to the leader: 400 ms.
+const UNITE_TICKS: u64 = 80;
 
 #[derive(Clone, Debug, Default)]
 pub struct Promises;
@@ -42,6 +46,13 @@ impl Check for Promises {
                 return Err(format!(
                     "{at} follows in epoch {epoch}, and is promised to {accepted}"
                 ));
+            }
+            Event::Withholds { at, ticks } if *ticks < UNITE_TICKS => {
+                return Err(format!("{at} withholds its promise after {ticks} ticks"));
+            }
+            Event::Counts { at, disk, epoch } if *epoch < disk.current => {
+                let (epoch, current) = (epoch.0, disk.current.0);
+                return Err(format!("{at} counts as of epoch {current} with a tree of {epoch}"));
             }
             Event::ToLeader { at, packet: Packet::Ack { zxid }, disk, known, .. } => {
                 let is_epoch = zxid.counter() == 0;
@@ -89,6 +100,11 @@ fn packets_ahead_of_their_senders_disk_are_found() {
     promise(&promised, 5, true, &mut |event| holds(&mut Promises, event));
     promise(&promised, 2, false, &mut |event| holds(&mut Promises, event));
     promise(&promised, 2, true, &mut |event| fails(&mut Promises, event, "is promised to 5"));
+    fails(&mut Promises, Event::Withholds { at: 0, ticks: 79 }, "79 ticks");
+    holds(&mut Promises, Event::Withholds { at: 0, ticks: 80 });
+    let counts = |epoch| Event::Counts { at: 0, disk: &disk, epoch: Epoch(epoch) };
+    fails(&mut Promises, counts(1), "of epoch 2 with a tree of 1");
+    holds(&mut Promises, counts(2));
     let packet = &Packet::LeaderInfo { epoch: Epoch(3) };
     fails(&mut Promises, Event::ToLearner { at: 0, packet, disk: &disk }, "sends epoch 3");
     let packet = &Packet::NewLeader { epoch: Epoch(3), view: bytes::Bytes::new() };

@@ -63,7 +63,7 @@ pub const LOADS: &[Load] = &[
     Load {
         name: "clients write without waiting",
         rows: &[
-            "the same in bytes, each write with the identities",
+            "writes of clients that are not answered, in bytes",
             "proposals that are not committed",
         ],
         bound_bytes: 4 * OUTSTANDING + WRITERS * (IDLE + 2 * (FRAME + READ)) + 10 * MIB,

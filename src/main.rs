@@ -415,18 +415,19 @@ fn state_of_folder(path: &std::path::Path) -> config_check::FolderState {
 /// The rights on a file with secrets; `None`: there is no such file, or it has certificates alone.
 fn rights_of(path: &std::path::Path) -> Option<config::FileRights> {
     let file = std::fs::metadata(path).ok()?;
-    if file.is_file() && has_certificates_alone(path).unwrap_or(false) {
+    let holds_certificates_alone =
+        || read_store(path).is_ok_and(|store| net::tls::stores::holds_certificates_alone(&store));
+    if file.is_file() && holds_certificates_alone() {
         return None;
     }
     let user = rustix::process::geteuid().as_raw();
     Some(config::FileRights { mode: file.mode(), owner: file.uid(), user })
 }
 
-fn has_certificates_alone(path: &std::path::Path) -> std::io::Result<bool> {
-    let (mut text, file) = (Vec::new(), std::fs::File::open(path)?);
-    file.take(STORE_MAX).read_to_end(&mut text)?;
-    let has = |word: &[u8]| text.windows(word.len()).any(|part| part == word);
-    Ok(has(b"-----BEGIN CERTIFICATE-----") && !has(b"PRIVATE KEY-----"))
+fn read_store(path: &std::path::Path) -> std::io::Result<Vec<u8>> {
+    let (mut store, file) = (Vec::new(), std::fs::File::open(path)?);
+    file.take(STORE_MAX).read_to_end(&mut store)?;
+    Ok(store)
 }
 
 /// Why the server ended, on one line: the setting and its place, what happened, what to do.

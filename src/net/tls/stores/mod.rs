@@ -17,6 +17,7 @@ mod load;
 mod pbe;
 mod pem;
 mod pkcs12;
+mod secrecy;
 #[cfg(test)]
 mod tests;
 
@@ -26,3 +27,4 @@ pub use error::{Fault, StoreError};
 pub use jks::seal_jks;
 pub use kind::Kind;
 pub use load::{Shown, count_entries, load_keys, load_pem_keys, load_trust, show, warnings};
+pub use secrecy::holds_certificates_alone;

@@ -180,6 +180,29 @@ fn kinds_and_keys_that_are_not_read_are_refused_with_their_conversion() {
 }
 
 #[test]
+fn store_without_a_private_key_holds_certificates_alone() {
+    let is_public = |name: &str| holds_certificates_alone(&std::fs::read(golden(name)).unwrap());
+    for name in ["trust.jks", "trust.p12", "openssl-trust.p12", "ca.pem", "trust.pem"] {
+        assert!(is_public(name), "{name}");
+    }
+    for name in [
+        "ec.jks",
+        "many.jks",
+        "jceks.jceks",
+        "keytool.p12",
+        "keytool-legacy.p12",
+        "openssl.p12",
+        "openssl-legacy.p12",
+        "no-password.p12",
+        "ec-pkcs8.pem",
+        "rsa-old.pem",
+    ] {
+        assert!(!is_public(name), "{name}");
+    }
+    assert!(!holds_certificates_alone(b"") && !holds_certificates_alone(b"\xfe\xed\xfe\xed"));
+}
+
+#[test]
 fn file_that_is_no_store_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let fault = |name: &str, data: &[u8]| {

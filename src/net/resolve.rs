@@ -4,7 +4,7 @@ use rustix::net::{AddressFamily, SocketType, netdevice, socket};
 use std::io;
 use std::net::{Ipv6Addr, SocketAddr, SocketAddrV6, ToSocketAddrs};
 
-/// The first address of [`resolve_all`].
+/// The first address of `resolve_all`.
 ///
 /// # Errors
 /// When there is no such host, or no such interface.

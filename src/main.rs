@@ -201,7 +201,7 @@ fn quick(tool: &Tool) -> Option<ExitCode> {
         }
         Tool::Status(options) => {
             let (text, is_whole) = match status::run(options) {
-                Ok(told) => told,
+                Ok(text) => text,
                 Err(error) => {
                     logging::fatal(&error);
                     return Some(ExitCode::from(BAD_INVOCATION));
@@ -383,7 +383,7 @@ fn serve(
     match served {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            logging::fatal(&told(&error, launch, env));
+            logging::fatal(&last_line(&error, launch, env));
             ExitCode::from(error.exit_code())
         }
     }
@@ -431,7 +431,7 @@ fn read_store(path: &std::path::Path) -> std::io::Result<Vec<u8>> {
 }
 
 /// Why the server ended, on one line: the setting and its place, what happened, what to do.
-fn told(error: &ServerError, launch: &Launch, env: &Environment) -> String {
+fn last_line(error: &ServerError, launch: &Launch, env: &Environment) -> String {
     let line = error.line();
     let blamed = error.key().and_then(|key| {
         let settings = config::check(launch, env).settings;

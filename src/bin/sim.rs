@@ -191,11 +191,11 @@ fn hunt(arguments: &Arguments, budget: Duration) -> ExitCode {
     // Short enough to be typed, and far from the seeds of another night.
     let fresh = fresh.map_or(1, |since| since.as_secs() % 100_000_000 * 1000);
     let first = arguments.from.unwrap_or(fresh);
-    let told = arguments.clone();
+    let cloned = arguments.clone();
     let own = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         own(panic);
-        tell(&told, SEED.load(Ordering::Relaxed), "panic");
+        show_failure(&cloned, SEED.load(Ordering::Relaxed), "panic");
     }));
     say!("seeds from {first}");
     let (mut seed, mut committed, mut lasted_us) = (first, 0, 0);
@@ -219,7 +219,7 @@ fn hunt(arguments: &Arguments, budget: Duration) -> ExitCode {
         lasted_us += outcome.lasted_us;
         outcome.counts.iter().for_each(|(what, count)| *counts.entry(what).or_default() += count);
         if let Some(Failure { check, what }) = outcome.failure {
-            tell(arguments, seed, &format!("{check}: {what}"));
+            show_failure(arguments, seed, &format!("{check}: {what}"));
             return ExitCode::FAILURE;
         }
         seed += 1;
@@ -264,7 +264,7 @@ fn verdict(arguments: &Arguments, seed: u64, only: &[usize]) -> String {
 }
 
 /// Reports a world that fails, with the steps that it needs to fail.
-fn tell(arguments: &Arguments, seed: u64, what: &str) {
+fn show_failure(arguments: &Arguments, seed: u64, what: &str) {
     say!("seed {seed} fails: {what}");
     if arguments.quiet {
         return;
@@ -285,9 +285,9 @@ fn tell(arguments: &Arguments, seed: u64, what: &str) {
     say!("last lines of the world with these steps:");
     lines.iter().skip(lines.len().saturating_sub(LAST_LINES)).for_each(|line| say!("{line}"));
     if let Some(file) = &arguments.script {
-        let told = child(arguments, seed, &kept, true)
+        let script = child(arguments, seed, &kept, true)
             .and_then(|mut command| command.arg("--script").arg(file).output().ok());
-        match told {
+        match script {
             Some(output) if !output.stdout.is_empty() => {
                 say!("{}", String::from_utf8_lossy(&output.stdout).trim_end());
             }

@@ -376,9 +376,9 @@ mod tests {
         let config = load(&launch, &env).unwrap();
         assert_eq!((config.client_port, config.data_dir_auto_create), (Some(2199), false));
         let check = check(&launch, &env);
-        let told = |name: &str| check.settings.iter().find(|s| s.key == name).unwrap();
+        let setting = |name: &str| check.settings.iter().find(|s| s.key == name).unwrap();
         for works in ["ZOOCFGDIR", "ZOOCFG", "ZOO_DATADIR_AUTOCREATE_DISABLE"] {
-            assert_eq!(told(works).state, "works", "{works}");
+            assert_eq!(setting(works).state, "works", "{works}");
         }
         for (idle, value) in [
             ("ZOO_LOG_DIR", "/logs"),
@@ -386,7 +386,7 @@ mod tests {
             ("ZOOPIDFILE", "/run/zk.pid"),
             ("ZOOMAIN", "my.Main"),
         ] {
-            assert_eq!((told(idle).state, told(idle).value.as_str()), ("no effect", value));
+            assert_eq!((setting(idle).state, setting(idle).value.as_str()), ("no effect", value));
         }
     }
 }

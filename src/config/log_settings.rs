@@ -64,7 +64,7 @@ impl LogSettings {
             Ok(logback) => Self::of_logback(logback, &path, console),
             Err(error) => {
                 let mut this = Self::of_flags(&flag, console);
-                let told = match &named {
+                let warning = match &named {
                     Some(name) if !is_read => format!(
                         "-Dlogback.configurationFile={name}: {error}; the log goes to the console: correct the flag"
                     ),
@@ -73,7 +73,7 @@ impl LogSettings {
                         path.display()
                     ),
                 };
-                this.warnings.push(told);
+                this.warnings.push(warning);
                 this
             }
         }

@@ -489,9 +489,9 @@ mod tests {
         assert_eq!(found.appenders.len(), 1);
         let Appender::File(file) = &found.appenders[0] else { panic!("{found:?}") };
         assert_eq!((file.path.as_path(), &file.rolling), (Path::new("a"), &None));
-        let told = found.left_out.join("; ");
+        let left_out = found.left_out.join("; ");
         assert_eq!(
-            told,
+            left_out,
             "<include>; properties of other files; <statuslistener>; append=false of A; encoder LogstashEncoder of A, see --log-format; \
              filter LevelFilter of A; appender SYSLOG of ch.qos.logback.classic.net.SyslogAppender; appender C, which is not there; \
              logger org.eclipse.jetty, which has no counterpart; \

@@ -45,7 +45,7 @@ pub struct Prometheus {
     pub port: Option<u16>,
     pub https: Option<MetricsHttps>,
     /// `metricsProvider.exportJvmInfo`: whether Prometheus gets the figures of the process.
-    pub tells_process: bool,
+    pub exports_process: bool,
 }
 
 impl Prometheus {
@@ -86,12 +86,12 @@ pub(super) fn take(checker: &mut Checker) -> MetricsSettings {
     let host = checker.take("metricsProvider.httpHost").map(|host| host.value);
     let port = checker.number("metricsProvider.httpPort", 0..=65_535).map(|(n, _)| n as u16);
     let https = take_https(checker);
-    let tells = checker.take("metricsProvider.exportJvmInfo");
+    let exports = checker.take("metricsProvider.exportJvmInfo");
     let prometheus = Prometheus {
         host: host.filter(|host| host != "0.0.0.0"),
         port: port.or_else(|| https.is_none().then_some(7000)),
         https,
-        tells_process: tells.is_none_or(|tells| tells.value.eq_ignore_ascii_case("true")),
+        exports_process: exports.is_none_or(|exports| exports.value.eq_ignore_ascii_case("true")),
     };
     MetricsSettings { provider, prometheus: Some(prometheus), jvm_stand_ins: false }
 }

@@ -247,9 +247,9 @@ mod tests {
     #[test]
     fn file_that_others_can_read_is_named() {
         let rights = |mode| FileRights { mode, owner: 7, user: 7 };
-        let told = |mode| exposed("keyTab", Path::new("/k"), rights(mode));
+        let risk_of = |mode| exposed("keyTab", Path::new("/k"), rights(mode));
         for fine in [0o100_600, 0o100_400, 0o100_640, 0o100_440] {
-            assert_eq!(told(fine), None, "{fine:o}");
+            assert_eq!(risk_of(fine), None, "{fine:o}");
         }
         for (mode, can) in [
             (0o100_644, "everybody can read it"),
@@ -257,7 +257,7 @@ mod tests {
             (0o100_666, "everybody can write it"),
             (0o100_660, "its group can write it"),
         ] {
-            let line = told(mode).unwrap_or_default();
+            let line = risk_of(mode).unwrap_or_default();
             assert_eq!(line, format!("keyTab=/k holds secrets, and {can}; chmod 600 /k"));
         }
         let of = |owner, user| {

@@ -72,19 +72,22 @@ mod tests {
             }
             _ => Err(io::ErrorKind::NotFound.into()),
         };
-        let told = |flags: &[&str], env: &Environment| {
+        let warnings_of = |flags: &[&str], env: &Environment| {
             let flags: Vec<String> = flags.iter().map(|&flag| flag.to_owned()).collect();
             let system = SystemProperties::from_flags(env, &flags);
-            let told = warnings(&files, Path::new("/etc/zk/zoo.cfg"), env, &system);
-            told.iter().map(ToString::to_string).collect::<Vec<_>>()
+            let found = warnings(&files, Path::new("/etc/zk/zoo.cfg"), env, &system);
+            found.iter().map(ToString::to_string).collect::<Vec<_>>()
         };
         let none = Environment::new();
-        let lost = told(&["-Dseen=2"], &none);
+        let lost = warnings_of(&["-Dseen=2"], &none);
         let wanted = "/etc/zk/java.env: -Djute.maxbuffer=5 -Dkey.password=(not shown) not read";
         assert!(lost.len() == 1 && lost[0].starts_with(wanted), "{lost:?}");
-        assert_eq!(told(&["-Dseen", "-Djute.maxbuffer=7", "-Dkey.password=x"], &none), [""; 0]);
+        assert_eq!(
+            warnings_of(&["-Dseen", "-Djute.maxbuffer=7", "-Dkey.password=x"], &none),
+            [""; 0]
+        );
         let kafka = Environment::from([("KAFKA_OPTS".to_owned(), "-Dk=1".to_owned())]);
-        let lost = told(&["-Dseen", "-Djute.maxbuffer=7", "-Dkey.password=x"], &kafka);
+        let lost = warnings_of(&["-Dseen", "-Djute.maxbuffer=7", "-Dkey.password=x"], &kafka);
         assert!(lost.len() == 1 && lost[0].starts_with("environment: KAFKA_OPTS: -Dk=1 not read"));
     }
 }

@@ -253,13 +253,13 @@ mod tests {
 
     #[test]
     fn words_that_a_jvm_would_not_start_with_are_named() {
-        let told = |words: &str| {
+        let warnings_of = |words: &str| {
             let env = Environment::from([("SERVER_JVMFLAGS".to_owned(), words.to_owned())]);
             let (_, warnings) = SystemProperties::with_warnings(&env, &[]);
             warnings.iter().map(ToString::to_string).collect::<Vec<_>>()
         };
         let sound = "-Xmx1g -Dsnap=1 -XX:+UseG1GC -cp /a:/b @file -Da=\"b\" -Dc= -verbose:gc";
-        assert_eq!(told(sound), [""; 0]);
+        assert_eq!(warnings_of(sound), [""; 0]);
         for (words, start) in [
             ("-D", "-D: no effect; it names no property: remove it"),
             ("-D=a -Dx=1", "-D=a: no effect; it names no property: remove it"),
@@ -270,9 +270,12 @@ mod tests {
             ("-Dkey.password=my dog", "(not shown): no effect; a JVM takes it"),
             ("-Dkey.password='my dog'", "-Dkey.password=(not shown): no effect, or not the one"),
         ] {
-            let told = told(words);
+            let warnings = warnings_of(words);
             let start = format!("-D flag in SERVER_JVMFLAGS: {start}");
-            assert!(told.len() == 1 && told[0].starts_with(&start), "{words}: {told:?}");
+            assert!(
+                warnings.len() == 1 && warnings[0].starts_with(&start),
+                "{words}: {warnings:?}"
+            );
         }
     }
 

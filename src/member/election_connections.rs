@@ -105,7 +105,7 @@ struct Connection {
     /// The other end's address, for the log.
     peer: String,
     /// A WARN with the reason of its end is logged already.
-    is_told: bool,
+    is_logged: bool,
 }
 
 pub struct ElectionConnections {
@@ -242,11 +242,11 @@ impl ElectionConnections {
 
     /// Dials unless an attempt is under way, whether there is a connection or not.
     ///
-    /// * `told`: the addresses that the server's hello named just now.
+    /// * `hello_addresses`: the addresses that the server's hello named just now.
     fn dial_again(
         &mut self,
         to: ServerId,
-        told: Vec<HostPort>,
+        hello_addresses: Vec<HostPort>,
         now_ms: u64,
         out: &mut Vec<Action>,
     ) {
@@ -254,7 +254,11 @@ impl ElectionConnections {
             return;
         }
         let known = self.addresses.get(&to);
-        let addresses = if told.is_empty() { known.cloned().unwrap_or_default() } else { told };
+        let addresses = if hello_addresses.is_empty() {
+            known.cloned().unwrap_or_default()
+        } else {
+            hello_addresses
+        };
         let peer = self.peers.entry(to).or_default();
         if peer.dialing.is_some() {
             return;
@@ -274,7 +278,8 @@ impl ElectionConnections {
         let deadline_ms = now_ms + self.settings.connect_timeout_ms;
         let opening = self.settings.openings.dialed(ConnectionKind::Election, &addresses);
         let machine = ElectionConnection::dialed(opening, hello.encode(multi_address), deadline_ms);
-        let held = Connection { stage: Dialing(to), machine, peer: String::new(), is_told: false };
+        let held =
+            Connection { stage: Dialing(to), machine, peer: String::new(), is_logged: false };
         self.connections.insert(connection, held);
         out.push(Action::Dial { connection, to, addresses, grace_ms });
     }
@@ -294,7 +299,7 @@ impl ElectionConnections {
         let deadline_ms = now_ms + self.settings.hello_timeout_ms;
         let opening = self.settings.openings.accepted(ConnectionKind::Election, &peer);
         let machine = ElectionConnection::accepted(opening, deadline_ms);
-        let held = Connection { stage: AwaitingHello, machine, peer, is_told: false };
+        let held = Connection { stage: AwaitingHello, machine, peer, is_logged: false };
         let before = self.connections.insert(connection, held);
         assert!(before.is_none(), "{connection:?} is used twice");
     }
@@ -324,8 +329,8 @@ impl ElectionConnections {
                 (Ok(None), _) => return self.write(connection, out),
                 (Err(error), stage) => {
                     // Logged here, because the other end does not learn the reason.
-                    held.is_told = stage != AwaitingHello && error == ConnectionError::Sasl;
-                    if held.is_told {
+                    held.is_logged = stage != AwaitingHello && error == ConnectionError::Sasl;
+                    if held.is_logged {
                         self.log.closed(&held.peer, &error, now_ms);
                     }
                     out.push(Action::Close { connection });
@@ -505,7 +510,7 @@ impl ElectionConnections {
         out: &mut Vec<Action>,
     ) {
         let Some(held) = self.connections.remove(&connection) else { return };
-        let Connection { stage, peer: at, is_told, .. } = held;
+        let Connection { stage, peer: at, is_logged, .. } = held;
         let to = match stage {
             AwaitingHello => return self.log.closed(&at, error, now_ms),
             Dialing(to) => {
@@ -529,8 +534,8 @@ impl ElectionConnections {
                 let is_short = to < self.settings.me && now_ms < peer.since_ms + SHORT_LIVED_MS;
                 peer.short_lived = if is_short { peer.short_lived.saturating_add(1) } else { 0 };
                 // A single short connection may have ended because the peer was stopped just then.
-                let is_refused = !is_told && 1 < peer.short_lived;
-                if !(is_told || is_refused && self.log.refusal(to, &at, error, now_ms)) {
+                let is_refused = !is_logged && 1 < peer.short_lived;
+                if !(is_logged || is_refused && self.log.refusal(to, &at, error, now_ms)) {
                     tracing::info!(target: crate::model::STRANGERS, server_id = to.0, peer = %at, %error, "election connection ended");
                 }
                 to

@@ -76,12 +76,12 @@ impl Hello {
 
     /// * `multi_address`: whether all addresses are sent, or the first alone.
     pub fn encode(&self, multi_address: bool) -> Vec<u8> {
-        let told = if multi_address { self.addresses.len() } else { 1 };
+        let count = if multi_address { self.addresses.len() } else { 1 };
         let one = |(host, port): &HostPort| match host.contains(':') {
             true => format!("[{host}]:{port}"),
             false => format!("{host}:{port}"),
         };
-        let text = self.addresses.iter().take(told).map(one).collect::<Vec<_>>().join("|");
+        let text = self.addresses.iter().take(count).map(one).collect::<Vec<_>>().join("|");
         let mut out = Vec::with_capacity(20 + text.len());
         out.extend(if multi_address { VERSION_2 } else { VERSION_1 }.to_be_bytes());
         out.extend(self.id.0.to_be_bytes());

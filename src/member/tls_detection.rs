@@ -404,11 +404,11 @@ mod tests {
 
     #[test]
     fn late_handshake_names_the_time_that_it_had() {
-        let told =
+        let reason =
             |since, until| Handshake { since, until, handshakes_max: None }.late().to_string();
-        assert_eq!(told(s(0), s(10)), "no handshake within 10 s");
-        assert_eq!(told(s(3), s(13)), "no handshake within 10 s", "an HTTP port");
-        assert_eq!(told(s(0), Duration::from_millis(300)), "no handshake within 0.3 s");
+        assert_eq!(reason(s(0), s(10)), "no handshake within 10 s");
+        assert_eq!(reason(s(3), s(13)), "no handshake within 10 s", "an HTTP port");
+        assert_eq!(reason(s(0), Duration::from_millis(300)), "no handshake within 0.3 s");
         let refused = no_tls("sslQuorum asks for it");
         let Decision::Refuse(refused) = refused else { panic!("{refused:?}") };
         assert_eq!(refused.to_string(), "it does not begin with TLS, and sslQuorum asks for it");

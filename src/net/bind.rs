@@ -122,12 +122,12 @@ mod tests {
 
     #[test]
     fn errors_of_listening_say_what_to_do() {
-        let told = |kind: io::ErrorKind| {
+        let text_of = |kind: io::ErrorKind| {
             let address = "10.0.0.9:2888".parse().unwrap();
             ListenError::Bind { address, source: kind.into() }.with_advice()
         };
-        assert!(told(io::ErrorKind::AddrNotAvailable).contains("correct dataDir/myid"));
-        assert!(told(io::ErrorKind::AddrInUse).contains("10.0.0.9:2888: address in use; free"));
+        assert!(text_of(io::ErrorKind::AddrNotAvailable).contains("correct dataDir/myid"));
+        assert!(text_of(io::ErrorKind::AddrInUse).contains("10.0.0.9:2888: address in use; free"));
         let source = io::ErrorKind::NotFound.into();
         let unresolved = ListenError::Resolve { host: "zk2".to_owned(), source }.with_advice();
         assert!(unresolved.starts_with("can't resolve host zk2"), "{unresolved}");

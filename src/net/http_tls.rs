@@ -67,9 +67,9 @@ impl HttpTls {
                  ask for https"
             ),
             Err(Failed::Refused(refused)) => {
-                self.tell(Refusal::new(refused.to_string(), None), peer, port);
+                self.log(Refusal::new(refused.to_string(), None), peer, port);
             }
-            Err(Failed::Handshake(refusal)) => self.tell(refusal, peer, port),
+            Err(Failed::Handshake(refusal)) => self.log(refusal, peer, port),
         }
         None
     }
@@ -114,7 +114,7 @@ impl HttpTls {
     }
 
     /// Logs a refusal with the setting to look at: AdminServer has the stores of connections between servers, and other settings.
-    fn tell(&self, mut refusal: Refusal, peer: SocketAddr, port: u16) {
+    fn log(&self, mut refusal: Refusal, peer: SocketAddr, port: u16) {
         let mut prefix = self.engine.settings().prefix;
         if prefix == "ssl.quorum." {
             match refusal.setting {

@@ -41,8 +41,8 @@ impl Port {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let answers = Arc::new(|asked: HttpRequest, _body: HttpBody| -> _ {
-            let told = format!("{} {:?}\n", asked.is_secure, asked.subject);
-            let body = [told.into_bytes(), vec![b'x'; LONG]].into_iter();
+            let line = format!("{} {:?}\n", asked.is_secure, asked.subject);
+            let body = [line.into_bytes(), vec![b'x'; LONG]].into_iter();
             let answer = HttpAnswer {
                 status: 200,
                 content_type: None,

@@ -31,7 +31,7 @@ pub struct PeerTls {
     /// The hosts of the members of all configurations that count: one that dials may have its own in its certificate.
     pub hosts: Mutex<Arc<[String]>>,
     /// When a refusal of each peer was logged, in time since `began`.
-    pub told: Mutex<LogMinute<(IpAddr, String)>>,
+    pub logged: Mutex<LogMinute<(IpAddr, String)>>,
     pub began: Instant,
 }
 
@@ -71,7 +71,7 @@ impl PeerSecurity {
         let hosts = tls.hosts.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let of_member = Peer::Member { address: peer.ip().to_canonical(), hosts: &hosts };
         tls.check(of_member, &stream, peer, port).await?;
-        tell(&stream, peer);
+        log_accepted(&stream, peer);
         Ok(PeerStream::Tls { stream, is_dialed: false })
     }
 
@@ -161,7 +161,7 @@ impl PeerTls {
     fn log(&self, refusal: &Refusal, peer: SocketAddr, port: u16) {
         let now_ms = self.began.elapsed().as_millis() as u64;
         let kind = (peer.ip(), refusal.reason.clone());
-        if self.told.lock().unwrap_or_else(PoisonError::into_inner).admit(kind, now_ms) {
+        if self.logged.lock().unwrap_or_else(PoisonError::into_inner).admit(kind, now_ms) {
             refusal.log(peer, port, self.engine.settings().prefix);
         } else {
             tracing::debug!(%peer, port, reason = %refusal.reason, "TLS handshake refused again");
@@ -170,7 +170,7 @@ impl PeerTls {
 }
 
 /// One line for each connection, with what was agreed on.
-fn tell(stream: &TlsStream, peer: SocketAddr) {
+fn log_accepted(stream: &TlsStream, peer: SocketAddr) {
     let (protocol, cipher_suite) = stream.agreed();
     tracing::info!(target: crate::model::STRANGERS, %peer, %protocol, %cipher_suite, "TLS connection of a server accepted");
 }

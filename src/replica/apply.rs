@@ -115,8 +115,8 @@ impl Applying<'_> {
             let mut effects = Effects::new();
             let applied = tree.apply(&entry.header, &entry.txn, &mut effects);
             // As in Java: closeSession has no age when it expires a session whose connection is still open.
-            let is_told = !self.expires_connected(shared, inflight);
-            born_ms = Some(entry.header.time).filter(|_| is_told);
+            let is_measured = !self.expires_connected(shared, inflight);
+            born_ms = Some(entry.header.time).filter(|_| is_measured);
             if !matches!(self.role.mode(), Mode::Standalone | Mode::Resting) {
                 self.core.figures.samples.committed.push(entry.header.time);
             }
@@ -136,7 +136,7 @@ impl Applying<'_> {
                 self.audit(session, inflight, &applied, &effects);
             }
             for effect in effects {
-                self.tell(shared, tree, entry.header.zxid, &effect);
+                self.send_events(shared, tree, entry.header.zxid, &effect);
             }
             self.answer(entry.header.zxid, inflight, &applied);
             if applied.kind == op::CLOSE_SESSION && inflight.op != op::CLOSE_SESSION {
@@ -161,7 +161,7 @@ impl Applying<'_> {
     ) {
         let events = &mut self.core.figures.audit;
         if let Some(audited) = &inflight.audited {
-            audited.tell(applied, events);
+            audited.push_events(applied, events);
         }
         if applied.kind != op::CLOSE_SESSION {
             return;
@@ -183,23 +183,23 @@ impl Applying<'_> {
     }
 
     /// Sends the events of one change.
-    fn tell(&mut self, shared: &Shared, tree: &Tree, zxid: i64, change: &Change<'_>) {
+    fn send_events(&mut self, shared: &Shared, tree: &Tree, zxid: i64, change: &Change<'_>) {
         let (samples, wakers) = (&mut self.core.figures.samples, &mut self.core.wakers);
-        let mut teller = WatchNotifier { shared, tree, zxid, samples, wakers };
+        let mut notifier = WatchNotifier { shared, tree, zxid, samples, wakers };
         match change {
             Change::Created { path, acl, parent_acl, data_len } => {
-                teller.samples.spaces.note(path, *data_len);
-                teller.fire(path, Trigger::Data, EventKind::NodeCreated, *acl);
-                teller.fire_parent(path, *parent_acl);
+                notifier.samples.spaces.note(path, *data_len);
+                notifier.fire(path, Trigger::Data, EventKind::NodeCreated, *acl);
+                notifier.fire_parent(path, *parent_acl);
             }
             Change::Deleted { path, acl, parent_acl } => {
-                teller.samples.spaces.note(path, 0);
-                teller.fire(path, Trigger::Deleted, EventKind::NodeDeleted, *acl);
-                teller.fire_parent(path, *parent_acl);
+                notifier.samples.spaces.note(path, 0);
+                notifier.fire(path, Trigger::Deleted, EventKind::NodeDeleted, *acl);
+                notifier.fire_parent(path, *parent_acl);
             }
             Change::DataChanged { path, acl, data_len } => {
-                teller.samples.spaces.note(path, *data_len);
-                teller.fire(path, Trigger::Data, EventKind::NodeDataChanged, *acl);
+                notifier.samples.spaces.note(path, *data_len);
+                notifier.fire(path, Trigger::Data, EventKind::NodeDataChanged, *acl);
             }
         }
     }
@@ -303,14 +303,14 @@ impl WatchNotifier<'_> {
 
     fn fire(&mut self, path: &str, trigger: Trigger, kind: EventKind, acl: AclId) {
         let mut fired = Vec::new();
-        let told = self.shared.state.watches.fire(path, trigger, &mut fired);
+        let counts = self.shared.state.watches.fire(path, trigger, &mut fired);
         if fired.is_empty() {
             return;
         }
         let mut frame = Vec::with_capacity(36 + path.len());
         reply::event(&mut frame, self.zxid, kind, path);
-        let counts = [told.data, told.child].into_iter().filter(|count| *count > 0);
-        self.samples.told.extend(counts.map(|count| (kind, count)));
+        let counts = [counts.data, counts.child].into_iter().filter(|count| *count > 0);
+        self.samples.fired.extend(counts.map(|count| (kind, count)));
         let acl = self.tree.acl(acl);
         let is_open = self.shared.permits(acl, perms::READ, &[]);
         let mut last: Option<(std::sync::Arc<[Identity]>, bool)> = None;

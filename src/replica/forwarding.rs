@@ -37,7 +37,7 @@ pub struct Forwarding {
     observer_questions: ObserverQuestions,
     /// Bytes of the observers' requests that are not committed.
     observers_requests: ObserversRequests,
-    /// Monotonic milliseconds at which the leader was last told which sessions were touched.
+    /// Monotonic milliseconds at which the leader was last sent the sessions that were touched.
     told_ms: u64,
 }
 
@@ -463,9 +463,9 @@ mod tests {
         let (body, identities) = (Bytes::new(), Vec::new());
         let late = Request { session: SESSION, xid: 3, op: op::SET_DATA, body, identities };
         forwarding.on_observer(&mut core, one, LearnerPacket::Request(late.clone()), &mut out);
-        let told = to_learner(one, &Packet::SessionMoved { session: SESSION });
+        let moved = to_learner(one, &Packet::SessionMoved { session: SESSION });
         let instead = to_leader(&Packet::Request(refused(&late)));
-        assert_eq!(format!("{out:?}"), format!("{:?}", [told, instead]));
+        assert_eq!(format!("{out:?}"), format!("{:?}", [moved, instead]));
     }
 
     #[test]

@@ -36,7 +36,7 @@ pub struct Samples {
     /// Requests that took the write path and have ended.
     pub writes: Vec<WriteSample>,
     /// Watchers that one event has fired, for each event.
-    pub told: Vec<(EventKind, u64)>,
+    pub fired: Vec<(EventKind, u64)>,
     /// Bytes written, by namespace.
     pub spaces: Namespaces,
     /// Wall-clock milliseconds at which transactions were created, on an ensemble member that serves: `heard` for proposals

@@ -75,11 +75,13 @@ impl AuditedWrite {
         }
     }
 
-    /// Logs how it ended.
-    pub fn tell(&self, applied: &Applied<'_>, to: &mut Vec<AuditEvent>) {
+    /// Pushes the events that say how the request ended.
+    pub fn push_events(&self, applied: &Applied<'_>, to: &mut Vec<AuditEvent>) {
         let applied_path = || applied.path.as_deref().map(Into::into);
         match self.operation {
-            AuditedOperation::Multi if applied.kind == op::MULTI => self.tell_parts(applied, to),
+            AuditedOperation::Multi if applied.kind == op::MULTI => {
+                self.push_part_events(applied, to)
+            }
             // A refused reconfiguration has no path, others have the path of the request.
             operation if applied.kind == op::ERROR => to.push(AuditEvent {
                 path: self.path.clone(),
@@ -96,8 +98,8 @@ impl AuditedWrite {
         }
     }
 
-    /// Each part of a multi that was carried out. Its checks change nothing and are not logged.
-    fn tell_parts(&self, multi: &Applied<'_>, to: &mut Vec<AuditEvent>) {
+    /// Pushes an event for each part of a multi that was carried out. Its checks change nothing and are not logged.
+    fn push_part_events(&self, multi: &Applied<'_>, to: &mut Vec<AuditEvent>) {
         if multi.parts.iter().any(|part| part.kind == op::ERROR) {
             return to.push(self.event(AuditedOperation::Multi, AuditResult::Failure));
         }

@@ -331,8 +331,8 @@ mod tests {
         }
         waits.keep_waiting(true);
         assert!(heard.heard(3000));
-        let mut told = sessions.heard_since(2000);
-        told.sort_unstable();
-        assert_eq!(told, [(SessionId(1), 4000), (SessionId(3), 4000)]);
+        let mut heard = sessions.heard_since(2000);
+        heard.sort_unstable();
+        assert_eq!(heard, [(SessionId(1), 4000), (SessionId(3), 4000)]);
     }
 }

@@ -124,19 +124,19 @@ mod tests {
         let mut absence = absence(PeerState::Looking);
         assert!(line(&absence).contains("none of them leads"), "{}", line(&absence));
         absence.reach.without_vote = vec![ServerId(2)];
-        let told = line(&absence);
+        let text = line(&absence);
         assert!(
-            told.contains("too few of them vote") && told.contains("without_vote=2;"),
-            "{told}"
+            text.contains("too few of them vote") && text.contains("without_vote=2;"),
+            "{text}"
         );
         let id = ServerId(4);
         let missing = Unreachable { id, address: "zk4:3888".to_owned(), error: None };
         absence.reach.missing = vec![missing];
-        let told = line(&absence);
-        assert!(told.contains("start the missing") && told.contains("without_vote=2;"), "{told}");
+        let text = line(&absence);
+        assert!(text.contains("start the missing") && text.contains("without_vote=2;"), "{text}");
         absence.is_unsure = true;
-        let told = line(&absence);
-        assert!(told.contains("its own data") && told.contains("without_vote=2;"), "{told}");
+        let text = line(&absence);
+        assert!(text.contains("its own data") && text.contains("without_vote=2;"), "{text}");
     }
 
     #[test]
@@ -144,11 +144,11 @@ mod tests {
         let mut leader = absence(PeerState::Leading);
         assert!(line(&leader).contains("too few servers"), "{}", line(&leader));
         leader.port_error = Some("zk1:2888 is in use".to_owned());
-        let told = line(&leader);
-        assert!(told.contains("at its quorum port") && told.contains("zk1:2888"), "{told}");
+        let text = line(&leader);
+        assert!(text.contains("at its quorum port") && text.contains("zk1:2888"), "{text}");
         let mut looking = absence(PeerState::Looking);
         looking.reach.deaf = Some("zk1:3888 is in use".to_owned());
-        let told = line(&looking);
-        assert!(told.contains("at its election port") && told.contains("zk1:3888"), "{told}");
+        let text = line(&looking);
+        assert!(text.contains("at its election port") && text.contains("zk1:3888"), "{text}");
     }
 }

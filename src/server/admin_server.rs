@@ -42,7 +42,7 @@ impl AdminPort {
         let backlog = config.client_port_listen_backlog;
         let listener = match bind(&place, backlog) {
             Ok((listener, address)) => {
-                told(address);
+                log_address(address);
                 Some(listener)
             }
             Err(error) if config.ensemble.is_none() => return Err(ServerError::ListenAdmin(error)),
@@ -86,7 +86,7 @@ impl AdminPort {
             tokio::time::sleep(RETRY).await;
             match bind(&self.place, self.backlog) {
                 Ok((listener, address)) => {
-                    told(address);
+                    log_address(address);
                     bound = Some(listener);
                 }
                 Err(error) => warn(&error),
@@ -96,7 +96,7 @@ impl AdminPort {
     }
 }
 
-fn told(address: SocketAddr) {
+fn log_address(address: SocketAddr) {
     tracing::info!(%address, "AdminServer listens");
 }
 

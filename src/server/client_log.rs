@@ -8,7 +8,7 @@ const PAUSE_US: u64 = 60_000_000;
 #[derive(Default)]
 pub struct ClientLog {
     due_us: u64,
-    told: Counts,
+    last_line: Counts,
 }
 
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -24,7 +24,7 @@ impl ClientLog {
     /// Writes the line if it is due and there is something to say.
     ///
     /// * `connections`: that clients have now.
-    pub fn tell(&mut self, metrics: &Registry, connections: usize, now_us: u64) {
+    pub fn log_if_due(&mut self, metrics: &Registry, connections: usize, now_us: u64) {
         let counts = Counts {
             connects: metrics.connection_request_count.get(),
             dropped: metrics.connection_drop_count.get(),
@@ -37,19 +37,19 @@ impl ClientLog {
 
     /// What happened since the last line, if a line is due.
     fn due(&mut self, counts: Counts, now_us: u64) -> Option<Counts> {
-        if now_us < self.due_us || counts == self.told {
+        if now_us < self.due_us || counts == self.last_line {
             return None;
         }
         if self.due_us == 0 {
             self.due_us = now_us + PAUSE_US; // The first line sums up a minute too.
             return None;
         }
-        let told = std::mem::replace(&mut self.told, counts);
+        let before = std::mem::replace(&mut self.last_line, counts);
         self.due_us = now_us + PAUSE_US;
         Some(Counts {
-            connects: counts.connects.saturating_sub(told.connects),
-            dropped: counts.dropped.saturating_sub(told.dropped),
-            expired: counts.expired.saturating_sub(told.expired),
+            connects: counts.connects.saturating_sub(before.connects),
+            dropped: counts.dropped.saturating_sub(before.dropped),
+            expired: counts.expired.saturating_sub(before.expired),
         })
     }
 }

@@ -51,12 +51,12 @@ impl DataDirLock {
 fn lock(dir: &Path, patience: Duration) -> Result<Option<File>, DataDirLockError> {
     let file = File::open(dir).map_err(|error| DataDirLockError::Open(dir.to_owned(), error))?;
     let began = Instant::now();
-    let mut is_told = false;
+    let mut is_logged = false;
     loop {
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return Ok(Some(file)),
             Err(Errno::WOULDBLOCK) if began.elapsed() < patience => {
-                if !std::mem::replace(&mut is_told, true) {
+                if !std::mem::replace(&mut is_logged, true) {
                     tracing::warn!(path = %dir.display(), "another server uses the folder, and this one waits for 5 s: stop the other one, or name another folder");
                 }
                 thread::sleep(PAUSE);

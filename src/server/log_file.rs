@@ -35,7 +35,7 @@ struct Waiting {
     /// Lines for which there was no room since the thread came last.
     left_out: u64,
     /// Whether the console knows that lines are lost.
-    is_told: bool,
+    is_reported: bool,
     is_closed: bool,
 }
 
@@ -64,7 +64,7 @@ impl LogFileWriter {
         let mut waiting = self.queue.lock();
         if WAITING_MAX < waiting.lines.len() + line.len() {
             waiting.left_out += 1;
-            if !std::mem::replace(&mut waiting.is_told, true) {
+            if !std::mem::replace(&mut waiting.is_reported, true) {
                 drop(waiting);
                 let path = &self.queue.path;
                 tracing::error!(target: TROUBLE, %path, "log file: lines are lost, its disk is too slow: use a faster one");
@@ -125,7 +125,7 @@ impl Writer {
                     is_rename_told = false;
                     // A round in which lines were left out is followed by one that shows whether the disk keeps up.
                     let mut waiting = self.queue.lock();
-                    if left_out == 0 && std::mem::take(&mut waiting.is_told) {
+                    if left_out == 0 && std::mem::take(&mut waiting.is_reported) {
                         drop(waiting);
                         let lost = std::mem::take(&mut self.lost);
                         tracing::warn!(target: TROUBLE, %path, lost, "log file: it is written again, {lost} lines are missing; nothing to do");
@@ -138,7 +138,7 @@ impl Writer {
                 }
                 Err(error) => {
                     self.lost += error.lost;
-                    if !std::mem::replace(&mut self.queue.lock().is_told, true) {
+                    if !std::mem::replace(&mut self.queue.lock().is_reported, true) {
                         tracing::error!(target: TROUBLE, %path, %error, "log file: lines are lost: make room on its disk, or check the rights of its folder");
                     }
                 }

@@ -294,8 +294,8 @@ mod tests {
         let both = env(&[java, ("RUST_LOG", "debug")]);
         assert_eq!(choose(&plain, &both, &[]).0, "debug");
         let (log_level, log_format) = (Some("error".to_owned()), Some(Format::Text));
-        let told = Options { log_level, log_format, as_java: true };
-        assert_eq!(choose(&told, &both, &[]), ("error".to_owned(), Format::Text, vec![]));
+        let options = Options { log_level, log_format, as_java: true };
+        assert_eq!(choose(&options, &both, &[]), ("error".to_owned(), Format::Text, vec![]));
         assert_eq!(known_levels("warning"), Ok("warn".to_owned()));
         assert_eq!(
             known_levels("INFO, oxkeeper::net=debug"),

@@ -23,7 +23,7 @@ pub async fn poll_file(path: PathBuf, inbox: Arc<Inbox>) {
         let answered = match tokio::time::timeout(READ_MAX, &mut reading).await {
             Ok(answered) => answered,
             Err(_) => {
-                tell(&mut agreed, false, &path, &inbox);
+                report_change(&mut agreed, false, &path, &inbox);
                 tracing::warn!(
                     path = %path.display(),
                     "oracle unreadable, treated as no: its file system has not answered for 1 s; check it, or keep the file on a local disk"
@@ -42,12 +42,12 @@ pub async fn poll_file(path: PathBuf, inbox: Arc<Inbox>) {
             }
             failure = failed;
         }
-        tell(&mut agreed, answer.unwrap_or(false), &path, &inbox);
+        report_change(&mut agreed, answer.unwrap_or(false), &path, &inbox);
         tokio::time::sleep(PAUSE).await;
     }
 }
 
-fn tell(agreed: &mut bool, agrees: bool, path: &Path, inbox: &Inbox) {
+fn report_change(agreed: &mut bool, agrees: bool, path: &Path, inbox: &Inbox) {
     if std::mem::replace(agreed, agrees) == agrees {
         return;
     }

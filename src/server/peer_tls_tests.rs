@@ -54,7 +54,7 @@ fn of(settings: TlsSettings, dials: bool, is_unified: bool) -> PeerSecurity {
         dials,
         is_unified,
         hosts: Default::default(),
-        told: Default::default(),
+        logged: Default::default(),
         began: tokio::time::Instant::now(),
     }))
 }

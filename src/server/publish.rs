@@ -30,7 +30,7 @@ impl Published {
         shared: &Shared,
         now: Now,
     ) {
-        self.clients.tell(metrics, shared.conns.count(), now.us);
+        self.clients.log_if_due(metrics, shared.conns.count(), now.us);
         self.publish_replica(replica, metrics, now.wall_ms);
     }
 
@@ -83,7 +83,7 @@ impl Published {
         samples.spaces.publish(|space| {
             metrics.write_per_namespace.record(&space.name, &sampled(space));
         });
-        for (kind, watchers) in samples.told.drain(..) {
+        for (kind, watchers) in samples.fired.drain(..) {
             let summary = match kind {
                 EventKind::NodeCreated => &metrics.node_created_watch_count,
                 EventKind::NodeDeleted => &metrics.node_deleted_watch_count,

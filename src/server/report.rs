@@ -219,7 +219,7 @@ impl FourLetterWords {
     fn look_for_metrics(&self, peers: &[PeerLag], status: &mut Status) {
         let Some(prometheus) = &self.config.metrics.prometheus else { return };
         status.own = Some(self.own_figures(peers));
-        if prometheus.tells_process {
+        if prometheus.exports_process {
             let (open, max) = (status.open_file_descriptors, status.max_file_descriptors);
             let mut process = environment::process(open, max);
             if self.config.metrics.jvm_stand_ins {

@@ -357,7 +357,7 @@ mod tests {
         let view =
             View::parse("server.1=a:1:2\nserver.2=b:1:2\nserver.4=d:1:2:observer\n").unwrap();
         let (me, removed) = (ServerId(1), ServerId(3));
-        let told = |note: &Note, me, state| {
+        let line_of = |note: &Note, me, state| {
             log_of(|| {
                 if let Some(follower) = follower_of(note, me, state) {
                     warn_of_non_voter(follower, me, &view);
@@ -369,7 +369,7 @@ mod tests {
             Note::SyncEnded { sync, under_way: 0 }
         };
         let leads =
-            |learner, is_observer| told(&synced(learner, is_observer), me, PeerState::Leading);
+            |learner, is_observer| line_of(&synced(learner, is_observer), me, PeerState::Leading);
         assert_eq!(
             (leads(ServerId(2), false), leads(ServerId(4), true)),
             (String::new(), String::new())
@@ -377,10 +377,10 @@ mod tests {
         assert!(leads(removed, false).contains("server_id=3;"), "{}", leads(removed, false));
         let learns =
             Note::Learns { leader: me, epoch: Epoch(1), sync_type: SyncType::Diff, txns: 0 };
-        let follows = |me| told(&learns, me, PeerState::Following);
+        let follows = |me| line_of(&learns, me, PeerState::Following);
         assert_eq!(follows(ServerId(2)), "");
         assert!(follows(removed).contains("this server follows"), "{}", follows(removed));
-        assert_eq!(told(&learns, ServerId(4), PeerState::Observing), "");
+        assert_eq!(line_of(&learns, ServerId(4), PeerState::Observing), "");
     }
 
     // rows: M-12

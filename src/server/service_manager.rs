@@ -18,15 +18,15 @@ impl ServiceManager {
 
     /// The data is loaded, the ports are open, and the server serves or takes part in elections.
     pub fn started(&self) {
-        self.tell("READY=1");
+        self.notify("READY=1");
     }
 
     /// TERM or INT has come.
     pub fn stopping(&self) {
-        self.tell("STOPPING=1");
+        self.notify("STOPPING=1");
     }
 
-    fn tell(&self, state: &str) {
+    fn notify(&self, state: &str) {
         let Some(name) = &self.socket else { return };
         if let Err(error) = send(name, state) {
             tracing::warn!(
@@ -69,9 +69,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("notify");
         let socket = UnixDatagram::bind(&path).unwrap();
-        let told = manager(path.to_str().unwrap());
-        told.started();
-        told.stopping();
+        let manager_of_path = manager(path.to_str().unwrap());
+        manager_of_path.started();
+        manager_of_path.stopping();
         assert_eq!((heard(&socket), heard(&socket)), ("READY=1".into(), "STOPPING=1".into()));
 
         let name = format!("oxkeeper-test-{}", std::process::id());

@@ -66,7 +66,7 @@ impl Tls {
                 dials: tls.dials,
                 is_unified: tls.unified,
                 hosts: Default::default(),
-                told: Default::default(),
+                logged: Default::default(),
                 began: tokio::time::Instant::now(),
             }));
         }
@@ -112,10 +112,10 @@ fn http(
         let plain = if tls.is_forced { Plain::Refused } else { Plain::Counted(metrics.clone()) };
         of(&tls.settings, plain, ServerError::AdminTls)
     });
-    let told = config.metrics.prometheus.as_ref().and_then(|ports| {
+    let https = config.metrics.prometheus.as_ref().and_then(|ports| {
         let https = ports.https.as_ref()?;
         let plain = if ports.is_shared() { Plain::Served } else { Plain::Refused };
         Some(of(&https.settings, plain, ServerError::MetricsTls))
     });
-    Ok(HttpEngines { admin: admin.transpose()?, metrics: told.transpose()? })
+    Ok(HttpEngines { admin: admin.transpose()?, metrics: https.transpose()? })
 }

@@ -67,7 +67,7 @@ impl World {
         let mut first = others.clone();
         spared.map(|spared| first.remove(spared));
         self.cut(&[leader], &first, true, for_us);
-        let is_told = !self.rng.one_in(3);
+        let ends_connections = !self.rng.one_in(3);
         self.do_within(0, 60 * MS, move |world| {
             if world.is_healing {
                 return;
@@ -80,7 +80,7 @@ impl World {
             let rest: Vec<usize> =
                 others.into_iter().filter(|other| !both.contains(other)).collect();
             world.cut(&both, &rest, true, for_us);
-            if is_told {
+            if ends_connections {
                 world.break_all(&both, &rest);
             }
         });

@@ -57,13 +57,13 @@ impl World {
 
     pub fn see_packets(&mut self, at: ProcessId, peer: QuorumPeer, bytes: &Bytes) {
         let (server, durable) = (at.server, self.servers[at.server].durable);
-        let Some(told) = self.process(at).map(|process| process.leader_epoch) else { return };
+        let Some(epoch) = self.process(at).map(|process| process.leader_epoch) else { return };
         let mut bytes = BytesMut::from(&bytes[..]);
         while let Ok(Some(packet)) = Packet::decode(&mut bytes) {
             let packet = &packet;
             self.note(server, || format!("> to {peer:?} {}", short(&format!("{packet:x?}"))));
             self.see(&match peer {
-                QuorumPeer::Leader { .. } => Seen::ToLeader { server, packet, durable, told },
+                QuorumPeer::Leader { .. } => Seen::ToLeader { server, packet, durable, epoch },
                 QuorumPeer::Learner(_) => Seen::ToLearner { server, packet, durable },
             });
         }

@@ -68,8 +68,8 @@ impl World {
     /// Whether a server was told that it may go on alone, or is about to read the oracle's answer.
     fn goes_alone(&self, server: usize) -> bool {
         let Some(process) = &self.servers[server].process else { return false };
-        let is_told = |input: &Input| matches!(input, Input::Oracle { .. });
-        process.may_go_alone || process.events.iter().any(is_told)
+        let is_answer = |input: &Input| matches!(input, Input::Oracle { .. });
+        process.may_go_alone || process.events.iter().any(is_answer)
     }
 
     /// Whether a server's disk has all that the other server may have committed, and the other server's epochs.

@@ -75,28 +75,34 @@ impl World {
         if let (PlantedFault::SecondLeader, &Seen::Leads { epoch, last, disks, .. }) = (plant, seen)
         {
             let server = self.servers.len();
-            self.tell(&Seen::Leads { server, epoch, last, disks });
+            self.run_checks(&Seen::Leads { server, epoch, last, disks });
         }
         self.tell_altered(plant, *seen);
         match (plant, *seen) {
             (PlantedFault::UnopenedEpoch, Seen::Logs { server, entry, .. }) => {
                 let zxid = Zxid::new(Epoch(i32::MAX as u32), 1);
                 if self.checks.history.proposal(zxid).is_none() {
-                    self.tell(&Seen::Logs { server, zxid, entry });
+                    self.run_checks(&Seen::Logs { server, zxid, entry });
                 }
             }
             (PlantedFault::StepBack, Seen::Applied { server, last, .. }) => {
                 let mut committed = self.checks.history.committed().iter().rev();
                 let Some(before) = committed.find(|it| it.zxid < last) else { return };
                 let (last, may_go_back, digest) = (before.zxid, false, before.digest);
-                self.tell(&Seen::Applied { server, last, may_go_back, digest, commits: None });
+                self.run_checks(&Seen::Applied {
+                    server,
+                    last,
+                    may_go_back,
+                    digest,
+                    commits: None,
+                });
             }
             (PlantedFault::UnfinishedRestore, Seen::Restores { server, zxid, .. }) => {
-                self.tell(&Seen::RestoreEnded { server, zxid, is_done: true });
+                self.run_checks(&Seen::RestoreEnded { server, zxid, is_done: true });
             }
             (PlantedFault::SharedSession, Seen::SessionOpened { session, is_new: true, .. }) => {
                 let client = self.clients.len();
-                self.tell(&Seen::SessionOpened { client, session, is_new: true });
+                self.run_checks(&Seen::SessionOpened { client, session, is_new: true });
             }
             _ => {}
         }
@@ -140,7 +146,7 @@ impl World {
             }
             _ => {}
         }
-        self.tell(&seen);
+        self.run_checks(&seen);
     }
 
     /// Changes a server's tree without a transaction.

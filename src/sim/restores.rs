@@ -127,8 +127,9 @@ impl World {
         else {
             return self.crash_if_due(at);
         };
-        let told = RestoredTree::of(&tree, paths.into_iter());
-        process.restoring = Some(SimRestoring { zxid: plan.zxid, tree: told, has_begun: false });
+        let restored = RestoredTree::of(&tree, paths.into_iter());
+        process.restoring =
+            Some(SimRestoring { zxid: plan.zxid, tree: restored, has_begun: false });
         if let Some((changes, crash)) = crash {
             self.arm(at.server, changes, crash);
         }

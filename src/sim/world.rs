@@ -200,15 +200,15 @@ impl World {
         self.trace.note(self.now_us, '!', 0, text);
     }
 
-    /// Tells the checks.
+    /// Shows the checks what a server or a client did, as the planted fault of this world changes it.
     pub fn see(&mut self, seen: &Seen<'_>) {
         match self.climate().plant {
             Some(plant) => self.see_spoilt(plant, seen),
-            None => self.tell(seen),
+            None => self.run_checks(seen),
         }
     }
 
-    pub fn tell(&mut self, seen: &Seen<'_>) {
+    pub fn run_checks(&mut self, seen: &Seen<'_>) {
         if self.failure.is_none()
             && let Err(failure) = self.checks.see(seen)
         {

@@ -266,17 +266,17 @@ fn as_json(check: &Check, stores: &[Stores]) -> String {
             })
         })
         .collect();
-    let told = |place: &SettingPlace, text: &str| serde_json::json!({"place": place.to_string(), "text": text});
+    let entry = |place: &SettingPlace, text: &str| serde_json::json!({"place": place.to_string(), "text": text});
     let whole = serde_json::json!({
         "source": check.source,
         "settings": settings,
-        "problems": check.problems.iter().map(|p| told(&p.place, &p.text)).collect::<Vec<_>>(),
+        "problems": check.problems.iter().map(|p| entry(&p.place, &p.text)).collect::<Vec<_>>(),
         "ensemble": check.ensemble.as_ref().map(|ensemble| {
             serde_json::json!({"myId": ensemble.my_id.0, "view": ensemble.view.to_string()})
         }),
         "risks": check.risks,
         "stores": stores::as_json(stores),
-        "warnings": check.warnings.iter().map(|w| told(&w.place, &w.text)).collect::<Vec<_>>(),
+        "warnings": check.warnings.iter().map(|w| entry(&w.place, &w.text)).collect::<Vec<_>>(),
     });
     format!("{whole:#}\n")
 }
@@ -417,7 +417,7 @@ zoo.cfg: no problems, the server would start with it
     #[test]
     fn folders_are_tried_and_odd_values_shown_with_what_they_count_as() {
         use FolderState::{Closed, File, Missing, Writable};
-        let told = |flags: &[&str], states: &[(&str, FolderState)]| {
+        let problems_of = |flags: &[&str], states: &[(&str, FolderState)]| {
             let mut check = checked("dataDir=/a/b\nclientPort=2181\n", flags);
             let state = |path: &Path| {
                 states
@@ -446,7 +446,7 @@ zoo.cfg: no problems, the server would start with it
             (&[], &[("/a/b", File)], "problem: dataDir=/a/b is a file", "wrong"),
             (&[never], &[("/a/b", Missing)], "problem: dataDir=/a/b is missing", "wrong"),
         ] {
-            let (found, its) = told(flags, states);
+            let (found, its) = problems_of(flags, states);
             assert!(found.contains(text) && (text.is_empty() == found.is_empty()), "{found}");
             assert_eq!(its, state, "{found}");
         }
@@ -472,8 +472,8 @@ zoo.cfg: no problems, the server would start with it
         let of = |user| move |_: &Path| Some(FileRights { mode: 0o644, owner: 7, user });
         look_at_files(&mut check, of(7));
         let table = render(&mut check, &TABLE);
-        let told = "3 risks:\n  autopurge.purgeInterval is 0, so old snapshots and logs are never removed; set it to hours, such as 24, or run oxkeeper purge\n  all doors are open; shut them\n  keyTab=/k holds secrets, and everybody can read it";
-        assert!(table.contains(told), "{table}");
+        let expected = "3 risks:\n  autopurge.purgeInterval is 0, so old snapshots and logs are never removed; set it to hours, such as 24, or run oxkeeper purge\n  all doors are open; shut them\n  keyTab=/k holds secrets, and everybody can read it";
+        assert!(table.contains(expected), "{table}");
         let json: serde_json::Value = serde_json::from_str(&render(&mut check, &JSON)).unwrap();
         assert_eq!(json["risks"][1], "all doors are open; shut them");
         look_at_files(&mut check, of(config::ROOT));
@@ -538,10 +538,11 @@ zoo.cfg: no problems, the server would start with it
         let mut member = checked(&text, &[]);
         let before = member.warnings.len();
         look_up(&mut member, known);
-        let told: Vec<String> = member.warnings[before..].iter().map(ToString::to_string).collect();
+        let warnings: Vec<String> =
+            member.warnings[before..].iter().map(ToString::to_string).collect();
         let advice = "correct it, or the resolver of this machine";
         assert_eq!(
-            told,
+            warnings,
             [
                 format!("zoo.cfg:2: server.2: can't resolve a: a; {advice}"),
                 format!("zoo.cfg:7: server.4: can't resolve gone: gone; {advice}"),

@@ -124,7 +124,7 @@ fn stores_of(check: &mut Check, settings: &TlsSettings, members: Option<Members<
         let key = format!("{prefix}keyStore.location");
         match stores::load_keys(store) {
             Ok(loaded) => keys = Some(loaded),
-            Err(error) => tell(check, prefix, store, &error),
+            Err(error) => add_problem(check, prefix, store, &error),
         }
         found.stores.extend(shown(store, "keyStore", keys.as_ref()));
         warn(check, &key, stores::warnings(store, keys.as_ref()));
@@ -134,7 +134,7 @@ fn stores_of(check: &mut Check, settings: &TlsSettings, members: Option<Members<
         let key = format!("{prefix}trustStore.location");
         match stores::load_trust(store) {
             Ok(loaded) => trusted = loaded,
-            Err(error) => tell(check, prefix, store, &error),
+            Err(error) => add_problem(check, prefix, store, &error),
         }
         found.stores.extend(shown(store, "trustStore", None));
         warn(check, &key, stores::warnings(store, None));
@@ -168,7 +168,7 @@ fn place_of(check: &Check, key: &str) -> SettingPlace {
 }
 
 /// The setting to look at, as at the start of the server; of a password that is not set, that of its store.
-fn tell(check: &mut Check, prefix: &str, store: &StoreSettings, error: &StoreError) {
+fn add_problem(check: &mut Check, prefix: &str, store: &StoreSettings, error: &StoreError) {
     let mut key = format!("{prefix}{}", error.setting(store));
     if found(check, &key).is_none()
         && let Some((role, _)) = key.rsplit_once('.')
@@ -444,7 +444,7 @@ mod tests {
             state: "works",
             effect: String::new(),
         };
-        let told = |password, also: Option<config::Understood>| {
+        let problem_of = |password, also: Option<config::Understood>| {
             let (mut check, mut tls) = (check(), settings("ec.jks", "trust.jks"));
             check.settings.push(set("ssl.quorum.keyStore.location", 7));
             check.settings.extend(also);
@@ -452,10 +452,10 @@ mod tests {
             stores_of(&mut check, &tls, None);
             check.problems.first().map(ToString::to_string).unwrap_or_default()
         };
-        let none = told(StorePassword::None, None);
+        let none = problem_of(StorePassword::None, None);
         assert!(none.starts_with("zoo.cfg:7: ssl.quorum.keyStore.location: key store "), "{none}");
         let wrong = StorePassword::Given(Arc::new(Secret::new(b"wrong".to_vec())));
-        let wrong = told(wrong, Some(set("ssl.quorum.keyStore.password", 9)));
+        let wrong = problem_of(wrong, Some(set("ssl.quorum.keyStore.password", 9)));
         assert!(wrong.starts_with("zoo.cfg:9: ssl.quorum.keyStore.password: "), "{wrong}");
         assert!(wrong.ends_with("; correct ssl.quorum.keyStore.password"), "{wrong}");
     }
@@ -470,7 +470,7 @@ mod tests {
         assert!(
             warnings
                 .iter()
-                .any(|told| told.contains("servers will refuse this server's certificate")),
+                .any(|warning| warning.contains("servers will refuse this server's certificate")),
             "{warnings:?}"
         );
         let shown = text(stores);

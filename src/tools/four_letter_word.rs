@@ -317,9 +317,9 @@ mod tests {
             other_host.contains(" is for localhost, 127.0.0.1, and the peer is 127.0.0.2"),
             "{other_host}"
         );
-        let told = server.join().unwrap().expect("the client refuses the certificate");
-        let told = crate::net::tls::Refusal::of(&told.into()).reason;
-        assert!(told.starts_with("the peer refused this server's certificate"), "{told}");
+        let refusal = server.join().unwrap().expect("the client refuses the certificate");
+        let refusal = crate::net::tls::Refusal::of(&refusal.into()).reason;
+        assert!(refusal.starts_with("the peer refused this server's certificate"), "{refusal}");
         let lacks = said(&["localhost", "1", "ruok", "--tls"]).unwrap_err();
         assert_eq!(lacks, NO_TRUST);
         assert!(said(&["localhost"]).unwrap().starts_with("Usage:"));

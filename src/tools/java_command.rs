@@ -220,7 +220,7 @@ mod tests {
         parse(&arguments, &VERSIONS)
     }
 
-    fn told(line: &str) -> (String, String, u8) {
+    fn outcome(line: &str) -> (String, String, u8) {
         match call(line) {
             Call::Said { out, err, code } => (out, err, code),
             Call::Server(all) => (format!("server {}", all.join(" ")), String::new(), 0),
@@ -233,32 +233,35 @@ mod tests {
     fn lines_of_scripts_start_the_server_with_its_properties() {
         let line = "-Dzookeeper.log.dir=/x -XX:+HeapDumpOnOutOfMemoryError -cp /a:/b -Xmx1000m -javaagent:/j.jar=8080 \
                     --add-opens java.base/java.lang=ALL-UNNAMED org.apache.zookeeper.server.quorum.QuorumPeerMain zoo.cfg";
-        assert_eq!(told(line).0, "server start-foreground -Dzookeeper.log.dir=/x zoo.cfg");
-        let (_, err, code) = told("-cp x org.apache.zookeeper.server.quorum.QuorumPeerMain");
+        assert_eq!(outcome(line).0, "server start-foreground -Dzookeeper.log.dir=/x zoo.cfg");
+        let (_, err, code) = outcome("-cp x org.apache.zookeeper.server.quorum.QuorumPeerMain");
         assert!(code == 2 && err.starts_with("Usage: "), "{err}");
     }
 
     // rows: T-10
     #[test]
     fn classes_of_tools_are_tools_and_others_are_not_found() {
-        assert_eq!(told("-cp x org.apache.zookeeper.server.PurgeTxnLog d -n 3").0, "tool d -n 3");
         assert_eq!(
-            told("org/apache/zookeeper/version/VersionInfoMain").0,
+            outcome("-cp x org.apache.zookeeper.server.PurgeTxnLog d -n 3").0,
+            "tool d -n 3"
+        );
+        assert_eq!(
+            outcome("org/apache/zookeeper/version/VersionInfoMain").0,
             "Apache ZooKeeper, version 3.9.5 2026-11-01 00:00 UTC\n"
         );
-        assert_eq!(told("org.apache.zookeeper.Version --short").0, "3.9.5\n");
-        let digest = told("org.apache.zookeeper.server.auth.DigestAuthenticationProvider a:b");
+        assert_eq!(outcome("org.apache.zookeeper.Version --short").0, "3.9.5\n");
+        let digest = outcome("org.apache.zookeeper.server.auth.DigestAuthenticationProvider a:b");
         assert_eq!(digest.0, "a:b->a:3OptnM09ILoVSfbZtd3mB0IViII=\n");
-        let (_, err, code) = told("-cp x no.Such");
+        let (_, err, code) = outcome("-cp x no.Such");
         assert!(code == 1 && err.starts_with("Error: Could not find or load main class no.Such\n"));
-        assert!(told("-foo").1.starts_with("Unrecognized option: -foo\n"));
-        assert_eq!(told("-jar x.jar").1, "Error: Unable to access jarfile x.jar\n");
+        assert!(outcome("-foo").1.starts_with("Unrecognized option: -foo\n"));
+        assert_eq!(outcome("-jar x.jar").1, "Error: Unable to access jarfile x.jar\n");
     }
 
     // rows: T-10
     #[test]
     fn version_has_the_shape_that_scripts_parse() {
-        let (_, err, code) = told("-version");
+        let (_, err, code) = outcome("-version");
         let quoted = err.lines().next().and_then(|line| line.split('"').nth(1));
         assert!(code == 0 && quoted == Some("17.0.0") && err.contains(" version \""), "{err}");
         assert!(is_called_so("/opt/libexec/bin/java") && !is_called_so("/java/oxkeeper"));

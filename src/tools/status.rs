@@ -93,13 +93,13 @@ fn figures(server: &str, tls: Option<&Arc<ClientConfig>>) -> Result<Figures, Str
     let (host, port) = host_and_port(server)?;
     let end = Instant::now() + PATIENCE;
     let asked = |word| ask((host, port), word, tls.cloned(), end);
-    let told = asked("srvr").map_err(|error| format!("not reachable: {}", text_of(&error)))?;
-    let mut figures = parse_srvr(&told)?;
+    let answer = asked("srvr").map_err(|error| format!("not reachable: {}", text_of(&error)))?;
+    let mut figures = parse_srvr(&answer)?;
     // A server need not have `mntr` in its whitelist.
     if figures.mode == "leader"
-        && let Ok(told) = asked("mntr")
+        && let Ok(answer) = asked("mntr")
     {
-        figures.followers = parse_followers(&told);
+        figures.followers = parse_followers(&answer);
     }
     Ok(figures)
 }
@@ -150,17 +150,17 @@ fn ask(
 }
 
 /// The figures in an answer to `srvr`.
-fn parse_srvr(told: &str) -> Result<Figures, String> {
+fn parse_srvr(answer: &str) -> Result<Figures, String> {
     let value = |name: &str| {
-        let line = told.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+        let line = answer.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
         line.map(str::trim)
     };
     let Some(mode) = value("Mode") else {
-        let first: String = told.lines().next().unwrap_or_default().chars().take(80).collect();
-        return Err(match told {
+        let first: String = answer.lines().next().unwrap_or_default().chars().take(80).collect();
+        return Err(match answer {
             "" => "it closed the connection: is this a client port, and does it want TLS (--tls-ca) or none?".to_owned(),
-            _ if told.contains("not currently serving") => "it runs, and serves no clients: it has no leader, as its log says".to_owned(),
-            _ if told.contains("whitelist") => {
+            _ if answer.contains("not currently serving") => "it runs, and serves no clients: it has no leader, as its log says".to_owned(),
+            _ if answer.contains("whitelist") => {
                 "srvr is not in its 4lw.commands.whitelist".to_owned()
             }
             _ => format!("it is no ZooKeeper server, as it answers {first:?}"),
@@ -182,9 +182,9 @@ fn parse_srvr(told: &str) -> Result<Figures, String> {
 }
 
 /// The number of followers in sync in an answer to `mntr`, without those that don't vote, such as a removed server that runs.
-fn parse_followers(told: &str) -> Option<u64> {
+fn parse_followers(answer: &str) -> Option<u64> {
     let value = |name: &str| {
-        let line = told.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('\t'))?;
+        let line = answer.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('\t'))?;
         line.trim().parse::<f64>().ok().map(|number| number as u64)
     };
     let without_vote = value("zk_synced_non_voting_followers").unwrap_or(0);
@@ -283,17 +283,17 @@ mod tests {
             followers: None,
         };
         assert_eq!(figures, wanted);
-        let told = "zk_x\t1\nzk_synced_followers\t2.0\n";
-        assert_eq!(parse_followers(told), Some(2));
-        let with_removed = format!("zk_synced_non_voting_followers\t1\n{told}");
+        let answer = "zk_x\t1\nzk_synced_followers\t2.0\n";
+        assert_eq!(parse_followers(answer), Some(2));
+        let with_removed = format!("zk_synced_non_voting_followers\t1\n{answer}");
         assert_eq!(parse_followers(&with_removed), Some(1));
-        for (told, why) in [
+        for (answer, why) in [
             ("", "does it want TLS"),
             ("This ZooKeeper instance is not currently serving requests\n", "serves no clients"),
             ("srvr is not executed because it is not in the whitelist.\n", "whitelist"),
             ("HTTP/1.1 400 Bad Request\r\n", "no ZooKeeper"),
         ] {
-            assert!(parse_srvr(told).unwrap_err().contains(why), "{told}");
+            assert!(parse_srvr(answer).unwrap_err().contains(why), "{answer}");
         }
         assert_eq!(parse_srvr("Mode: follower\nZxid: x\n").unwrap().zxid, 0);
     }

@@ -78,23 +78,23 @@ impl Watches {
         let fires = trigger.fires();
         let hash = self.hash(path);
         let used_up = fires & WatchKind::ONE_SHOT;
-        let mut told = FiredCounts::default();
+        let mut counts = FiredCounts::default();
         let looks_up = trigger != Trigger::Children && self.recursive.load(Ordering::Relaxed) > 0;
         let mut in_data_table = Vec::new();
         self.shard(hash).lock().fire(hash, path, fires, used_up, |watcher, kinds| {
             fired.push(watcher);
             let kinds = kinds & fires;
-            told.child +=
+            counts.child +=
                 u64::from(trigger != Trigger::Data && kinds & WatchKind::CHILD_TABLE != 0);
             if trigger != Trigger::Children && kinds & WatchKind::DATA_TABLE != 0 {
-                told.data += 1;
+                counts.data += 1;
                 if looks_up {
                     in_data_table.push(watcher);
                 }
             }
         });
         if !looks_up {
-            return told;
+            return counts;
         }
         let mut at = path;
         while let Some(above) = above(at) {
@@ -105,11 +105,11 @@ impl Watches {
         }
         in_data_table.sort_unstable();
         in_data_table.dedup();
-        told.data = in_data_table.len() as u64;
+        counts.data = in_data_table.len() as u64;
         fired.append(&mut in_data_table);
         fired.sort_unstable();
         fired.dedup();
-        told
+        counts
     }
 
     /// Removes all watches of a watcher whose connection was closed.

@@ -24,7 +24,7 @@ fn call(command: Command, is_post: bool, streaming: Option<&str>) -> Call {
     Call { command, name: "asked".to_owned(), parameters, is_post }
 }
 
-fn told(answer: &Answer) -> String {
+fn text_of(answer: &Answer) -> String {
     let Some(Piece::Text(text)) = answer.body.first() else { return String::new() };
     format!("{} {text}", answer.status)
 }
@@ -48,7 +48,7 @@ fn status(list: Vec<Acl>, credentials: Credentials<'_>, lines: &str) -> u16 {
     match authorize(&asked, credentials, &admin, &schemes, may) {
         Ok(()) => 200,
         Err(answer) => {
-            let error = told(&answer);
+            let error = text_of(&answer);
             assert!(error.contains("\"command\" : \"asked\""), "{error}");
             answer.status
         }
@@ -177,10 +177,10 @@ fn answers_have_javas_form() {
     let plain = snapshot_taken(&snapshot, zxid, 77, false);
     assert_eq!(plain.headers, headers);
     let body = "{\n  \"command\" : \"snapshot\",\n  \"error\" : null\n}";
-    assert_eq!(told(&plain), format!("200 {body}"));
-    assert_eq!(told(&failed(&snapshot, 429)), format!("429 {body}"));
+    assert_eq!(text_of(&plain), format!("200 {body}"));
+    assert_eq!(text_of(&failed(&snapshot, 429)), format!("429 {body}"));
     let restored = restored(&call(Command::Restore, true, None), zxid.to_wire());
     let body =
         "{\n  \"last_zxid\" : 4294967327,\n  \"command\" : \"restore\",\n  \"error\" : null\n}";
-    assert_eq!(told(&restored), format!("200 {body}"));
+    assert_eq!(text_of(&restored), format!("200 {body}"));
 }

@@ -70,7 +70,7 @@ fn links(command_url: &str) -> Answer {
 /// An answer made before the command ran: it has the name as the request has it.
 pub(super) fn refused(status: u16, name: &str, error: &str) -> Answer {
     let entries = [("command", Json::text(name)), ("error", Json::text(error))];
-    Answer::of(status, Some(JSON), told(as_values(entries)))
+    Answer::of(status, Some(JSON), json_map(as_values(entries)))
 }
 
 fn as_values<const N: usize>(entries: [(&str, Json); N]) -> Vec<(String, Value)> {
@@ -119,7 +119,7 @@ pub fn run(call: &Call, config: &Config, metrics: &Registry, status: &Status) ->
         Some(error) => entries.extend(as_values([("error", Json::Text(error)), name])),
         None => entries.extend(as_values([name, ("error", Json::Null)])),
     }
-    Answer { effect, ..Answer::of(200, Some(JSON), told(entries)) }
+    Answer { effect, ..Answer::of(200, Some(JSON), json_map(entries)) }
 }
 
 /// An answer of a command that ran.
@@ -127,7 +127,7 @@ pub(super) fn in_json(status: u16, command: Command, data: Vec<(&str, Json)>) ->
     let end = [("command", Json::text(command.name())), ("error", Json::Null)];
     let entries = data.into_iter().chain(end);
     let entries = entries.map(|(key, value)| (key.to_owned(), Value::Json(value))).collect();
-    Answer::of(status, Some(JSON), told(entries))
+    Answer::of(status, Some(JSON), json_map(entries))
 }
 
 fn trace_mask(parameters: &BTreeMap<String, String>) -> Result<i64, String> {
@@ -137,7 +137,7 @@ fn trace_mask(parameters: &BTreeMap<String, String>) -> Result<i64, String> {
 }
 
 /// A map in JSON, in pieces.
-fn told(entries: Vec<(String, Value)>) -> Vec<Piece> {
+fn json_map(entries: Vec<(String, Value)>) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let mut text = String::from("{");
     for (at, (key, value)) in entries.into_iter().enumerate() {
@@ -230,9 +230,9 @@ mod tests {
         assert_eq!(json("/commands/stmk?traceMask=x", false), mask);
         let set = answered("GET", "/commands/stmk?traceMask=5&traceMask=6", false);
         assert_eq!(set.effect, Effect::SetTraceMask(5));
-        let told =
+        let expected =
             "{\n  \"tracemask\" : 5,\n  \"command\" : \"set_trace_mask\",\n  \"error\" : null\n}";
-        assert_eq!(text(&set), told);
+        assert_eq!(text(&set), expected);
         let alone =
             "{\n  \"error\" : \"server is not initialized\",\n  \"command\" : \"leader\"\n}";
         assert_eq!(json("/commands/lead", true), alone);

@@ -20,7 +20,7 @@ pub struct LearnerPort {
     entry_max: Option<usize>,
     unfinished: Mutex<Unfinished>,
     /// WARNs about hosts whose connections are closed before their first packet, with the reason.
-    told: Mutex<LogMinute<(IpAddr, String)>>,
+    logged: Mutex<LogMinute<(IpAddr, String)>>,
     /// Addresses that can't be bound, with the reason.
     unbound: Mutex<BTreeMap<ListenAddress, String>>,
 }
@@ -60,8 +60,8 @@ impl LearnerPort {
     }
 
     /// Whether to log a WARN for a connection of this host that is closed for this reason.
-    pub(super) fn tells_of(&self, host: IpAddr, why: &str, now_ms: u64) -> bool {
-        lock(&self.told).admit((host, why.to_owned()), now_ms)
+    pub(super) fn may_log(&self, host: IpAddr, why: &str, now_ms: u64) -> bool {
+        lock(&self.logged).admit((host, why.to_owned()), now_ms)
     }
 
     pub(super) fn next_connection(&self) -> LearnerConnectionId {

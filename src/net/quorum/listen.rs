@@ -94,7 +94,7 @@ mod tests {
 
     #[tokio::test]
     async fn connection_of_another_protocol_is_closed_with_its_name() {
-        let told: [(&[u8], &str); 3] = [
+        let cases: [(&[u8], &str); 3] = [
             (b"\x16\x03\x01\x02\0\x01\0\x01\xfc\x03\x03abcdefghi", "TLS"),
             (b"GET / HTTP/1.1\r\nHost: here\r\n\r\n", "HTTP"),
             (
@@ -102,7 +102,7 @@ mod tests {
                 "dials this quorum port for an election",
             ),
         ];
-        for (bytes, word) in told {
+        for (bytes, word) in cases {
             let (mut streams, mut events) = dialed(1).await;
             streams[0].write_all(bytes).await.unwrap();
             let (_, why) = gone(&mut events).await;

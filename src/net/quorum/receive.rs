@@ -28,7 +28,7 @@ pub(super) async fn receive(
     let port = place.as_ref().map(UnfinishedPlace::port);
     let ended = receive_all(&mut stream, connection, place, ending, &mut has_spoken).await;
     if let (Err(why), Ok(peer), false) = (&ended, stream.peer_addr(), has_spoken) {
-        if port.is_none_or(|port| port.tells_of(peer.ip(), why, ending.state.now_ms())) {
+        if port.is_none_or(|port| port.may_log(peer.ip(), why, ending.state.now_ms())) {
             tracing::warn!(target: crate::model::STRANGERS, %peer, reason = %why, "connection to the quorum port closed; if the peer is a member, compare its server.N lines, TLS and SASL settings with this server's");
         } else {
             tracing::debug!(%peer, reason = %why, "connection to the quorum port closed");

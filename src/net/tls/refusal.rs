@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn reasons_name_what_is_not_in_common_and_the_setting() {
-        let told = |error: Error| {
+        let refusal_of = |error: Error| {
             let refusal = Refusal::of(&HandshakeError::Tls(error));
             (refusal.reason, refusal.setting)
         };
@@ -214,7 +214,7 @@ mod tests {
                 Some("clientAuth"),
             ),
         ] {
-            let (text, its) = told(error);
+            let (text, its) = refusal_of(error);
             assert!(text.starts_with(reason), "{text}");
             assert_eq!(its, setting, "{text}");
         }

@@ -260,9 +260,9 @@ mod tests {
         let (half, _) = whole.split_once("-----BEGIN PRIVATE KEY").unwrap();
         std::fs::write(&new, half).unwrap();
         watch.look(0);
-        assert!(watch.faulty.is_some(), "it is told if it stays so");
+        assert!(watch.faulty.is_some(), "it is reported if it stays so");
         watch.look(0);
-        assert!(watch.faulty.is_none(), "it was told");
+        assert!(watch.faulty.is_none(), "it was reported");
         assert_eq!(subject(&watch), "CN=new");
         std::fs::write(&new, &whole).unwrap();
         watch.look(0);

@@ -58,7 +58,7 @@ impl Used<'_> {
             EngineRole::Server => self.clients_refuse(seconds(now)),
             EngineRole::Peer => self.servers_refuse(now),
         };
-        let told = |reason: Refusal| {
+        let with_text = |reason: Refusal| {
             let peers = if self.role == EngineRole::Server { "clients" } else { "servers" };
             let ends = matches!(reason, Refusal::Expired { .. });
             (
@@ -69,7 +69,7 @@ impl Used<'_> {
                 ),
             )
         };
-        reason.map(told).or_else(|| self.other_host().map(|text| (false, text)))
+        reason.map(with_text).or_else(|| self.other_host().map(|text| (false, text)))
     }
 
     fn key_store(&self) -> String {
@@ -111,7 +111,7 @@ impl Used<'_> {
     /// Certificates in the trust store that have ended. Their holders are trusted nevertheless, as in Java.
     pub fn ended_and_trusted(&self, now: UnixTime) -> Vec<String> {
         let path = self.settings.trust_store.as_ref().map(|store| store.path.display().to_string());
-        let told = |der: &CertificateDer<'_>| {
+        let warning = |der: &CertificateDer<'_>| {
             let certificate = Certificate::parse(der)?;
             let is_ca = certificate.issues().is_some_and(|(is_ca, _)| is_ca);
             (!is_ca && certificate.not_after < seconds(now)).then(|| {
@@ -124,7 +124,7 @@ impl Used<'_> {
                 )
             })
         };
-        self.trusted.iter().filter_map(told).collect()
+        self.trusted.iter().filter_map(warning).collect()
     }
 }
 
@@ -151,7 +151,7 @@ mod tests {
             ..settings.trust_store.clone().unwrap()
         };
         let strange = stores::load_trust(&of(other.trust.clone())).unwrap();
-        let told = |role, trusted: &[_], hosts: &[&str], now: UnixTime| {
+        let warnings_of = |role, trusted: &[_], hosts: &[&str], now: UnixTime| {
             let hosts: Vec<String> = hosts.iter().map(|host| (*host).to_owned()).collect();
             let used = Used { settings: &settings, role, keys: &keys, trusted, hosts: &hosts };
             (used.warnings(now).join("\n"), used.certificate(now).unwrap_or_default())
@@ -160,19 +160,19 @@ mod tests {
         let end = Certificate::parse(&keys.chain[0]).unwrap().not_after.unsigned_abs();
         let at = |seconds| UnixTime::since_unix_epoch(Duration::from_secs(seconds));
         for role in [EngineRole::Server, EngineRole::Peer] {
-            assert_eq!(told(role, &trusted, &["localhost"], now), Default::default());
-            let (start, check) = told(role, &trusted, &[], early);
+            assert_eq!(warnings_of(role, &trusted, &["localhost"], now), Default::default());
+            let (start, check) = warnings_of(role, &trusted, &[], early);
             assert!(start.contains("is valid from") && check.contains("is valid from"), "{start}");
-            let (start, check) = told(role, &trusted, &[], at(end + 9));
+            let (start, check) = warnings_of(role, &trusted, &[], at(end + 9));
             assert!(start.is_empty() && check.contains("was valid until"), "{start} {check}");
-            let (start, check) = told(role, &trusted, &[], at(end - 9));
+            let (start, check) = warnings_of(role, &trusted, &[], at(end - 9));
             assert!(start.is_empty() && check.contains("expires soon, on "), "{start} {check}");
         }
-        let (start, check) = told(EngineRole::Peer, &strange, &[], now);
+        let (start, check) = warnings_of(EngineRole::Peer, &strange, &[], now);
         assert!(start.contains("servers will refuse") && check.contains("CN=ca"), "{start}");
-        let (start, _) = told(EngineRole::Peer, &trusted, &["localhost", "zk7"], now);
+        let (start, _) = warnings_of(EngineRole::Peer, &trusted, &["localhost", "zk7"], now);
         assert!(start.contains("and they dial zk7"), "{start}");
-        let (start, _) = told(EngineRole::Server, &keys.chain, &[], at(end + 9));
+        let (start, _) = warnings_of(EngineRole::Server, &keys.chain, &[], at(end + 9));
         assert!(start.contains("its holder is still trusted"), "{start}");
     }
 }

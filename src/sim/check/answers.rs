@@ -187,14 +187,14 @@ fn is_done(request: &Request, body: &Body, txn: &Txn<'_>, state: &State<'_>) -> 
             state.has_stat(path, body)
         }
         (Op::Create { ephemeral, sequential, .. }, Txn::Create(create)) => {
-            let Body::Path(told, stat) = body else { return differs() };
-            let is_name = if *sequential { told.starts_with(path) } else { told == path };
-            let owner = state.node(told).map(|node| node.stat.ephemeral_owner != 0);
-            let is_data = *told == create.path && Some(&data[..]) == create.data;
+            let Body::Path(created, stat) = body else { return differs() };
+            let is_name = if *sequential { created.starts_with(path) } else { created == path };
+            let owner = state.node(created).map(|node| node.stat.ephemeral_owner != 0);
+            let is_data = *created == create.path && Some(&data[..]) == create.data;
             if !is_data || !is_name || owner != Some(*ephemeral) {
                 return differs();
             }
-            stat.map_or(Ok(()), |stat| state.has_stat(told, &Body::Stat(stat)))
+            stat.map_or(Ok(()), |stat| state.has_stat(created, &Body::Stat(stat)))
         }
         (Op::Delete, Txn::Delete { path: at }) if path == at => Ok(()),
         (Op::Close, Txn::CloseSession { .. }) => Ok(()),

@@ -104,12 +104,12 @@ pub enum Seen<'a> {
         standing: Standing,
         durable: Durable,
     },
-    /// A learner sends a packet to its leader. `told`: the epoch in the leader's LEADERINFO.
+    /// A learner sends a packet to its leader. `epoch`: the epoch in the leader's LEADERINFO.
     ToLeader {
         server: usize,
         packet: &'a Packet,
         durable: Durable,
-        told: Epoch,
+        epoch: Epoch,
     },
     /// A server sends a packet to a learner.
     ToLearner {

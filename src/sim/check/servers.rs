@@ -224,10 +224,10 @@ pub fn promises(seen: &Seen<'_>, history: &History) -> Result<(), String> {
         {
             Err(format!("{server} sends NEWLEADER before epoch {} is saved", epoch.0))
         }
-        Seen::ToLeader { server, packet: Packet::AckEpoch { .. }, durable, told }
-            if durable.accepted < told =>
+        Seen::ToLeader { server, packet: Packet::AckEpoch { .. }, durable, epoch }
+            if durable.accepted < epoch =>
         {
-            Err(format!("{server} promises epoch {} before it is saved", told.0))
+            Err(format!("{server} promises epoch {} before it is saved", epoch.0))
         }
         Seen::ToLeader { server, packet: Packet::Ack { zxid }, durable, .. } => {
             if zxid.counter() == 0 && durable.current < zxid.epoch() {

@@ -80,8 +80,8 @@ impl Watched {
         let mut fired = Vec::new();
         for is_data in [true, false] {
             // A missed change gives one event for each list of watches in setWatches.
-            let is_told = zxid == -1 && !fired.is_empty();
-            if fires(kind, is_data) && !is_told {
+            let is_reported = zxid == -1 && !fired.is_empty();
+            if fires(kind, is_data) && !is_reported {
                 let left = self.once.remove(&(path.to_owned(), is_data));
                 fired.extend(left.map(|left| (left, is_data)));
             }

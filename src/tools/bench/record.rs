@@ -146,17 +146,18 @@ impl Totals {
         const SAME: &str = "all have the same bounds";
         self.troubles.add(&slice.troubles);
         let second = slice.tick.div_euclid((1_000_000 / TICK_US) as i64);
-        let (told, troubles) = self.seconds.entry(second).or_insert_with(|| (latencies(), 0));
+        let (latencies_of_second, troubles) =
+            self.seconds.entry(second).or_insert_with(|| (latencies(), 0));
         *troubles += slice.troubles.count();
         if let Some(others) = &slice.others {
-            told.add(others).expect(SAME);
+            latencies_of_second.add(others).expect(SAME);
         }
         // Answers that came after the end belong to requests before it.
         let last = self.points.len() - 1;
         let point = (slice.tick.max(0) as u64 / self.point_ticks).min(last as u64) as usize;
         for (sum, part) in self.by_op.iter_mut().zip(&slice.measured) {
             let Some(part) = part else { continue };
-            for sum in [sum, told, &mut self.points[point]] {
+            for sum in [sum, latencies_of_second, &mut self.points[point]] {
                 sum.add(part).expect(SAME);
             }
         }
@@ -242,9 +243,9 @@ mod tests {
         recorder.troubles().sessions_expired = 1;
         totals_add(&mut totals, recorder.advance(1_000_000));
         let operations = totals.operations(250_000);
-        let told: Vec<_> =
+        let figures: Vec<_> =
             operations.iter().map(|(op, of, _)| (*op, of.count, of.max_us)).collect();
-        assert_eq!(told, [(Op::Get, 3, 5000 + 23), (Op::Set, 1, 300 + 1)]);
+        assert_eq!(figures, [(Op::Get, 3, 5000 + 23), (Op::Set, 1, 300 + 1)]);
         let overall = totals.overall(250_000);
         assert_eq!((overall.count, overall.ops_s), (4, 16.0));
         // The late answer is in the last point, which is half as wide as the others.

@@ -81,14 +81,14 @@ fn copy(
     zxid: i64,
     streams: &mut Streams<'_>,
 ) -> Result<bool, String> {
-    let told = |error: io::Error| error.to_string();
+    let text_of = |error: io::Error| error.to_string();
     let mut records = RawRecords::new(from);
     let header = match records.header() {
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Err("null".to_owned()),
-        other => other.map_err(told)?,
+        other => other.map_err(text_of)?,
     };
     if header.magic != LOG_MAGIC {
-        writeln!(streams.err, "Invalid magic number in txn log file").map_err(told)?;
+        writeln!(streams.err, "Invalid magic number in txn log file").map_err(text_of)?;
         return Ok(false);
     }
     let (dbid, version) = (header.dbid, header.version);
@@ -96,14 +96,14 @@ fn copy(
         streams.out,
         "ZooKeeper Transactional Log File with dbid {dbid} txnlog format version {version}"
     )
-    .map_err(told)?;
-    to.write_all(&header.to_bytes()).map_err(told)?;
+    .map_err(text_of)?;
+    to.write_all(&header.to_bytes()).map_err(text_of)?;
     let (mut count, mut has_zxid, mut previous) = (0, false, -1);
     let chopped = loop {
-        let record = match records.step().map_err(told)? {
+        let record = match records.step().map_err(text_of)? {
             RawStep::Record(record) => record,
             RawStep::End => {
-                writeln!(streams.out, "EOF reached after {count} txns.").map_err(told)?;
+                writeln!(streams.out, "EOF reached after {count} txns.").map_err(text_of)?;
                 break false;
             }
             RawStep::Length(len) => return Err(format!("Unreasonable length = {len}")),
@@ -117,12 +117,12 @@ fn copy(
             if record.end_mark.is_none() {
                 return Err("null".to_owned());
             }
-            writeln!(streams.out, "Last transaction was partial.").map_err(told)?;
+            writeln!(streams.out, "Last transaction was partial.").map_err(text_of)?;
             return Err("Last transaction was partial.".to_owned());
         }
         has_zxid |= at == zxid;
         if let Some(gap) = gap(previous, at) {
-            writeln!(streams.out, "{gap}").map_err(told)?;
+            writeln!(streams.out, "{gap}").map_err(text_of)?;
         }
         previous = at;
         if zxid < at {
@@ -132,15 +132,15 @@ fn copy(
             } else {
                 format!("This log does not contain zxid {zxid:x}")
             };
-            writeln!(streams.out, "{line}").map_err(told)?;
+            writeln!(streams.out, "{line}").map_err(text_of)?;
             break is_there;
         }
         let mut bytes = Vec::new();
         record::put_record(record.entry, &mut bytes);
-        to.write_all(&bytes).map_err(told)?;
+        to.write_all(&bytes).map_err(text_of)?;
         count += 1;
     };
-    to.flush().map_err(told)?;
+    to.flush().map_err(text_of)?;
     Ok(chopped)
 }
 

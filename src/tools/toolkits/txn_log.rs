@@ -161,8 +161,8 @@ fn judge(
         }
     }
     // As JSON a record is printed once: it says itself whether its checksum matches.
-    let is_told = printer.is_json && !is_sound;
-    if (repaired.is_none() || parsed.has('v')) && !is_told {
+    let is_in_json = printer.is_json && !is_sound;
+    if (repaired.is_none() || parsed.has('v')) && !is_in_json {
         printer.txn(record, "", streams.out)?;
     }
     Ok(Some(stored))

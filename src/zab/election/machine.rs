@@ -207,7 +207,7 @@ impl Election {
         // A server in no configuration known here may have a newer configuration.
         let views = &self.setup.views;
         if to != self.setup.me && (views.is_voter(to) || !views.has_member(to)) {
-            self.tell(to, out);
+            self.send_vote(to, out);
         }
     }
 
@@ -235,7 +235,7 @@ impl Election {
         }
         let votes_itself = self.setup.views.is_voter(self.setup.me);
         if heard.state == PeerState::Looking && heard.round < self.round && votes_itself {
-            self.tell(from, out);
+            self.send_vote(from, out);
         }
         if !self.setup.views.is_voter(heard.vote.leader) {
             return self.join_round(heard, out);
@@ -269,7 +269,7 @@ impl Election {
             self.answered.clear();
         }
         self.answered.insert(from, self.now);
-        self.tell(from, out);
+        self.send_vote(from, out);
     }
 
     /// Joins the later round of a server that votes by a configuration which was proposed to this server and not to that one: it votes
@@ -305,7 +305,7 @@ impl Election {
             self.tell_all(out);
         } else if self.votes.get(from).is_none() && self.setup.views.is_voter(self.setup.me) {
             // The sender may have missed our vote while it still followed, and would get it with the next resend only.
-            self.tell(from, out);
+            self.send_vote(from, out);
         }
         self.votes.put(from, Ballot::of_round(heard));
     }
@@ -356,7 +356,7 @@ impl Election {
         if until.is_none() {
             // Servers that follow the leader answer a looking server's vote with theirs.
             let is_silent = |id: &ServerId| id != me && !electors.contains(id);
-            views.voters().into_iter().filter(is_silent).for_each(|id| self.tell(id, out));
+            views.voters().into_iter().filter(is_silent).for_each(|id| self.send_vote(id, out));
         }
         let until = until.unwrap_or(self.now + UNITE_TICKS);
         self.found = Some(Found { heard: heard.clone(), until });
@@ -452,14 +452,14 @@ impl Election {
         self.ends_at = None;
         for to in self.setup.views.voters() {
             if to != self.setup.me {
-                self.tell(to, out);
+                self.send_vote(to, out);
             } else if self.setup.vote.zxid != -1 {
                 self.votes.put(to, Ballot::of_round(&self.notification()));
             }
         }
     }
 
-    fn tell(&self, to: ServerId, out: &mut Vec<Action>) {
+    fn send_vote(&self, to: ServerId, out: &mut Vec<Action>) {
         out.push(Action::SendNotification { to, notification: self.notification() });
     }
 

@@ -183,7 +183,7 @@ fn main() -> ExitCode {
         }
         Err(error) => {
             if let Some(audit) = config::Audit::of_flags(&env, &launch.flags, settings.audit) {
-                server::AuditLog::tell_refused(&audit);
+                server::AuditLog::log_refused_start(&audit);
             }
             refused(&error)
         }

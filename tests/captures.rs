@@ -42,7 +42,7 @@ const ALL: [&str; 14] = [
 /// Decodes a capture, compares it with the text beside it, and returns the names of its packets: `>` before a learner's, `<`
 /// before a leader's.
 #[track_caller]
-fn told(name: &str) -> BTreeSet<String> {
+fn decoded(name: &str) -> BTreeSet<String> {
     let packets = packets::of(&tape::read("quorum", name));
     let mut text = String::new();
     for captured in &packets {
@@ -75,7 +75,7 @@ fn has(found: &BTreeSet<String>, wanted: &str) {
 #[test]
 fn captures_of_followers_have_every_packet_of_broadcast() {
     for name in ["first-start", "first-start-3.8"] {
-        let found = told(name);
+        let found = decoded(name);
         has(&found, ">REQUEST <PROPOSAL >ACK <COMMIT <PING >PING >REVALIDATE <REVALIDATE <SYNC");
         assert_eq!(tree::digest_mismatches(name), 0, "{name}");
     }
@@ -85,7 +85,7 @@ fn captures_of_followers_have_every_packet_of_broadcast() {
 #[test]
 fn captures_have_every_packet_that_opens_an_epoch() {
     for name in ["first-start", "first-start-3.8", "diff", "diff-from-log"] {
-        let found = told(name);
+        let found = decoded(name);
         has(&found, ">FOLLOWERINFO <LEADERINFO >ACKEPOCH <DIFF <NEWLEADER >ACK <UPTODATE");
     }
     // A learner that has accepted the epoch before sends no current epoch, so that its ACKEPOCH does not count again.
@@ -100,14 +100,14 @@ fn captures_have_every_packet_that_opens_an_epoch() {
 // rows: Q-52 Q-53 Q-54 Q-71
 #[test]
 fn captures_have_diff_trunc_and_snap() {
-    has(&told("first-start"), "<DIFF");
-    has(&told("diff"), "<DIFF <PROPOSAL <COMMIT");
-    has(&told("diff-from-log"), "<DIFF <PROPOSAL <COMMIT");
+    has(&decoded("first-start"), "<DIFF");
+    has(&decoded("diff"), "<DIFF <PROPOSAL <COMMIT");
+    has(&decoded("diff-from-log"), "<DIFF <PROPOSAL <COMMIT");
     assert!(!has_kind("trunc", "<DIFF"), "a DIFF before TRUNC");
-    has(&told("trunc"), "<TRUNC");
-    has(&told("snap-across-epochs"), "<SNAP");
-    has(&told("snap"), "<SNAP");
-    has(&told("outstanding"), "<DIFF <PROPOSAL <COMMIT");
+    has(&decoded("trunc"), "<TRUNC");
+    has(&decoded("snap-across-epochs"), "<SNAP");
+    has(&decoded("snap"), "<SNAP");
+    has(&decoded("outstanding"), "<DIFF <PROPOSAL <COMMIT");
 }
 
 fn has_kind(name: &str, kind: &str) -> bool {
@@ -118,7 +118,7 @@ fn has_kind(name: &str, kind: &str) -> bool {
 #[test]
 fn captures_of_observers_have_every_packet_of_their_protocol() {
     for name in ["observer", "observer-of-follower"] {
-        let found = told(name);
+        let found = decoded(name);
         has(&found, ">OBSERVERINFO <LEADERINFO <NEWLEADER <UPTODATE <INFORM >REQUEST <SYNC");
         has(&found, "<PING >PING >REVALIDATE <REVALIDATE");
     }
@@ -127,10 +127,10 @@ fn captures_of_observers_have_every_packet_of_their_protocol() {
 // rows: Q-48 Q-49 Q-58 Q-99 Q-102
 #[test]
 fn captures_have_the_packets_of_reconfigurations() {
-    has(&told("reconfig-follower"), "<PROPOSAL <COMMITANDACTIVATE");
-    has(&told("reconfig-observer"), "<INFORMANDACTIVATE");
-    has(&told("reconfig-diff"), "<PROPOSAL <COMMIT <NEWLEADER");
-    has(&told("reconfig-left"), "<COMMITANDACTIVATE");
+    has(&decoded("reconfig-follower"), "<PROPOSAL <COMMITANDACTIVATE");
+    has(&decoded("reconfig-observer"), "<INFORMANDACTIVATE");
+    has(&decoded("reconfig-diff"), "<PROPOSAL <COMMIT <NEWLEADER");
+    has(&decoded("reconfig-left"), "<COMMITANDACTIVATE");
 }
 
 #[test]

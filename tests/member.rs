@@ -494,8 +494,8 @@ fn accepted_epoch_is_saved_in_its_file_before_ackepoch_is_sent() {
         )
     };
     let saved = actions.iter().position(is_accepted);
-    let told = actions.iter().position(|action| matches!(action, Action::SendToLeader { .. }));
-    assert!(saved.is_some() && saved < told, "{actions:?}");
+    let sent_at = actions.iter().position(|action| matches!(action, Action::SendToLeader { .. }));
+    assert!(saved.is_some() && saved < sent_at, "{actions:?}");
     assert_eq!(sent(&actions), ["ACKEPOCH"]);
 }
 

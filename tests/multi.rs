@@ -30,14 +30,14 @@ fn multi(these: &[Request]) -> Request {
 }
 
 /// The answer's parts as text; no bytes may follow them.
-fn told(body: &[u8]) -> Vec<String> {
+fn parts_of(body: &[u8]) -> Vec<String> {
     let mut from = Reader::new(body);
-    let mut told = Vec::new();
+    let mut parts = Vec::new();
     loop {
         let header: MultiHeader = from.read().expect("a header");
         if header.done {
             assert_eq!((header.kind, header.err, from.rest()), (-1, -1, &[][..]));
-            return told;
+            return parts;
         }
         let mut text =
             || from.read::<jute::Ustring<'_>>().expect("text").expect("not null").into_owned();
@@ -61,7 +61,7 @@ fn told(body: &[u8]) -> Vec<String> {
             -1 => from.read::<i32>().expect("a code").to_string(),
             _ => String::new(),
         };
-        told.push(format!("{} {} {body}", header.kind, header.err).trim_end().to_owned());
+        parts.push(format!("{} {} {body}", header.kind, header.err).trim_end().to_owned());
     }
 }
 
@@ -93,12 +93,12 @@ fn each_part_of_a_multi_sees_earlier_parts_and_has_its_own_kind_of_result() {
         "13 0",
         "2 0",
     ];
-    assert_eq!(told(&answer), expected);
+    assert_eq!(parts_of(&answer), expected);
     assert!(world.exists("/a/n-0000000001") && !world.exists("/a/n-0000000000"));
 
     let (kind, body) = multi(&[]);
     let (header, answer) = world.ask(kind, body);
-    assert_eq!((header.err, header.zxid, told(&answer).len()), (0, 3, 0));
+    assert_eq!((header.err, header.zxid, parts_of(&answer).len()), (0, 3, 0));
 }
 
 // rows: P-63 P-64 P-66 G-03
@@ -122,7 +122,7 @@ fn a_failed_multi_leaves_an_entry_in_the_log_and_nothing_else() {
     let answers = world.send(&all);
     let heads: Vec<_> = answers.iter().map(|(header, _)| (header.zxid, header.err)).collect();
     assert_eq!(heads, [(2, 0), (3, 0), (4, 0), (5, 0), (6, 0)]);
-    assert_eq!(told(&answers[2].1), ["-1 0 0", "-1 0 0", "-1 -101 -101", "-1 -2 -2"]);
+    assert_eq!(parts_of(&answers[2].1), ["-1 0 0", "-1 0 0", "-1 -101 -101", "-1 -2 -2"]);
     assert!(world.exists("/a/n-0000000000") && !world.exists("/b"));
 
     let (_, entry) = &world.log()[3];
@@ -182,17 +182,17 @@ fn each_read_of_a_multi_read_answers_for_itself() {
     ];
     let (header, answer) = world.ask(op::MULTI_READ, parts(&these));
     assert_eq!((header.zxid, header.err), (3, 0));
-    assert_eq!(told(&answer), ["4 0 Some([120]) v0", "-1 -101 -101", "8 0 [\"b\"]"]);
+    assert_eq!(parts_of(&answer), ["4 0 Some([120]) v0", "-1 -101 -101", "8 0 [\"b\"]"]);
     // Their watch flags have set no watches.
     assert_eq!(world.send(&[set("/a", b"y", -1)]).len(), 1);
 
     let (header, answer) = world.ask(op::MULTI_READ, parts(&[]));
-    assert_eq!((header.err, told(&answer).len()), (0, 0));
+    assert_eq!((header.err, parts_of(&answer).len()), (0, 0));
     let (header, answer) = world.ask(op::MULTI_READ, parts(&[delete("/a")]));
-    assert_eq!((header.err, told(&answer).len()), (-5, 0));
+    assert_eq!((header.err, parts_of(&answer).len()), (-5, 0));
     let these = [read(op::GET_CHILDREN, Some("/a")), read(op::GET_DATA, None)];
     let (header, answer) = world.ask(op::MULTI_READ, parts(&these));
-    assert_eq!((header.err, told(&answer).len()), (-5, 1));
+    assert_eq!((header.err, parts_of(&answer).len()), (-5, 1));
     let (header, answer) = world.ask(op::MULTI_READ, vec![0]);
     assert_eq!((header.err, &*answer), (-5, &[][..]));
 }
@@ -236,7 +236,7 @@ fn check_outside_of_a_multi_is_refused() {
     let these = [check("/", 0), check("/", 1), check("/", 0)];
     let (kind, body) = multi(&these);
     let (_, answer) = world.ask(kind, body);
-    assert_eq!(told(&answer), ["-1 0 0", "-1 -103 -103", "-1 -2 -2"]);
+    assert_eq!(parts_of(&answer), ["-1 0 0", "-1 -103 -103", "-1 -2 -2"]);
 }
 
 // rows: P-52

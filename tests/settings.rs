@@ -112,9 +112,9 @@ fn mntr_has_only_version_and_state_with_the_null_metrics_provider() {
         let home = tempfile::tempdir().unwrap();
         let class = format!("org.apache.zookeeper.metrics.impl.{provider}");
         let server = Process::start(home.path(), &format!("metricsProvider.className={class}"));
-        let told = server.word("mntr");
-        assert_eq!(told.lines().count() == 2, is_short, "{told}");
-        assert!(told.starts_with("zk_version\t"), "{told}");
+        let answer = server.word("mntr");
+        assert_eq!(answer.lines().count() == 2, is_short, "{answer}");
+        assert!(answer.starts_with("zk_version\t"), "{answer}");
     }
 }
 

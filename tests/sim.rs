@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// The outcome of a world, and the lines of its trace.
-fn told(plan: &Plan) -> (Outcome, String) {
+fn traced(plan: &Plan) -> (Outcome, String) {
     let lines = Rc::new(RefCell::new(String::new()));
     let taken = lines.clone();
     let take = move |line: &str| {
@@ -36,7 +36,7 @@ fn told(plan: &Plan) -> (Outcome, String) {
 fn runs(plan: &Plan) -> Outcome {
     let outcome = run(plan, Tracing::Off);
     if let Some(Failure { check, what }) = &outcome.failure {
-        let (_, text) = told(plan);
+        let (_, text) = traced(plan);
         let lines: Vec<&str> = text.lines().collect();
         let last = lines[lines.len().saturating_sub(40)..].join("\n");
         let seed = plan.climate.seed;
@@ -194,7 +194,7 @@ fn standalone_server_that_restores_trees_holds_every_property_through_kills_and_
 
 #[test]
 fn two_runs_of_one_seed_have_the_same_trace() {
-    let ((_, first), (_, second)) = (told(&Plan::of(7)), told(&Plan::of(7)));
+    let ((_, first), (_, second)) = (traced(&Plan::of(7)), traced(&Plan::of(7)));
     assert!(first.lines().count() > 1000);
     assert!(first == second, "two runs of one seed differ");
 }
@@ -272,7 +272,7 @@ fn planted_faults_are_found() {
     }
 }
 
-// Where members change, too, nothing may be lost but what the checks are told to be lost.
+// Where members change, too, nothing may be lost but what the checks know to be lost.
 #[test]
 fn unreported_loss_is_found_where_members_change() {
     let found = first_failure(40, |climate| {
@@ -280,7 +280,7 @@ fn unreported_loss_is_found_where_members_change() {
         let calm = Climate::calm(seed);
         *climate = Climate { destroys: true, changes: true, joiners: 1, plant, ..calm };
     });
-    let (_, Failure { check, .. }) = found.expect("more is lost than the checks are told");
+    let (_, Failure { check, .. }) = found.expect("more is lost than the checks know");
     assert!(["one leader", "primary order", "agreement", "durability"].contains(&check), "{check}");
 }
 

@@ -444,7 +444,7 @@ fn disk_errors_at_a_start_are_reported_and_the_next_start_works() {
             .map_err(|error| error.to_string())
     };
     assert_eq!(recovered(&disk), Ok((true, 2)));
-    let mut told = Vec::new();
+    let mut errors = Vec::new();
     for n in 0.. {
         let disk = image.crash(1);
         disk.fail_change(n);
@@ -453,12 +453,15 @@ fn disk_errors_at_a_start_are_reported_and_the_next_start_works() {
             assert_eq!(first, Ok((true, 2)));
             break;
         }
-        told.push(first.unwrap_err());
+        errors.push(first.unwrap_err());
         assert!(recovered(&disk).unwrap().0, "after change {n} failed");
     }
-    assert_eq!(told[0], "remove leftover /data/version-2/.snapshot.15.tmp");
-    assert!(told[1..].iter().all(|error| error == "repair the log in /log/version-2"), "{told:?}");
-    assert_eq!(told.len(), 12);
+    assert_eq!(errors[0], "remove leftover /data/version-2/.snapshot.15.tmp");
+    assert!(
+        errors[1..].iter().all(|error| error == "repair the log in /log/version-2"),
+        "{errors:?}"
+    );
+    assert_eq!(errors.len(), 12);
 }
 
 /// In place of a snapshot with an unreadable sector the one before it and the log are read; nothing takes the place of the log.

@@ -25,7 +25,7 @@ pub fn reply(op: &Op, header: ReplyHeader, body: &[u8], names: &mut Naming<'_>) 
     let own = op.is_write() && err != -5;
     let zxid = if own { names.zxids.name(zxid) } else { names.zxids.name_of_last_seen(zxid) };
     let mut from = Reader::new(body);
-    let told = if err == 0 || !body.is_empty() {
+    let text = if err == 0 || !body.is_empty() {
         result(op, &mut from, names).unwrap_or_else(|e| format!(" undecodable ({e})"))
     } else {
         String::new()
@@ -34,7 +34,7 @@ pub fn reply(op: &Op, header: ReplyHeader, body: &[u8], names: &mut Naming<'_>) 
         [] => String::new(),
         rest => format!(" then {}", quote(rest)),
     };
-    format!("{} xid={xid} zxid={zxid} err={err}{told}{rest}", op.verb())
+    format!("{} xid={xid} zxid={zxid} err={err}{text}{rest}", op.verb())
 }
 
 pub fn event(
@@ -88,8 +88,8 @@ fn result_by_code(kind: i32, from: &mut Reader<'_>, names: &mut Naming<'_>) -> L
             for same in acls.iter_mut().flat_map(|acls| acls.chunk_by_mut(|a, b| a.0 == b.0)) {
                 same.sort();
             }
-            let told = list(acls.as_deref(), |(perms, who)| format!("{perms} {who}"));
-            format!(" acl={told}{}", stat(from, names)?)
+            let text = list(acls.as_deref(), |(perms, who)| format!("{perms} {who}"));
+            format!(" acl={text}{}", stat(from, names)?)
         }
         code::GET_EPHEMERALS => format!(" paths={}", sorted(from, string)?),
         code::WHO_AM_I => {
@@ -103,18 +103,18 @@ fn result_by_code(kind: i32, from: &mut Reader<'_>, names: &mut Naming<'_>) -> L
 }
 
 fn multi(from: &mut Reader<'_>, names: &mut Naming<'_>) -> Line {
-    let mut told = String::new();
+    let mut text = String::new();
     loop {
         let (kind, done, err): (i32, bool, i32) = (from.read()?, from.read()?, from.read()?);
-        told.push_str(&format!(" | {kind} {done} {err}"));
+        text.push_str(&format!(" | {kind} {done} {err}"));
         if done {
-            return Ok(told);
+            return Ok(text);
         }
         let one = match kind {
             -1 => format!(" err={}", from.read::<i32>()?),
             _ => result_by_code(kind, from, names)?,
         };
-        told.push_str(&one);
+        text.push_str(&one);
     }
 }
 

@@ -72,7 +72,7 @@ fn compare(args: &Args) -> io::Result<bool> {
         match found {
             Found::Nothing { nodes: more } => nodes += more,
             Found::Difference { history, first } => {
-                return tell(args, &args.setup, history, *first).map(|()| false);
+                return shrink_and_report(args, &args.setup, history, *first).map(|()| false);
             }
         }
     }
@@ -83,7 +83,7 @@ fn compare(args: &Args) -> io::Result<bool> {
         let mut pair = Pair::start(&setup)?;
         let ran = pair.run(0, &root(0), &history[0].1, &mut tally);
         if let Err(first) = ran.and_then(|()| pair.compare_trees(0).map(drop)) {
-            return tell(args, &setup, history, *first).map(|()| false);
+            return shrink_and_report(args, &setup, history, *first).map(|()| false);
         }
     }
     progress.summary(&tally, nodes);
@@ -91,7 +91,12 @@ fn compare(args: &Args) -> io::Result<bool> {
 }
 
 /// Shrinks a difference and prints it.
-fn tell(args: &Args, setup: &Setup, history: Case, first: Difference) -> io::Result<()> {
+fn shrink_and_report(
+    args: &Args,
+    setup: &Setup,
+    history: Case,
+    first: Difference,
+) -> io::Result<()> {
     println!("difference in script {}; shrinking for {:?}", first.script, args.budget);
     let shrunk = Shrinker::new(setup, args.budget).shrink(&history)?;
     let (case, difference) = shrunk.unwrap_or_else(|| {
@@ -180,7 +185,7 @@ fn self_test(args: &Args) -> io::Result<bool> {
         };
         let (lines, tries) = (shrink::lines(&case), shrinker.tries);
         println!("{fault:?}: found after {} ops, {lines} lines after {tries} tries", tally.ops);
-        println!("{}{}", shrink::print(&case), difference.told);
+        println!("{}{}", shrink::print(&case), difference.text);
     }
     Ok(all_found)
 }

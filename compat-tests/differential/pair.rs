@@ -41,7 +41,7 @@ pub struct Difference {
     /// `None`: the replies were equal, but the state afterwards was not.
     pub step: Option<usize>,
     /// One line per finding, ready to print.
-    pub told: String,
+    pub text: String,
 }
 
 /// Counts of operations, errors and events, taken from A; B's are the same where nothing differs.
@@ -104,8 +104,8 @@ impl Pair {
             }
             if outcomes[0] != outcomes[1] {
                 let words = [&self.a, &self.b].map(last_words);
-                let told = beside(&outcomes) + &words.concat();
-                difference = Some(Difference { script: number, step: Some(at), told });
+                let text = beside(&outcomes) + &words.concat();
+                difference = Some(Difference { script: number, step: Some(at), text });
                 break;
             }
         }
@@ -120,9 +120,9 @@ impl Pair {
         let left = difference.or_else(|| {
             let zxids = self.zxids();
             let words = [&self.a, &self.b].map(last_words).concat();
-            let told = format!("srvr Zxid\n  A: {}\n  B: {}\n{words}", zxids[0], zxids[1]);
+            let text = format!("srvr Zxid\n  A: {}\n  B: {}\n{words}", zxids[0], zxids[1]);
             // Two servers that both died don't count as equal.
-            (!even(&zxids)).then_some(Difference { script: number, step: None, told })
+            (!even(&zxids)).then_some(Difference { script: number, step: None, text })
         });
         left.map_or(Ok(()), |difference| Err(Box::new(difference)))
     }
@@ -138,14 +138,14 @@ impl Pair {
 
     /// Compares the trees, `/zookeeper` included.
     pub fn compare_trees(&self, number: usize) -> Result<usize, Box<Difference>> {
-        let difference = |told| Box::new(Difference { script: number, step: None, told });
+        let difference = |text| Box::new(Difference { script: number, step: None, text });
         let view = View::Run { racy: &self.racy_roots };
         let [a, b] = self.addresses().map(|addr| tree::dump(addr, self.as_super, view));
         let (a, b) = match (a, b) {
             (Ok(a), Ok(b)) => (a, b),
             (a, b) => {
-                let told = format!("tree dump\n  A: {:?}\n  B: {:?}\n", a.err(), b.err());
-                return Err(difference(told));
+                let text = format!("tree dump\n  A: {:?}\n  B: {:?}\n", a.err(), b.err());
+                return Err(difference(text));
             }
         };
         let found = tree::differences(&a, &b);
@@ -169,17 +169,17 @@ fn last_words(server: &Server) -> String {
 
 /// The outcomes of one step, differing lines marked.
 fn beside([a, b]: &[Outcome; 2]) -> String {
-    let mut told = String::new();
+    let mut text = String::new();
     for slot in 0..SLOTS {
         for at in 0..a[slot].len().max(b[slot].len()) {
             let [left, right] =
                 [a, b].map(|side| side[slot].get(at).map_or("(nothing)", String::as_str));
             if left == right {
-                told.push_str(&format!("  c{slot}    both: {left}\n"));
+                text.push_str(&format!("  c{slot}    both: {left}\n"));
             } else {
-                told.push_str(&format!("  c{slot} ->    A: {left}\n  c{slot} ->    B: {right}\n"));
+                text.push_str(&format!("  c{slot} ->    A: {left}\n  c{slot} ->    B: {right}\n"));
             }
         }
     }
-    told
+    text
 }

@@ -66,7 +66,7 @@ pub fn difference(
     fs::write(&path, shrink::print(case))?;
     println!("\n{} lines:\n{}", shrink::lines(case), shrink::print(case));
     let place = difference.step.map_or("after its end".into(), |step| format!("at step {step}"));
-    println!("script {} differs {place}:\n{}", difference.script, difference.told);
+    println!("script {} differs {place}:\n{}", difference.script, difference.text);
     if let Some((_, script)) = case.iter().find(|(number, _)| *number == difference.script)
         && let Some(step) = difference.step.and_then(|step| script.steps.get(step))
     {

@@ -135,6 +135,6 @@ async fn ensemble(golden: &mut Golden) -> io::Result<()> {
 
     let two = Java::start(&ensemble, 2)?;
     ours.stay_until(|| two.mode() == "Mode: follower" && one.mode() == "Mode: leader").await?;
-    let told = "n.sid:3, n.state:FOLLOWING, n.leader:1";
-    check(two.log().contains(told), format!("no {told} in\n{}", two.log()))
+    let expected = "n.sid:3, n.state:FOLLOWING, n.leader:1";
+    check(two.log().contains(expected), format!("no {expected} in\n{}", two.log()))
 }

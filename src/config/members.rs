@@ -137,7 +137,7 @@ fn lost(
         return None;
     }
     if file.text.is_none() {
-        file.tell_missing(checker, "");
+        file.report_missing(checker, "");
     }
     checker.take("version");
     Some(Found {
@@ -206,7 +206,7 @@ impl<'a> MyId<'a> {
     }
 
     /// * `listed`: the ids that it may have.
-    fn tell_missing(&self, checker: &mut Checker, listed: &str) {
+    fn report_missing(&self, checker: &mut Checker, listed: &str) {
         let Self { path, lacks_folder, place, .. } = self;
         let folder = if *lacks_folder { " (its folder too: is a disk not mounted?)" } else { "" };
         let text =
@@ -294,7 +294,7 @@ fn whose(
             );
             checker.problem(place, text);
         }
-        None => file.tell_missing(checker, &format!(", one of {}", listed())),
+        None => file.report_missing(checker, &format!(", one of {}", listed())),
     }
     None
 }

@@ -150,16 +150,16 @@ pub fn peer(
     if !history.fits_digests {
         peer.doubt();
     }
-    tell_of_saved(&mut peer, saved, epochs.current, history.last);
+    set_saved_views(&mut peer, saved, epochs.current, history.last);
     peer
 }
 
 /// Gives a starting server's peer the configurations in `.dynamic.next`. This comes before its history
-/// (`replica::configuration::tell_of_history`): while there is neither such a file nor one that a reconfiguration wrote, the
+/// (`replica::configuration::set_views_of_history`): while there is neither such a file nor one that a reconfiguration wrote, the
 /// configurations of the history do not count.
 ///
 /// * `saved`: the configurations, oldest first. `current`, `last`: see [`saved_view_counts`].
-fn tell_of_saved(peer: &mut Peer, saved: Vec<View>, current: Epoch, last: Option<Zxid>) {
+fn set_saved_views(peer: &mut Peer, saved: Vec<View>, current: Epoch, last: Option<Zxid>) {
     let counts = saved.last().is_none_or(|newest| saved_view_counts(newest, current, last));
     peer.core.see_saved_views(saved, counts);
 }

@@ -113,7 +113,7 @@ impl AsyncRead for TlsHalf {
         let mut stream = this.lock();
         let read = Pin::new(&mut *stream).poll_read(cx, into);
         if this.awaits_first && !into.filled().is_empty() {
-            tell_dialed(&stream);
+            log_dialed(&stream);
             drop(stream);
             this.awaits_first = false;
         }
@@ -140,7 +140,7 @@ impl AsyncWrite for TlsHalf {
 }
 
 /// Logs that the peer has accepted this server's certificate.
-fn tell_dialed(stream: &TlsStream) {
+fn log_dialed(stream: &TlsStream) {
     let (protocol, cipher_suite) = stream.agreed();
     tracing::info!(target: crate::model::STRANGERS, peer = stream.tcp().peer_addr().ok().map(display), %protocol, %cipher_suite, "TLS connection to a server made");
 }

@@ -39,9 +39,9 @@ fn check_entry(zxid: Zxid, entry: &[u8]) -> Result<(), EntryError> {
     if found == zxid.to_wire() { Ok(()) } else { Err(EntryError::OtherZxid(found)) }
 }
 
-/// Tells a peer of the configurations in its history. Committed or not, a proposed configuration counts together with the one in force
+/// Gives a peer the configurations in its history. Committed or not, a proposed configuration counts together with the one in force
 /// until a leader knows more. The dynamic configuration files may have lost it with the power.
-pub fn tell_of_history(peer: &mut zab::Peer, configs: LastConfigs<'_>) {
+pub fn set_views_of_history(peer: &mut zab::Peer, configs: LastConfigs<'_>) {
     // A configuration file that no reconfiguration has changed is the operator's, whatever configuration the tree has. There
     // is no file of a proposed configuration beside it.
     if peer.core.view.version == 0 && peer.core.next.is_none() {

@@ -38,7 +38,7 @@ pub struct Forwarding {
     /// Bytes of the observers' requests that are not committed.
     observers_requests: ObserversRequests,
     /// Monotonic milliseconds at which the leader was last sent the sessions that were touched.
-    told_ms: u64,
+    sent_ms: u64,
 }
 
 /// Where the session of one of this server's connections is now.
@@ -63,7 +63,7 @@ impl Forwarding {
             observers: ObserverMaster::default(),
             observer_questions: ObserverQuestions::default(),
             observers_requests: ObserversRequests::default(),
-            told_ms: 0,
+            sent_ms: 0,
         }
     }
 
@@ -197,9 +197,9 @@ impl Forwarding {
 
     /// Answers the leader's ping with the sessions that were touched.
     pub fn on_ping(&mut self, core: &Core, zxid: i64, out: &mut Vec<Action>) {
-        let own = self.sessions.heard_since(self.told_ms);
+        let own = self.sessions.heard_since(self.sent_ms);
         let touched = own.into_iter().chain(self.observers.take_touched());
-        self.told_ms = core.now_ms;
+        self.sent_ms = core.now_ms;
         out.extend(pongs(zxid, touched).iter().map(to_leader));
     }
 

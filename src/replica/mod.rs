@@ -104,7 +104,7 @@ impl Replica {
         now_ms: u64,
     ) -> Self {
         configuration::adopt_entry_readers(&mut zab);
-        configuration::tell_of_history(&mut zab, LastConfigs::of(&shared.state.tree.read()));
+        configuration::set_views_of_history(&mut zab, LastConfigs::of(&shared.state.tree.read()));
         let mut core = Core::new(shared, zab, settings, now_ms);
         let role = Role::resting(&mut core);
         Self { core, role }

@@ -105,7 +105,7 @@ pub struct BatchedRequest {
     pub op: i32,
     /// End of the body in the batch's bytes; the body begins at the end of the previous one.
     pub end: usize,
-    /// Bytes of its body, of its client's identities, and of what [`expansion`](super::expansion()) tells: its load until it is answered.
+    /// Bytes of its body, of its client's identities, and of what [`expansion`](super::expansion()) counts: its load until it is answered.
     pub bytes: u32,
     /// Size of the frame if it counts as large (`largeRequestThreshold`), else 0.
     pub large_bytes: u32,

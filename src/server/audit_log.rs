@@ -88,7 +88,7 @@ impl AuditLog {
     }
 
     /// Logs a start that the configuration has refused.
-    pub fn tell_refused(settings: &Audit) {
+    pub fn log_refused_start(settings: &Audit) {
         // The error is reported already, and the server ends.
         if let Ok(audit) = Self::start(settings, None) {
             audit.end_server(false);

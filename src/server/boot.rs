@@ -294,7 +294,7 @@ pub fn restore(
         "data restored"
     );
     if !has_data && config.ensemble.is_some() {
-        tell_of_no_data(disk, folders);
+        warn_of_no_data(disk, folders);
     }
     load_tree::warn_of_large_znodes(&tree, config.jute_max_buffer_bytes as usize);
     let history = RestoredHistory::of(&recovered, digest_mismatches);
@@ -310,7 +310,7 @@ pub fn restore(
 }
 
 /// Says why a member without data does not vote, and what to do: less if its data was quarantined once.
-fn tell_of_no_data(disk: &Disk, folders: &Folders) {
+fn warn_of_no_data(disk: &Disk, folders: &Folders) {
     let path = recover::initialize_path(folders);
     let path = path.display();
     if quarantine::has_quarantined(disk, folders) {

@@ -115,14 +115,14 @@ struct Writer {
 impl Writer {
     fn run(&mut self) {
         let mut lines = String::new();
-        let mut is_rename_told = false;
+        let mut is_rename_reported = false;
         self.file.create();
         while let Some(left_out) = self.queue.take(&mut lines) {
             self.lost += left_out;
             let path = &self.queue.path;
             match self.file.write(&lines) {
                 Ok(()) => {
-                    is_rename_told = false;
+                    is_rename_reported = false;
                     // A round in which lines were left out is followed by one that shows whether the disk keeps up.
                     let mut waiting = self.queue.lock();
                     if left_out == 0 && std::mem::take(&mut waiting.is_reported) {
@@ -132,7 +132,7 @@ impl Writer {
                     }
                 }
                 Err(error) if error.lost == 0 => {
-                    if !std::mem::replace(&mut is_rename_told, true) {
+                    if !std::mem::replace(&mut is_rename_reported, true) {
                         tracing::error!(target: TROUBLE, %path, %error, "log file: it can't be renamed, so it grows: check the rights of its folder");
                     }
                 }

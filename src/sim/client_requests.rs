@@ -213,7 +213,7 @@ impl World {
         if session == 0 {
             self.note_client(client, || format!("has lost session {before:#x}"));
             self.trace.count("sessions lost");
-            self.see(&Seen::ToldExpired { client, session: before });
+            self.see(&Seen::ExpiryReported { client, session: before });
             self.forget_session(client);
             self.disconnect(client, 5);
             return Ok(());

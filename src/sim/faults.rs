@@ -269,7 +269,7 @@ impl World {
                 }
                 self.servers[server].view = Some(view).filter(|_| !self.climate().alone);
                 if self.oracle == Some(server) {
-                    self.tell_of_oracle(at);
+                    self.report_oracle(at);
                 }
                 self.wake_driver(at);
             }

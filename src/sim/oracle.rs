@@ -22,7 +22,7 @@ impl World {
             return;
         }
         if let Some(before) = self.oracle.take() {
-            self.tell_of_oracle(self.process_id(before));
+            self.report_oracle(self.process_id(before));
         }
         if let Some(server) = server {
             self.do_within(0, PAUSE_US, move |world| world.agree_with(server));
@@ -39,11 +39,11 @@ impl World {
         self.trace.count("oracle said yes");
         self.note_fault(|| format!("the oracle lets {server} go on alone"));
         self.oracle = Some(server);
-        self.tell_of_oracle(self.process_id(server));
+        self.report_oracle(self.process_id(server));
     }
 
-    /// The process learns what the oracle says when it reads the oracle's file next.
-    pub fn tell_of_oracle(&mut self, at: ProcessId) {
+    /// Gives a process the oracle's answer when it reads the oracle's file next.
+    pub fn report_oracle(&mut self, at: ProcessId) {
         self.do_within(0, READ_US, move |world| {
             let agrees = world.oracle == Some(at.server);
             world.report(at, Input::Oracle { agrees });

@@ -77,7 +77,7 @@ impl World {
             let server = self.servers.len();
             self.run_checks(&Seen::Leads { server, epoch, last, disks });
         }
-        self.tell_altered(plant, *seen);
+        self.run_checks_on_altered(plant, *seen);
         match (plant, *seen) {
             (PlantedFault::UnopenedEpoch, Seen::Logs { server, entry, .. }) => {
                 let zxid = Zxid::new(Epoch(i32::MAX as u32), 1);
@@ -108,7 +108,7 @@ impl World {
         }
     }
 
-    fn tell_altered(&mut self, plant: PlantedFault, seen: Seen<'_>) {
+    fn run_checks_on_altered(&mut self, plant: PlantedFault, seen: Seen<'_>) {
         let (mut few_disks, other_view);
         let mut seen = seen;
         if let (PlantedFault::MinorityEpoch, Seen::ToLeader { packet: Packet::Ack { zxid }, .. }) =

@@ -88,7 +88,7 @@ where
     };
     let files = quarantine::rename_as_damaged(disk, folders)
         .map_err(|error| failed("quarantine damaged data")(io::Error::other(error)))?;
-    tell_of_quarantine(&folders.snapshots, why, &files);
+    log_quarantine(&folders.snapshots, why, &files);
     let nothing = RecoverOptions { autocreate: false, ..wanted };
     let recovered = recover(disk, folders, nothing, state, &clock)
         .map_err(|error| StartError::Recover(Box::new(error)))?;
@@ -97,7 +97,7 @@ where
 }
 
 /// * `why`: what is wrong with the data; `None`: it was quarantined at an earlier start. `files`: what was renamed now.
-fn tell_of_quarantine(path: &Path, why: Option<String>, files: &[PathBuf]) {
+fn log_quarantine(path: &Path, why: Option<String>, files: &[PathBuf]) {
     let path = path.display();
     let files: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
     let files = (!files.is_empty()).then(|| files.join(" "));

@@ -17,7 +17,7 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(5);
 const CHUNK: usize = 64 << 10;
 const USAGE: &str = "Usage: FourLetterWordMain <host> <port> <cmd> <secure(optional)>";
-const GIVE_ALL: &str = "give HOST PORT WORD; oxkeeper 4lw --help tells more";
+const GIVE_ALL: &str = "give HOST PORT WORD; oxkeeper 4lw --help says more";
 /// In the answer to a word that is not in the whitelist.
 const REFUSAL: &str = "is not executed because it is not in the whitelist";
 const NO_ANSWER: &str = "no answer: is it a four-letter word, and the port a client port, with TLS or without as was asked?";

@@ -117,7 +117,7 @@ pub struct Core {
     pub(super) over: Option<(String, Option<ServerId>)>,
     pub(super) later_promises: LaterPromises,
     /// An ERROR has said that no epoch is left.
-    pub(super) has_told_of_last_epoch: bool,
+    pub(super) has_logged_last_epoch: bool,
     /// The epoch in the last vote of each voter for itself, since this server's last election began.
     pub(super) vote_epochs: BTreeMap<ServerId, i64>,
     /// The epoch of a leader was adopted.
@@ -158,7 +158,7 @@ impl Core {
             wants_tree: None,
             over: None,
             later_promises: LaterPromises::default(),
-            has_told_of_last_epoch: false,
+            has_logged_last_epoch: false,
             vote_epochs: BTreeMap::new(),
             settled_on: None,
             stats: Stats::default(),

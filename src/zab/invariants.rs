@@ -83,8 +83,8 @@ impl Leader {
         let is_open = !matches!(phase, Phase::Discovering | Phase::Promising | Phase::Opening);
         for handler in self.handlers.iter() {
             let (id, stage) = (handler.id.0, handler.stage);
-            let was_told = Stage::LeaderInfoSent <= stage;
-            assert!(!was_told || self.has_promised, "learner {id} is {stage:?} while {phase:?}");
+            let has_epoch = Stage::LeaderInfoSent <= stage;
+            assert!(!has_epoch || self.has_promised, "learner {id} is {stage:?} while {phase:?}");
             let has_history = Stage::Reading <= stage;
             assert!(!has_history || is_open, "learner {id} is {stage:?} while {phase:?}");
             let counts = self.acked.contains_key(&handler.id);

@@ -331,7 +331,7 @@ impl Leader {
         let is_quorum = core.is_quorum(&known, self.without_other(core));
         if self.phase == Phase::Discovering && is_quorum {
             let Some(next) = self.accepted.next() else {
-                return self.tell_of_last_epoch(core);
+                return self.log_last_epoch(core);
             };
             self.phase = Phase::Promising;
             self.ticks = 0;
@@ -341,8 +341,8 @@ impl Leader {
     }
 
     /// No epoch can be opened. This server waits for initLimit before it gives up, so that elections do not follow one another.
-    fn tell_of_last_epoch(&self, core: &mut Core) {
-        if !std::mem::replace(&mut core.has_told_of_last_epoch, true) {
+    fn log_last_epoch(&self, core: &mut Core) {
+        if !std::mem::replace(&mut core.has_logged_last_epoch, true) {
             let epoch = self.accepted.0;
             tracing::error!(
                 epoch,

@@ -205,7 +205,7 @@ impl Learner {
         if let Some(master) = &self.observer_master {
             master.assert_invariants(core);
             let (own, theirs) = (epoch.0, master.epoch().0);
-            assert!(own == theirs, "follows in epoch {own}, and tells observers of {theirs}");
+            assert!(own == theirs, "follows in epoch {own}, and sends observers epoch {theirs}");
             assert!(self.is_serving() && !self.is_observer, "takes observers while {phase:?}");
         }
     }

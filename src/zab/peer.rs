@@ -39,7 +39,7 @@ pub struct Peer {
     backing: Option<Electors>,
     round: i64,
     /// Version of the configuration that is sent to other servers.
-    told_version: i64,
+    sent_version: i64,
     /// Roles as a learner, one after the other, that ended before this server served.
     fruitless: u32,
     /// Servers whose election connection broke and is not back: an election does not wait for them.
@@ -121,7 +121,7 @@ impl Peer {
             current_vote: None,
             backing: None,
             round: 0,
-            told_version: 0,
+            sent_version: 0,
             fruitless: 0,
             down: BTreeSet::new(),
             pause_ticks: 0,
@@ -256,7 +256,7 @@ impl Peer {
         if self.core.activate_followed(out) {
             self.learn_as_configured();
         }
-        self.tell_of_view();
+        self.update_sent_view();
         if let Some((why, named)) = self.core.over.take() {
             self.stand_down(why, out);
             self.named = named;
@@ -288,10 +288,10 @@ impl Peer {
     }
 
     /// Makes the configuration in force the one that is sent to other servers.
-    fn tell_of_view(&mut self) {
+    fn update_sent_view(&mut self) {
         let Some(current_vote) = &mut self.current_vote else { return };
-        if self.told_version != self.core.view.version {
-            self.told_version = self.core.view.version;
+        if self.sent_version != self.core.view.version {
+            self.sent_version = self.core.view.version;
             current_vote.config = Bytes::from(self.core.view.to_string());
         }
     }

@@ -14,7 +14,7 @@ struct MessageReader {
 }
 
 /// Decodes a capture to lines of text. Messages in formats that are still sent are encoded again to the same bytes.
-fn told(name: &str) -> Vec<String> {
+fn decoded(name: &str) -> Vec<String> {
     let mut readers = [MessageReader::default(), MessageReader::default()];
     readers[0].is_greeted = true; // Only the dialer sends a hello.
     let mut lines = Vec::new();
@@ -83,7 +83,7 @@ fn has(lines: &[String], what: &str) {
 #[test]
 fn first_election_has_hello_and_notifications_of_both_servers() {
     for name in ["first-start", "first-start-3.8"] {
-        let lines = told(name);
+        let lines = decoded(name);
         has(&lines, "> HELLO server 2 at 127.0.7.2:3888");
         has(&lines, "> Looking round 1 for server 2 ");
         has(&lines, "< Looking round 1 for server 1 ");
@@ -95,7 +95,7 @@ fn first_election_has_hello_and_notifications_of_both_servers() {
 // rows: Q-01 Q-10
 #[test]
 fn observer_without_a_vote_is_answered_by_the_leader() {
-    let lines = told("observer");
+    let lines = decoded("observer");
     has(&lines, "> HELLO server 3 ");
     has(&lines, "round 1 for server -9223372036854775808 at");
     has(&lines, "< Leading round 1 for server 2 ");
@@ -104,22 +104,22 @@ fn observer_without_a_vote_is_answered_by_the_leader() {
 // rows: Q-01 Q-99
 #[test]
 fn notification_after_a_reconfiguration_has_the_configurations_version() {
-    has(&told("reconfig"), " version=1");
+    has(&decoded("reconfig"), " version=1");
 }
 
 // rows: Q-20
 #[test]
 fn hello_has_all_addresses_of_a_server_with_several() {
-    has(&told("several-addresses"), "HELLO server 2 at 127.0.7.2:3888 127.0.8.2:3888");
+    has(&decoded("several-addresses"), "HELLO server 2 at 127.0.7.2:3888 127.0.8.2:3888");
 }
 
 // rows: Q-02 Q-20
 #[test]
 fn notifications_of_old_releases_have_no_configuration() {
-    let lines = told("first-start-3.4.14");
+    let lines = decoded("first-start-3.4.14");
     has(&lines, "> HELLO server 2 alone");
     has(&lines, "form 0 of 40 bytes, configuration none");
-    let lines = told("first-start-3.3.6");
+    let lines = decoded("first-start-3.3.6");
     has(&lines, "> HELLO server 2 alone");
     has(&lines, "form 0 of 28 bytes, configuration none");
 }

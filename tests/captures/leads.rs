@@ -161,7 +161,7 @@ fn leader(name: &'static str, me: ServerId, packets: &[Captured], has_other: boo
         Some(_) => LogRead::default(),
         None => LogRead { before: Some(before.last), entries: missed.clone() },
     };
-    let view = View { version: before.info.view_version, ..before.told.clone() };
+    let view = View { version: before.info.view_version, ..before.view.clone() };
     let mut peer = Peer::member(me, settings(name), view, Epochs::both(earlier), Some(start));
     peer.core.finds_view = view_in;
     let server = PeerOnDisk { log, tree, ..PeerOnDisk::new(peer) };
@@ -170,7 +170,7 @@ fn leader(name: &'static str, me: ServerId, packets: &[Captured], has_other: boo
     leader.server.votes_for(me.0).into_iter().for_each(|vote| leader.step(vote));
     if has_other {
         let taken = [me, before.info.id];
-        let id = before.told.voters().find(|id| !taken.contains(id)).expect("a third voter");
+        let id = before.view.voters().find(|id| !taken.contains(id)).expect("a third voter");
         let info = LearnerInfo { id, view_version: 0, ..before.info };
         leader.hear(OTHER, Packet::FollowerInfo { accepted: earlier, info });
         leader.hear(OTHER, Packet::AckEpoch { current: Some(earlier), last: Some(start) });

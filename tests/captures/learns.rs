@@ -24,7 +24,7 @@ pub struct Before {
     pub last: Zxid,
     /// The epoch that it joined, and the configuration in NEWLEADER.
     pub epoch: Epoch,
-    pub told: View,
+    pub view: View,
 }
 
 impl Before {
@@ -51,9 +51,9 @@ impl Before {
         });
         let (accepted, info) = first.expect("FOLLOWERINFO or OBSERVERINFO");
         let (current, last) = promised.expect("ACKEPOCH");
-        let (epoch, told) = adopted.expect("NEWLEADER");
+        let (epoch, view) = adopted.expect("NEWLEADER");
         let current = current.unwrap_or(accepted); // Not sent by a learner that had accepted the epoch before.
-        Self { info, accepted, current, last: last.expect("a last zxid"), epoch, told }
+        Self { info, accepted, current, last: last.expect("a last zxid"), epoch, view }
     }
 }
 
@@ -98,7 +98,7 @@ fn leader_of(name: &str) -> i64 {
 pub fn replay(name: &'static str) {
     let packets = packets::of(&tape::read("quorum", name));
     let before = Before::of(&packets);
-    let view = View { version: before.info.view_version, ..before.told };
+    let view = View { version: before.info.view_version, ..before.view };
     let epochs = Epochs { accepted: before.accepted, current: before.current };
     let settings = settings(name);
     let mut peer = Peer::member(before.info.id, settings, view, epochs, Some(before.last));

@@ -27,12 +27,12 @@ fn takes_every_form_java_takes() {
 
 #[test]
 fn word_that_is_no_port_and_an_unknown_option_are_named_as_such() {
-    let told = |args: &[&str]| {
+    let error_of = |args: &[&str]| {
         let args: Vec<String> = args.iter().map(|&arg| arg.to_owned()).collect();
         parse_args(&args, &Environment::new()).unwrap_err().to_string()
     };
-    assert!(told(&["conf/zoo.cfg", "--strict"]).contains("--strict: unknown option"));
-    let extra = told(&["conf/zoo.cfg", "extra"]);
+    assert!(error_of(&["conf/zoo.cfg", "--strict"]).contains("--strict: unknown option"));
+    let extra = error_of(&["conf/zoo.cfg", "extra"]);
     assert!(extra.contains("conf/zoo.cfg is not a port"), "{extra}");
     assert!(extra.contains("a file is given alone"), "{extra}");
     let below_0 = settings(&["2181", "/d", "2000", "-1"], &[]);
@@ -44,7 +44,7 @@ fn missing_myid_is_named_with_its_path_and_whether_the_folder_is_there() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("zoo.cfg");
     let launch = Launch { settings: Settings::File(path.clone()), flags: vec![] };
-    let told = |data: &std::path::Path| {
+    let error_of = |data: &std::path::Path| {
         let text = format!(
             "# ours\ndataDir={}\nclientPort=1\ninitLimit=5\nsyncLimit=2\nserver.1=a:1:2\nserver.2=b:1:2\n",
             data.display()
@@ -55,9 +55,9 @@ fn missing_myid_is_named_with_its_path_and_whether_the_folder_is_there() {
     let (there, nowhere) = (dir.path(), dir.path().join("nowhere"));
     let expected =
         format!("zoo.cfg:2: the file {} is missing; write", there.join("myid").display());
-    assert!(told(there).contains(&expected), "{}", told(there));
+    assert!(error_of(there).contains(&expected), "{}", error_of(there));
     let folder = "/nowhere/myid is missing (its folder too: is a disk not mounted?); write";
-    assert!(told(&nowhere).contains(folder), "{}", told(&nowhere));
+    assert!(error_of(&nowhere).contains(folder), "{}", error_of(&nowhere));
 }
 
 // rows: D-01

@@ -62,20 +62,20 @@ fn missing_setting_is_reported_with_its_line() {
 
 #[test]
 fn wrong_server_line_hides_no_other_problem() {
-    let told = |lines: &str, my_id: Option<&str>| {
+    let text_of = |lines: &str, my_id: Option<&str>| {
         let text =
             format!("dataDir=/d\nclientPort=2181\nserver.1=a:1:2\nserver.2=b:x:2\n{lines}\n");
         file(&text, my_id).unwrap_err().to_string()
     };
     let line = "zoo.cfg:4: server.2=b:x:2 has an invalid port; correct it";
-    assert_eq!(told("initLimit=5\nsyncLimit=2\npeerType=observer", Some("1")), line);
-    let limits = told("syncLimit=0", None);
+    assert_eq!(text_of("initLimit=5\nsyncLimit=2\npeerType=observer", Some("1")), line);
+    let limits = text_of("syncLimit=0", None);
     let missing = "zoo.cfg:1: the file /d/myid is missing; write this server's id into it\n";
     assert!(limits.starts_with(missing) && limits.contains(line), "{limits}");
     assert!(
         limits.contains("initLimit is not set") && limits.contains("syncLimit=0 is not within")
     );
-    let tls = told("initLimit=5\nsyncLimit=2\nsslQuorum=true", Some("1"));
+    let tls = text_of("initLimit=5\nsyncLimit=2\nsslQuorum=true", Some("1"));
     assert!(tls.contains(line) && tls.contains("set ssl.quorum.keyStore.location"), "{tls}");
     let one = file("dataDir=/d\nclientPort=2181\nserver.1=a:x:2\n", None).unwrap_err().to_string();
     assert_eq!(

@@ -107,7 +107,7 @@ fn metrics_go_where_the_provider_says() {
     };
     assert_eq!(of("impl.DefaultMetricsProvider"), (Provider::Default, None, String::new()));
     assert_eq!(of("impl.NullMetricsProvider"), (Provider::Null, None, String::new()));
-    let defaults = Prometheus { host: None, port: Some(7000), https: None, tells_process: true };
+    let defaults = Prometheus { host: None, port: Some(7000), https: None, exports_process: true };
     let (provider, port, warned) = of("prometheus.PrometheusMetricsProvider");
     assert_eq!((provider, port, &*warned), (Provider::Prometheus, Some(defaults), ""));
     let idle = of("impl.NullMetricsProvider\nmetricsProvider.httpPort=x").2;

@@ -247,8 +247,8 @@ fn settings_that_members_use_change_their_configuration() {
         }
         assert!(changed != plain, "{name}={value} changes nothing");
         let is_idle = |w: &oxkeeper::config::Warning| w.text.starts_with("ssl.quorum.");
-        let told: Vec<_> = warnings.iter().filter(|warning| !is_idle(warning)).collect();
-        assert!(told.is_empty(), "{name}: {told:?}");
+        let others: Vec<_> = warnings.iter().filter(|warning| !is_idle(warning)).collect();
+        assert!(others.is_empty(), "{name}: {others:?}");
         if !["none", "-1"].contains(&key.default) {
             let (same, _) = ensemble(&format!("{name}={}", key.default));
             assert!(same == plain, "{name}={} changes something", key.default);

@@ -40,17 +40,17 @@ fn network_settings_are_read_and_unknown_words_are_warned_of() {
     let words = config.four_letter_words;
     assert!(words.allows("ruok") && words.allows("srvr") && !words.allows("mntr"));
     assert_eq!(config.warnings, vec![]);
-    let told = |list: &str| {
+    let words_of = |list: &str| {
         let config = of(&format!("4lw.commands.whitelist={list}"));
         config.warnings.iter().map(ToString::to_string).collect::<Vec<_>>()
     };
     assert_eq!(
-        told("stat, STAT,mntrr,*"),
+        words_of("stat, STAT,mntrr,*"),
         [
             "zoo.cfg:3: 4lw.commands.whitelist: no four-letter word is named STAT or mntrr; correct the list, with commas between words"
         ]
     );
-    assert_eq!(told("*"), [""; 0]);
+    assert_eq!(words_of("*"), [""; 0]);
 }
 
 // rows: C-140 C-141 C-142 C-145

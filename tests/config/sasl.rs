@@ -85,9 +85,9 @@ fn missing_section_is_refused_only_if_it_is_named() {
     for jaas in ["", "Client { };", "// nothing"] {
         let config = loaded("", Some(jaas), &[FLAG]).unwrap();
         assert_eq!(config.client_sasl, None);
-        let told = "-D flag in the command line: /jaas has no section Server: clients can't \
+        let expected = "-D flag in the command line: /jaas has no section Server: clients can't \
                     authenticate by SASL; add it if they should";
-        assert_eq!(warnings(&config), [told]);
+        assert_eq!(warnings(&config), [expected]);
     }
     refused("sasl.serverconfig=Mine", Some(""), &[FLAG], "/jaas has no such section; add it");
     refused("sasl.serverconfig=Mine", None, &[], "no JAAS file is named");
@@ -274,7 +274,7 @@ fn switches_and_sections_between_servers_that_contradict_are_refused() {
     assert!(member(on, &half).unwrap_err().contains("it needs username and password"));
     // Without a need to prove itself this server never uses the section.
     let config = member(on, &digest).unwrap();
-    assert!(warnings(&config).iter().any(|told| told.contains("fips-mode=true forbids")));
+    assert!(warnings(&config).iter().any(|warning| warning.contains("fips-mode=true forbids")));
     refused("quorum.auth.learnerRequireSasl=true", None, &[], "add it");
     let alone = loaded(on, None, &[]).unwrap();
     assert!(warnings(&alone)[0].ends_with("only an ensemble uses this; remove it"), "{alone:?}");
@@ -309,7 +309,7 @@ fn risks_name_what_is_open_and_what_shuts_it() {
          ssl.keyStore.passwordPath=/p\n"
     );
     let config = member(&lines, &open).unwrap();
-    let told = risks(&config);
+    let found = risks(&config);
     for remedy in [
         "then set fips-mode=false",
         "set ssl.quorum.clientAuth=need",
@@ -325,12 +325,12 @@ fn risks_name_what_is_open_and_what_shuts_it() {
         "use sslQuorum=true, without portUnification",
     ] {
         assert_eq!(
-            told.iter().filter(|risk| risk.ends_with(remedy)).count(),
+            found.iter().filter(|risk| risk.ends_with(remedy)).count(),
             1,
-            "{remedy}: {told:#?}"
+            "{remedy}: {found:#?}"
         );
     }
-    assert_eq!(told.len(), 12, "{told:#?}");
+    assert_eq!(found.len(), 12, "{found:#?}");
     let files = oxkeeper::config::secret_files(&config);
     let files: Vec<String> =
         files.iter().map(|(setting, path)| format!("{setting}={}", path.display())).collect();
@@ -350,10 +350,10 @@ fn risks_name_what_is_open_and_what_shuts_it() {
         ("ssl.quorum.hostnameVerification=false", Some("ssl.quorum.hostnameVerification=true")),
     ] {
         let lines = format!("{stores}sslQuorum=true\nfips-mode=false\n{lines}");
-        let told = risks(&member(&lines, "").unwrap());
+        let found = risks(&member(&lines, "").unwrap());
         match remedy {
-            Some(remedy) => assert!(told.len() == 1 && told[0].ends_with(remedy), "{told:?}"),
-            None => assert_eq!(told, [""; 0]),
+            Some(remedy) => assert!(found.len() == 1 && found[0].ends_with(remedy), "{found:?}"),
+            None => assert_eq!(found, [""; 0]),
         }
     }
 }

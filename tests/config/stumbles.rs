@@ -72,19 +72,19 @@ fn port_for_http_that_is_another_port_of_the_server_is_refused() {
     // Java's member serves without AdminServer.
     let member = format!("{LIMITS}server.1=a:1:2\nserver.2=b:1:2\nadmin.serverPort=2181\n");
     let warnings = file(&member, Some("1")).unwrap().warnings;
-    let told = "admin.serverPort=2181 is clientPort too; give it another port, or AdminServer does not start";
-    assert!(warnings.iter().any(|warning| warning.to_string().contains(told)), "{warnings:?}");
+    let text = "admin.serverPort=2181 is clientPort too; give it another port, or AdminServer does not start";
+    assert!(warnings.iter().any(|warning| warning.to_string().contains(text)), "{warnings:?}");
 }
 
 #[test]
 fn misspelt_class_of_metrics_is_refused_with_the_one_that_is_meant() {
-    let told = |class: &str| refused(&format!("{LIMITS}metricsProvider.className={class}\n"));
+    let text = |class: &str| refused(&format!("{LIMITS}metricsProvider.className={class}\n"));
     let meant = "is it org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider?";
     for class in ["org.apache.zookeeper.metrics.prometheus.Prometheus", "prometheusmetricprovider"]
     {
-        assert!(told(class).ends_with(meant), "{}", told(class));
+        assert!(text(class).ends_with(meant), "{}", text(class));
     }
-    assert!(told("x.Y").ends_with("remove it"));
+    assert!(text("x.Y").ends_with("remove it"));
 }
 
 #[test]
@@ -116,11 +116,11 @@ fn keys_are_named_as_they_were_written() {
         let config = with_flags(lines, flags).unwrap();
         config.warnings.iter().map(ToString::to_string).collect::<Vec<_>>()
     };
-    let told = "preAllocSize=64M is not a valid number, so the default, 65536, is used; correct it";
-    assert_eq!(warned("preAllocSize=64M", ""), [format!("zoo.cfg:3: {told}")]);
+    let text = "preAllocSize=64M is not a valid number, so the default, 65536, is used; correct it";
+    assert_eq!(warned("preAllocSize=64M", ""), [format!("zoo.cfg:3: {text}")]);
     assert_eq!(
         warned("", "-Dzookeeper.preAllocSize=64M"),
-        [format!("-D flag in JVMFLAGS: -Dzookeeper.{told}")]
+        [format!("-D flag in JVMFLAGS: -Dzookeeper.{text}")]
     );
 }
 
@@ -139,10 +139,10 @@ fn misspelt_flags_of_the_jvm_are_named() {
 #[test]
 fn provider_of_sasl_without_a_login_is_warned_of() {
     let provider = "authProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider";
-    let told = risks(&of(provider)).join("\n");
+    let text = risks(&of(provider)).join("\n");
     assert!(
-        told.contains("no JAAS file is named; set -Djava.security.auth.login.config=FILE"),
-        "{told}"
+        text.contains("no JAAS file is named; set -Djava.security.auth.login.config=FILE"),
+        "{text}"
     );
     assert!(!risks(&of("")).join("\n").contains("JAAS"));
 }

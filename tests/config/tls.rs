@@ -132,8 +132,8 @@ fn cipher_suites_keep_their_order_and_lose_what_is_missing() {
     let (tls, warnings) = clients(&format!("{both}ssl.ciphersuites={given}"));
     let kept = ["TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256", "TLS_AES_128_GCM_SHA256"];
     assert_eq!(tls.settings.cipher_suites, kept);
-    let told = "ssl.ciphersuites: TLS_RSA_WITH_AES_128_CBC_SHA left out: ";
-    assert!(warnings.len() == 1 && warnings[0].starts_with(told), "{warnings:?}");
+    let expected = "ssl.ciphersuites: TLS_RSA_WITH_AES_128_CBC_SHA left out: ";
+    assert!(warnings.len() == 1 && warnings[0].starts_with(expected), "{warnings:?}");
     for (list, why) in [
         ("TLS_AES_128_GCM_SHA256,FAST", "\"FAST\", which is not a cipher suite"),
         ("TLS_RSA_WITH_AES_128_CBC_SHA", "leaves no cipher suite"),
@@ -156,8 +156,8 @@ fn stores_have_a_file_a_password_and_a_kind() {
     assert!(password.matches(b"s3"));
     assert_eq!(trust.password, StorePassword::File("/p".into()));
     assert_eq!(trust.kind, Some(StoreKind::Jks));
-    let told = "ssl.trustStore.password has no effect beside ssl.trustStore.passwordPath; remove one of them";
-    assert_eq!(warnings, [told]);
+    let expected = "ssl.trustStore.password has no effect beside ssl.trustStore.passwordPath; remove one of them";
+    assert_eq!(warnings, [expected]);
     let (tls, _) = clients("ssl.keyStore.location=/k.store");
     assert_eq!(tls.settings.key_store.unwrap().kind, None);
     assert!(
@@ -236,13 +236,13 @@ fn switches_of_tls_between_servers_are_independent() {
 
 #[test]
 fn settings_of_tls_that_is_off_are_named_in_one_line_each() {
-    let told = |lines: &str, flags: &str| {
+    let text_of = |lines: &str, flags: &str| {
         let config = with_flags(lines, flags).unwrap();
         assert_eq!((config.client_tls, config.quorum_tls), (None, None));
         config.warnings.iter().map(ToString::to_string).collect::<Vec<_>>()
     };
     assert_eq!(
-        told(
+        text_of(
             "ssl.keyStore.location=/k\nssl.keyStore.password=s3\nssl.quorum.crl=true\nsslQuorum=true\n\
              ssl.clientAuth=need\nclient.certReload=true\nX509AuthenticationProvider.superUser=CN=a",
             "-Dzookeeper.ssl.ocsp=true -Djdk.tls.rejectClientInitiatedRenegotiation=false"

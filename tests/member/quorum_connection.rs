@@ -39,7 +39,7 @@ fn dialed() -> QuorumConnection {
 }
 
 /// One line for each packet and tree, batches of packets in brackets.
-fn told(events: Vec<QuorumEvent>) -> String {
+fn text_of(events: Vec<QuorumEvent>) -> String {
     let of = |event| match event {
         QuorumEvent::Packets(packets) => {
             let names: Vec<&str> = packets.iter().map(Packet::name).collect();
@@ -56,7 +56,7 @@ fn told(events: Vec<QuorumEvent>) -> String {
 
 fn received(connection: &mut QuorumConnection, bytes: &[u8]) -> Result<String, QuorumError> {
     let mut events = Vec::new();
-    connection.receive(bytes, 0, &mut events).map(|()| told(events))
+    connection.receive(bytes, 0, &mut events).map(|()| text_of(events))
 }
 
 // rows: Q-53
@@ -79,7 +79,7 @@ fn packets_before_snap_come_before_its_tree_however_the_bytes_are_cut() {
         for part in bytes.chunks(len) {
             connection.receive(part, 0, &mut events).unwrap();
         }
-        let cut = told(events).replace("] [", " ");
+        let cut = text_of(events).replace("] [", " ");
         assert_eq!(cut, whole, "in parts of {len}");
         assert!(!connection.is_in_tree());
         connection.end().unwrap();
@@ -97,7 +97,7 @@ fn progress_of_a_tree_is_reported_once_a_second() {
             [QuorumEvent::Progress] => times.push(now_ms),
             [] => assert!(connection.is_in_tree()),
             [QuorumEvent::Tree { .. }] => assert!(!connection.is_in_tree()),
-            _ => panic!("{}", told(events)),
+            _ => panic!("{}", text_of(events)),
         }
     }
     assert_eq!(times, [1080, 2160, 3240]);
@@ -133,7 +133,7 @@ fn packets_before_an_invalid_one_are_processed() {
     let mut events = Vec::new();
     let error = dialed().receive(&bytes.concat(), 0, &mut events).unwrap_err();
     assert!(matches!(error, QuorumError::Packet(PacketError::Kind(0x1234))), "{error}");
-    assert_eq!(told(events), "[PROPOSAL]");
+    assert_eq!(text_of(events), "[PROPOSAL]");
 }
 
 #[test]
@@ -229,12 +229,12 @@ fn invalid_trees_are_refused() {
 fn kept_packet_keeps_no_larger_buffer_than_its_bytes() {
     let (mut connection, mut events) = (dialed(), Vec::new());
     connection.receive(&sealed_tree(20_000), 0, &mut events).unwrap();
-    assert_eq!(told(std::mem::take(&mut events)), format!("tree of {}", count(20_000)));
+    assert_eq!(text_of(std::mem::take(&mut events)), format!("tree of {}", count(20_000)));
     for counter in 0..100 {
         connection.receive(&proposal(counter).to_bytes(), 0, &mut events).unwrap();
     }
     let sizes = events.into_iter().map(|event| {
-        let QuorumEvent::Packets(mut packets) = event else { panic!("{}", told(vec![event])) };
+        let QuorumEvent::Packets(mut packets) = event else { panic!("{}", text_of(vec![event])) };
         let Some(Packet::Proposal { entry, .. }) = packets.pop() else { panic!("{packets:?}") };
         entry.try_into_mut().ok().map(|whole| whole.capacity())
     });

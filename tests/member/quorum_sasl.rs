@@ -464,7 +464,7 @@ fn election_connections_authenticate_after_the_hello_and_before_messages() {
     accepted.written();
     accepted.receive(&dialed.take_output().unwrap());
     dialed.written();
-    assert_eq!(accepted.next_received(), Ok(None), "the other end is told first");
+    assert_eq!(accepted.next_received(), Ok(None), "the other end is sent the error first");
     dialed.receive(&accepted.take_output().unwrap());
     accepted.written();
     assert!(matches!(accepted.next_received(), Ok(Some(Received::Hello(_)))));

@@ -140,11 +140,11 @@ fn snapshot_that_is_asked_for_is_answered_when_it_has_its_name() {
     let written = server.write_snapshot(job);
     let next = server.step(written);
     assert!(answers(next).is_empty());
-    let told = answers(server.run_all());
+    let answered = answers(server.run_all());
     let zxid = job.zxid();
     assert!(
-        matches!(told[..], [(1, Answer::Snapshot(Some((at, bytes))))] if at == zxid && bytes > 0),
-        "{told:?}"
+        matches!(answered[..], [(1, Answer::Snapshot(Some((at, bytes))))] if at == zxid && bytes > 0),
+        "{answered:?}"
     );
     let job = server.asked.snapshots.pop_front().unwrap();
     let lost = answers(server.step(Input::SnapshotWritten { job, draft: None }));
@@ -170,7 +170,7 @@ fn member_that_follows_restores_nothing() {
 /// The answers that the operator gets to a restore at a leader whose followers have all left it.
 ///
 /// * `loses`: another server leads first, and its tree replaces the restored one; it ends before UPTODATE.
-fn told_after_the_election(loses: bool) -> Vec<(u64, Answer)> {
+fn answers_after_the_election(loses: bool) -> Vec<(u64, Answer)> {
     let mut leader = Phase::LeaderBroadcasts.enter(0, Arc::new(NoOpening), 1 << 20);
     let plan = plan(&mut leader.member.host, 5).unwrap();
     let stamp = plan.zxid;
@@ -231,8 +231,8 @@ fn lead_again(server: &mut LearnerStreams) {
 // rows: D-70
 #[test]
 fn operator_gets_an_error_if_a_tree_was_lost_even_if_the_server_leads_again_without_it() {
-    let kept = told_after_the_election(false);
+    let kept = answers_after_the_election(false);
     assert!(matches!(kept[..], [(2, Answer::Restore(Ok(())))]), "{kept:?}");
-    let lost = told_after_the_election(true);
+    let lost = answers_after_the_election(true);
     assert!(matches!(lost[..], [(2, Answer::Restore(Err(RestoreRefusal::Lost)))]), "{lost:?}");
 }

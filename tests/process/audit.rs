@@ -187,7 +187,7 @@ fn kill_loses_only_lines_at_the_end() {
     let creates = whole.filter_map(|line| line.split("\tznode=/k-").nth(1));
     let numbers: Vec<i32> =
         creates.map(|rest| rest.split('\t').next().unwrap().parse().unwrap()).collect();
-    let told = numbers.len() as i32;
-    assert!(numbers.into_iter().eq(1..=told), "without a gap");
-    assert!((99..=acknowledged + 8).contains(&told), "{told} of {acknowledged}");
+    let count = numbers.len() as i32;
+    assert!(numbers.into_iter().eq(1..=count), "without a gap");
+    assert!((99..=acknowledged + 8).contains(&count), "{count} of {acknowledged}");
 }

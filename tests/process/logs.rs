@@ -265,12 +265,12 @@ fn znodes_above_jute_maxbuffer_are_reported_at_the_start() {
     wire.send(&bytes).unwrap();
     assert_eq!([reply(&mut wire), reply(&mut wire)], [Some((1, 0)), Some((2, 0))]);
     stop(&mut server);
-    for (flags, is_told) in [(&["-Djute.maxbuffer=4096"][..], true), (&[], false)] {
+    for (flags, is_reported) in [(&["-Djute.maxbuffer=4096"][..], true), (&[], false)] {
         server.again(flags);
         stop(&mut server);
         let log = server.said("err");
         let line = log.lines().find(|line| line.contains(TOLD));
-        assert_eq!(line.is_some(), is_told, "{log}");
+        assert_eq!(line.is_some(), is_reported, "{log}");
         for part in ["WARN", "count=1", "limit=4096", "/large"] {
             assert!(line.is_none_or(|line| line.contains(part)), "{log}");
         }

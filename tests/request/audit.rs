@@ -9,7 +9,7 @@ use support::requests::{
 };
 
 /// The events since the last call, without the logger's name and the session, which are the same in all.
-fn told(world: &mut World) -> Vec<String> {
+fn taken_events(world: &mut World) -> Vec<String> {
     let text = |event| {
         let mut text = String::new();
         put_audit_text(&mut text, &event, "zk");
@@ -29,16 +29,16 @@ fn audited() -> World {
 fn changes_and_refusals_are_logged_when_answered_and_reads_are_not() {
     let mut world = audited();
     let a = world.client();
-    assert_eq!(told(&mut world), [""; 0], "a new session");
+    assert_eq!(taken_events(&mut world), [""; 0], "a new session");
     world.hold_log(true);
     world.say(a, [create(1, "/a", "x"), create(2, "/a", "x"), set(3, "/a", "y")]);
-    assert_eq!(told(&mut world), [""; 0], "nothing is answered yet");
+    assert_eq!(taken_events(&mut world), [""; 0], "nothing is answered yet");
     world.hold_log(false);
     world.say(a, [set_acl(4, "/a", &Acl::open()), set_acl(5, "/b", &Acl::open())]);
     world.say(a, [get(6, "/a"), sync(7, "/a"), delete(8, "/a"), delete(9, "/a")]);
     world.say(a, [raw(10, op::CREATE, b"\0\0\0\x7f/short"), raw(11, op::RECONFIG, &[0xff; 20])]);
     assert_eq!(
-        told(&mut world),
+        taken_events(&mut world),
         [
             "operation=create znode=/a znode_type=persistent result=success",
             "operation=create znode=/a znode_type=persistent result=failure",
@@ -53,7 +53,7 @@ fn changes_and_refusals_are_logged_when_answered_and_reads_are_not() {
     let mut off = World::configured("", "");
     let a = off.client();
     off.say(a, [create(1, "/a", "x"), create_ephemeral(2, "/e"), close(3)]);
-    assert_eq!(told(&mut off), [""; 0], "without audit.enable");
+    assert_eq!(taken_events(&mut off), [""; 0], "without audit.enable");
 }
 
 // rows: U-36
@@ -70,7 +70,7 @@ fn type_of_a_created_znode_is_what_the_flags_ask_for() {
     world.say(a, [with_flags(1, "/e", 1), with_flags(2, "/s-", 2), with_flags(3, "/t-", 3)]);
     world.say(a, [with_flags(4, "/c", 4), with_flags(5, "/x", 9)]);
     assert_eq!(
-        told(&mut world),
+        taken_events(&mut world),
         [
             "operation=create znode=/e znode_type=ephemeral result=success",
             "operation=create znode=/s-0000000001 znode_type=persistent_sequential result=success",
@@ -89,13 +89,13 @@ fn end_of_a_session_logs_the_ephemeral_znodes_that_it_deletes() {
     let (a, b) = (world.client(), world.client());
     world.say(a, [create_ephemeral(1, "/e1"), create_ephemeral(2, "/e2"), delete(3, "/e1")]);
     world.say(b, [create_ephemeral(1, "/f")]);
-    told(&mut world);
+    taken_events(&mut world);
     world.say(a, [close(4)]);
     let deleted = "user=zk operation=ephemeralZNodeDeletionOnSessionCloseOrExpire";
-    assert_eq!(told(&mut world), [format!("{deleted} znode=/e2 result=success")]);
+    assert_eq!(taken_events(&mut world), [format!("{deleted} znode=/e2 result=success")]);
     world.leave(b);
     world.pass(60_000);
-    assert_eq!(told(&mut world), [format!("{deleted} znode=/f result=success")]);
+    assert_eq!(taken_events(&mut world), [format!("{deleted} znode=/f result=success")]);
 }
 
 #[test]

@@ -154,8 +154,8 @@ fn writes_above_request_throttle_max_requests_wait_and_none_is_lost() {
     );
     assert_eq!(world.heard(b).len(), 1, "reads are answered by the connection itself");
     world.hold_log(false);
-    let told: Vec<_> = world.heard(b).iter().map(|line| line[..2].to_owned()).collect();
-    assert_eq!((told, world.heard(a).len()), (vec!["2 ".to_owned(), "3 ".into()], 2));
+    let replies: Vec<_> = world.heard(b).iter().map(|line| line[..2].to_owned()).collect();
+    assert_eq!((replies, world.heard(a).len()), (vec!["2 ".to_owned(), "3 ".into()], 2));
     let (a, b) = (world[a].machine().counts, world[b].machine().counts);
     assert_eq!((a.stalls, b.stalls, a.throttled + b.throttled), (1, 1, 0));
 }
@@ -215,7 +215,7 @@ fn large_writes_above_their_limit_together_close_the_connection() {
     world.say(b, [create(1, "/c", &large)]);
     assert!(matches!(world[b].need, Need::Close(_)));
     assert_eq!(world[b].machine().take_large_refused(), 1);
-    assert_eq!(world[b].machine().take_large_refused(), 0, "it was told of it");
+    assert_eq!(world[b].machine().take_large_refused(), 0, "it was reported before");
     world.say(c, [create(1, "/d", &"x".repeat(900))]);
     world.hold_log(false);
     assert_eq!((world.heard(a).len(), world.heard(c).len()), (2, 1));

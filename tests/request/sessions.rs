@@ -153,7 +153,7 @@ fn age_of_session_expiry_is_recorded_when_no_client_was_connected() {
             world.leave(a);
         }
         world.pass(10_000 + TICK_TIME_MS);
-        let told: Vec<bool> = world
+        let ends: Vec<bool> = world
             .server
             .replica
             .samples
@@ -161,7 +161,7 @@ fn age_of_session_expiry_is_recorded_when_no_client_was_connected() {
             .iter()
             .map(|write| write.born_ms.is_some())
             .collect();
-        assert_eq!(told, [true, leaves], "the session's beginning and its end");
+        assert_eq!(ends, [true, leaves], "the session's beginning and its end");
     }
 }
 

@@ -70,13 +70,13 @@ fn set_watches_sends_no_event_of_znodes_that_the_client_may_not_read() {
     world.say(b, [create_for(1, "/a", "10.0.0.2"), create(2, "/b", "")]);
     assert_eq!(world.heard(b), ["1 @3 ok /a", "2 @4 ok /b"]);
     world.say(a, [set_watches(2, &["/a", "/b", "/c"], &["/a"], &["/a"])]);
-    let told = ["event @-1 NodeDataChanged /b", "event @-1 NodeDeleted /c", "-8 @4 ok"];
-    assert_eq!(world.heard(a), told);
+    let events = ["event @-1 NodeDataChanged /b", "event @-1 NodeDeleted /c", "-8 @4 ok"];
+    assert_eq!(world.heard(a), events);
     // The client that may read the znode gets the events; the other one keeps its watches, since it may be permitted later.
     world.say(b, [set_watches(2, &["/a"], &["/a"], &["/a"])]);
-    let told = ["NodeDataChanged", "NodeCreated", "NodeChildrenChanged"];
-    let told = told.map(|kind| format!("event @-1 {kind} /a"));
-    assert_eq!(world.heard(b), [&told[..], &["-8 @4 ok".to_owned()]].concat());
+    let events = ["NodeDataChanged", "NodeCreated", "NodeChildrenChanged"];
+    let events = events.map(|kind| format!("event @-1 {kind} /a"));
+    assert_eq!(world.heard(b), [&events[..], &["-8 @4 ok".to_owned()]].concat());
     assert_eq!(world.server.shared.state.watches.count(), 2, "data and child");
 }
 
@@ -172,9 +172,9 @@ fn set_watches_of_many_paths_takes_several_holds_and_loses_no_change() {
     }
     while world.server.flush() {}
     world.run();
-    let told =
+    let events =
         ["event @5 NodeDataChanged /first", "event @-1 NodeChildrenChanged /last", "-8 @6 ok"];
-    assert_eq!(world.heard(a), told);
+    assert_eq!(world.heard(a), events);
     assert_eq!(world.server.shared.state.watches.count(), 10_000);
 }
 

@@ -35,7 +35,7 @@ fn wrong_answers_are_found() {
         let request = &Request::new(Op::Ping, "");
         holds(&mut check, &asks(0, xid, request), &new_history());
     }
-    let mut told = |request: &Request, xid, zxid, err, body: &Body, wrong: Option<&str>| {
+    let mut answered = |request: &Request, xid, zxid, err, body: &Body, wrong: Option<&str>| {
         let header = ReplyHeader { xid, zxid, err };
         let seen = Seen::Answered(Answered { client: 0, session: 7, request, header, body });
         match wrong {
@@ -47,23 +47,23 @@ fn wrong_answers_are_found() {
     let data = |data: &[u8], version| {
         Body::Data(Some(data.to_vec()), stat(at(2), at(2 + i64::from(version) as u32), version, 0))
     };
-    told(&get, 9, at(2), 0, &data(b"1", 0), None);
-    told(&get, 9, at(3), 0, &data(b"2", 1), None);
-    told(&get, 9, at(3), 0, &data(b"1", 1), Some("other data"));
-    told(&get, 9, at(3), 0, &data(b"2", 0), Some("where there is"));
-    told(&get, 9, at(9), 0, &data(b"2", 1), Some("not committed"));
-    told(&get, 9, at(3), -101, &Body::Nothing, Some("calls for 0"));
+    answered(&get, 9, at(2), 0, &data(b"1", 0), None);
+    answered(&get, 9, at(3), 0, &data(b"2", 1), None);
+    answered(&get, 9, at(3), 0, &data(b"1", 1), Some("other data"));
+    answered(&get, 9, at(3), 0, &data(b"2", 0), Some("where there is"));
+    answered(&get, 9, at(9), 0, &data(b"2", 1), Some("not committed"));
+    answered(&get, 9, at(3), -101, &Body::Nothing, Some("calls for 0"));
     let set = Request::new(Op::Set { large: false }, "/a");
     let set = Request { data: b"2".to_vec(), version: 0, ..set };
     let done = Body::Stat(stat(at(2), at(3), 1, 0));
-    told(&set, 2, at(3), 0, &done, None);
-    told(&set, 4, at(3), 0, &done, Some("request 2 of 0x7"));
-    told(&set, 2, at(2), 0, &done, Some("request 1 of"));
-    told(&set, 2, at(3), -103, &Body::Nothing, None);
-    told(&set, 2, at(2), -103, &Body::Nothing, Some("calls for 0"));
+    answered(&set, 2, at(3), 0, &done, None);
+    answered(&set, 4, at(3), 0, &done, Some("request 2 of 0x7"));
+    answered(&set, 2, at(2), 0, &done, Some("request 1 of"));
+    answered(&set, 2, at(3), -103, &Body::Nothing, None);
+    answered(&set, 2, at(2), -103, &Body::Nothing, Some("calls for 0"));
     let children = Request::new(Op::Children { watch: false }, "");
     let root = Body::Children(vec!["a".into()], stat(0, 0, 0, 0));
-    told(&children, 9, at(4), 0, &root, Some("where there are"));
+    answered(&children, 9, at(4), 0, &root, Some("where there are"));
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn reconfiguration_whose_named_version_is_not_checked_is_found() {
         history.commit(&[zxid(1, counter)]).unwrap();
     }
     holds(&mut check, &asks(0, 9, &Request::new(Op::Ping, "")), &new_history());
-    let mut told = |required, (zxid, err), wrong: Option<&str>| {
+    let mut answered = |required, (zxid, err), wrong: Option<&str>| {
         let change = Op::Reconfig { required, joining: None, leaving: None, members: None };
         let (request, header) = (&Request::new(change, ""), ReplyHeader { xid: 8, zxid, err });
         let body = &Body::Nothing;
@@ -94,17 +94,17 @@ fn reconfiguration_whose_named_version_is_not_checked_is_found() {
     };
     let (first, second, none) = (at(0), at(5), 77);
     for version in [second, none, 0] {
-        told(Required::Version(version), (at(5), 0), Some("not in force"));
-        told(Required::Version(version), (at(5), -103), None);
+        answered(Required::Version(version), (at(5), 0), Some("not in force"));
+        answered(Required::Version(version), (at(5), -103), None);
     }
-    told(Required::Version(first), (at(5), 0), None);
-    told(Required::Version(first), (at(5), -103), Some("in force"));
-    told(Required::Version(second), (at(6), -103), Some("in force"));
-    told(Required::Version(second), (at(6), -13), None);
-    told(Required::Version(first), (at(6), -103), None);
-    told(Required::Version(first), (at(6), -13), Some("not in force"));
-    told(Required::Version(first), (at(6), -14), None);
-    told(Required::Any, (at(6), -103), Some("in force"));
+    answered(Required::Version(first), (at(5), 0), None);
+    answered(Required::Version(first), (at(5), -103), Some("in force"));
+    answered(Required::Version(second), (at(6), -103), Some("in force"));
+    answered(Required::Version(second), (at(6), -13), None);
+    answered(Required::Version(first), (at(6), -103), None);
+    answered(Required::Version(first), (at(6), -13), Some("not in force"));
+    answered(Required::Version(first), (at(6), -14), None);
+    answered(Required::Any, (at(6), -103), Some("in force"));
 }
 
 #[test]
@@ -193,21 +193,21 @@ fn expired_sessions_that_come_back_or_live_on_are_found() {
 #[test]
 fn session_expired_answer_for_a_living_session_is_found() {
     let (mut check, history) = (LivingSessions::default(), history());
-    let told = |session| Seen::ToldExpired { client: 0, session };
+    let reported = |session| Seen::ExpiryReported { client: 0, session };
     let request = &Request::new(Op::GetPair, "");
     let asks_for = |session| Seen::Connects { client: 0, session };
     holds(&mut check, &asks_for(7), &history);
-    holds(&mut check, &told(7), &history);
+    holds(&mut check, &reported(7), &history);
     holds(&mut check, &is_answered(0, 1, request, 2), &history);
-    holds(&mut check, &told(8), &history);
+    holds(&mut check, &reported(8), &history);
     // A session that was local when the client asked for it: session 8 stands for it.
     holds(&mut check, &asks_for(8), &history);
-    holds(&mut check, &told(7), &history);
+    holds(&mut check, &reported(7), &history);
     holds(&mut check, &asks_for(7), &history);
-    fails(&mut check, &told(7), &history, "session 0x7 is over, and it lives");
+    fails(&mut check, &reported(7), &history, "session 0x7 is over, and it lives");
     let end = entry(zxid(1, 5), (7, 0), op::CLOSE_SESSION, |to| write::close_session(to, &[]));
     holds(&mut check, &Seen::Logs { server: 1, zxid: zxid(1, 5), entry: &end }, &history);
-    holds(&mut check, &told(7), &history);
+    holds(&mut check, &reported(7), &history);
 }
 
 /// Two clients send a request at the same time, the reply that comes last has an older zxid, and its client sends another request.

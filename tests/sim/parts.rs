@@ -37,7 +37,7 @@ fn bytes_wait_while_cut_off_and_are_lost_when_the_connection_breaks() {
     assert_eq!(due.len(), 2);
     let arrived = arrivals(&mut network, end.other(), MS * 3000);
     assert!((1..51).contains(&arrived), "{arrived}: some of it, and the end");
-    assert!(network.send(0, end.other(), Bytes::new()).is_none(), "it was told of the end");
+    assert!(network.send(0, end.other(), Bytes::new()).is_none(), "the end has reached it");
     assert!(matches!(network.arrive(MS * 3000, end), Some(Chunk::End)));
     assert!(network.close(0, end).is_none() && network.is_empty());
 }

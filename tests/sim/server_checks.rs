@@ -186,7 +186,7 @@ fn quorums_without_a_voter_in_common_are_found() {
     let durable = Durable { last, ..Durable::default() };
     let acknowledges = |check: &mut Quorums, server, zxid| {
         let packet = &Packet::Ack { zxid };
-        holds(check, &Seen::ToLeader { server, packet, durable, told: Epoch(0) }, &history);
+        holds(check, &Seen::ToLeader { server, packet, durable, epoch: Epoch(0) }, &history);
     };
     acknowledges(&mut check, 1, zxid(2, 0));
     holds(&mut check, &leads(0, 2), &history);
@@ -199,8 +199,8 @@ fn quorums_without_a_voter_in_common_are_found() {
 fn packets_sent_before_the_disk_is_written_are_found() {
     let history = history();
     let durable = Durable { last: zxid(1, 3), accepted: Epoch(2), current: Epoch(1) };
-    let up = |packet: &Packet, told: u32, check: &mut dyn FnMut(&Seen<'_>)| {
-        check(&Seen::ToLeader { server: 1, packet, durable, told: Epoch(told) });
+    let up = |packet: &Packet, epoch: u32, check: &mut dyn FnMut(&Seen<'_>)| {
+        check(&Seen::ToLeader { server: 1, packet, durable, epoch: Epoch(epoch) });
     };
     let ack = |zxid: Zxid| Packet::Ack { zxid };
     up(&ack(zxid(1, 3)), 2, &mut |seen| holds(&mut promises, seen, &history));
@@ -223,7 +223,7 @@ fn acknowledgement_of_another_history_is_found() {
     history.leaders.insert(Epoch(2), (1, zxid(1, 3)));
     fn up(packet: &Packet, last: Zxid) -> Seen<'_> {
         let durable = Durable { last, accepted: Epoch(2), current: Epoch(2) };
-        Seen::ToLeader { server: 1, packet, durable, told: Epoch(2) }
+        Seen::ToLeader { server: 1, packet, durable, epoch: Epoch(2) }
     }
     let ack = |epoch, counter| Packet::Ack { zxid: zxid(epoch, counter) };
     holds(&mut promises, &up(&ack(1, 3), zxid(2, 1)), &history);

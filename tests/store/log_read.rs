@@ -25,7 +25,7 @@ fn log_is_not_read_across_an_installed_tree() {
     };
     (1..=3).for_each(|counter| append(zxid(1, counter)));
     (1..=2).for_each(|counter| append(zxid(2, counter)));
-    let told = |from| {
+    let read_from = |from| {
         let tail = read(&disk, &folders, from, zxid(2, 2), 1 << 20);
         (tail.before, tail.entries.len())
     };
@@ -34,16 +34,16 @@ fn log_is_not_read_across_an_installed_tree() {
         let writer = SnapshotWriter::create(&disk, dir, zxid, Packing::Plain).unwrap();
         writer.finish(Trailers::default()).unwrap();
     };
-    assert_eq!(told(zxid(1, 9)), (Some(zxid(1, 3)), 2));
+    assert_eq!(read_from(zxid(1, 9)), (Some(zxid(1, 3)), 2));
     // This server takes snapshots of its own at transactions that are logged.
     place(zxid(1, 3));
     place(zxid(2, 1));
-    assert_eq!(told(zxid(1, 9)), (Some(zxid(1, 3)), 2));
+    assert_eq!(read_from(zxid(1, 9)), (Some(zxid(1, 3)), 2));
     // This one came from a leader, with 1:4 to 1:7.
     place(zxid(1, 7));
-    assert_eq!(told(zxid(1, 2)), (None, 0));
-    assert_eq!(told(zxid(1, 9)), (None, 0));
-    assert_eq!(told(zxid(2, 1)), (Some(zxid(2, 1)), 1), "after it nothing is missing");
+    assert_eq!(read_from(zxid(1, 2)), (None, 0));
+    assert_eq!(read_from(zxid(1, 9)), (None, 0));
+    assert_eq!(read_from(zxid(2, 1)), (Some(zxid(2, 1)), 1), "after it nothing is missing");
 }
 
 // rows: C-147 Q-68

@@ -22,12 +22,12 @@ fn put_bytes(disk: &SimDisk, name: &str, bytes: &[u8]) {
 
 fn zxids(disk: &SimDisk, after: i64) -> Result<(Vec<i64>, Scanned), ScanError<Infallible>> {
     let mut seen = Vec::new();
-    let mut told = ReadSoFar::default();
+    let mut last = ReadSoFar::default();
     let scanned = scan(disk, Path::new("/logs"), Zxid::from_wire(after), |zxid, _, so_far| {
         seen.push(zxid);
-        assert!(told.done < so_far.done && so_far.done <= so_far.of);
-        assert!(told.of == 0 || told.of == so_far.of);
-        told = so_far;
+        assert!(last.done < so_far.done && so_far.done <= so_far.of);
+        assert!(last.of == 0 || last.of == so_far.of);
+        last = so_far;
         Ok(ControlFlow::Continue(()))
     })?;
     Ok((seen, scanned))

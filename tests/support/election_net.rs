@@ -44,28 +44,28 @@ impl ElectionNet {
         (Self { inputs, stop, tasks }, Inbox(Arc::new(Mutex::new(reported))))
     }
 
-    pub fn tell(&self, input: Input) {
+    pub fn input(&self, input: Input) {
         let _closed = self.inputs.send(input);
     }
 
     pub fn send(&self, to: ServerId, message: Bytes) {
-        self.tell(Input::Send { to, message });
+        self.input(Input::Send { to, message });
     }
 
     pub fn dial(&self, to: ServerId) {
-        self.tell(Input::Dial { to });
+        self.input(Input::Dial { to });
     }
 
     pub fn dial_all(&self) {
-        self.tell(Input::DialAll);
+        self.input(Input::DialAll);
     }
 
     pub fn move_to(&self, addresses: Vec<HostPort>) {
-        self.tell(Input::MoveTo(addresses));
+        self.input(Input::MoveTo(addresses));
     }
 
     pub fn set_peers(&self, peers: ServerAddresses) {
-        self.tell(Input::SetPeers(peers));
+        self.input(Input::SetPeers(peers));
     }
 
     /// Ends all connections and gives the port back.

@@ -97,8 +97,8 @@ impl<W: Witness> Ensemble<W> {
         let ended: Vec<_> =
             self.connections.iter().filter(|(_, it)| it.is_of(at)).map(|(&id, _)| id).collect();
         ended.into_iter().for_each(|id| self.end_connection(id));
-        let told = self.elections.end_all(at);
-        self.pending.extend(told);
+        let reports = self.elections.end_all(at);
+        self.pending.extend(reports);
         self.settle();
     }
 

@@ -6,7 +6,7 @@ use super::txns::reconfig;
 use super::views::view_in;
 use oxkeeper::member::start::{RestoredHistory, peer};
 use oxkeeper::model::{Epoch, ServerId, View, Zxid};
-use oxkeeper::replica::configuration::{LastConfigs, tell_of_history};
+use oxkeeper::replica::configuration::{LastConfigs, set_views_of_history};
 use oxkeeper::tree::txn::Entry as TxnEntry;
 use oxkeeper::tree::{Options, Tree};
 use oxkeeper::zab::{Action, Input, LearnerConnectionId as Id, Packet, Peer, Settings};
@@ -97,7 +97,7 @@ impl Server {
         peer.core.finds_view = view_in;
         // Proposed configurations are in the log, committed or not.
         let (from_tree, from_log) = self.tree.split_at(self.disk.newest_tree_len());
-        read_configs(from_tree, from_log, |configs| tell_of_history(&mut peer, configs));
+        read_configs(from_tree, from_log, |configs| set_views_of_history(&mut peer, configs));
         peer.core.oracle = self.oracle;
         self.peer = Some(peer);
     }

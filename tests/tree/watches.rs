@@ -9,15 +9,15 @@ const KINDS: [WatchKind; 4] =
     [WatchKind::DATA, WatchKind::CHILD, WatchKind::PERSISTENT, WatchKind::RECURSIVE];
 
 fn fire(watches: &Watches, path: &str, trigger: Trigger) -> Vec<u32> {
-    fire_and_tell(watches, path, trigger).0
+    fire_and_count(watches, path, trigger).0
 }
 
-fn fire_and_tell(watches: &Watches, path: &str, trigger: Trigger) -> (Vec<u32>, FiredCounts) {
+fn fire_and_count(watches: &Watches, path: &str, trigger: Trigger) -> (Vec<u32>, FiredCounts) {
     let mut fired = Vec::new();
-    let told = watches.fire(path, trigger, &mut fired);
+    let counts = watches.fire(path, trigger, &mut fired);
     let mut fired: Vec<u32> = fired.into_iter().map(|watcher| watcher.0).collect();
     fired.sort_unstable();
-    (fired, told)
+    (fired, counts)
 }
 
 // rows: P-34 P-76 P-77
@@ -192,9 +192,9 @@ proptest! {
                     model.remove(PATHS[path], watcher, any(kind))
                 ),
                 Act::Fire(path, trigger) => {
-                    let fired = fire_and_tell(&watches, PATHS[path], trigger);
-                    let (expected, told) = model.fire(PATHS[path], trigger);
-                    prop_assert_eq!(fired, (expected.into_iter().collect::<Vec<u32>>(), told));
+                    let fired = fire_and_count(&watches, PATHS[path], trigger);
+                    let (expected, counts) = model.fire(PATHS[path], trigger);
+                    prop_assert_eq!(fired, (expected.into_iter().collect::<Vec<u32>>(), counts));
                 }
                 Act::Gone(watcher) => {
                     watches.remove_watcher(WatcherId(watcher));

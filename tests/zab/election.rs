@@ -232,10 +232,10 @@ fn election_does_not_wait_for_a_voter_whose_connection_broke() {
             .quiet();
     check(known.hear(2, Looking, vote(1, 5, 1), 1), ["2<1@5/1 r1", "elected 1@5/1 r1 by [1, 2]"]);
 
-    let mut told_later = One::of_three();
-    check(told_later.hear(2, Looking, vote(1, 5, 1), 1), ["2<1@5/1 r1"]);
+    let mut heard_later = One::of_three();
+    check(heard_later.hear(2, Looking, vote(1, 5, 1), 1), ["2<1@5/1 r1"]);
     check(
-        told_later.step(Input::ElectionDisconnected { to: ServerId(3) }),
+        heard_later.step(Input::ElectionDisconnected { to: ServerId(3) }),
         ["elected 1@5/1 r1 by [1, 2]"],
     );
 
@@ -270,10 +270,10 @@ fn later_round_is_joined_during_the_last_wait_only_for_a_better_vote() {
 #[test]
 fn vote_is_sent_again_in_growing_pauses() {
     let mut one = One::of_three();
-    let told: Vec<String> =
-        one.wait(130_000).into_iter().filter(|said| said.contains("2<")).collect();
+    let lines: Vec<String> =
+        one.wait(130_000).into_iter().filter(|line| line.contains("2<")).collect();
     let at: Vec<u32> =
-        told.iter().map(|said| said.split(':').next().unwrap().parse().unwrap()).collect();
+        lines.iter().map(|line| line.split(':').next().unwrap().parse().unwrap()).collect();
     assert_eq!(at, [200, 600, 1400, 3000, 6200, 12_600, 25_400, 51_000, 102_200]);
     check(one.step(Input::ElectionConnected { to: ServerId(2) }), ["2<1@5/1 r1"]);
     check(one.wait(400), ["200: 2<1@5/1 r1", "200: 3<1@5/1 r1"]);
@@ -491,12 +491,12 @@ fn looking_server_is_answered_with_the_current_vote() {
     for state in [Following, Leading, Observing] {
         let answer =
             |from, heard: &Notification| current_vote(state).answer(&views, ServerId(from), heard);
-        let told = answer(1, &heard(Looking, vote(1, 9, 9), 99)).unwrap();
-        assert_eq!((told.state, told.vote, told.round), (state, vote(3, 7, 4), 6));
-        assert_eq!((told.version, told.config.as_deref()), (2, Some(TEXT.as_bytes())));
-        let told = answer(9, &heard(Looking, Vote::NOTHING, 1)).unwrap();
+        let sent = answer(1, &heard(Looking, vote(1, 9, 9), 99)).unwrap();
+        assert_eq!((sent.state, sent.vote, sent.round), (state, vote(3, 7, 4), 6));
+        assert_eq!((sent.version, sent.config.as_deref()), (2, Some(TEXT.as_bytes())));
+        let sent = answer(9, &heard(Looking, Vote::NOTHING, 1)).unwrap();
         assert_eq!(
-            (told.state, told.round),
+            (sent.state, sent.round),
             (state, 8),
             "a server that does not vote gets the current round"
         );

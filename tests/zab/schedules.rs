@@ -124,8 +124,8 @@ fn go_on(world: &mut World, leader: usize, learner: usize) {
     exchange_all(world, &[learner], &[learner, leader]);
 }
 
-/// `leader` is elected, and `others` follow it.
-pub fn is_told_to_lead(world: &mut World, leader: usize, others: &[usize]) {
+/// `leader` is elected by `others`, which follow it.
+pub fn is_elected_by(world: &mut World, leader: usize, others: &[usize]) {
     is_elected(world, leader, leader);
     others.iter().for_each(|&at| is_elected(world, at, leader));
 }

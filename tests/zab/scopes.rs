@@ -4,7 +4,7 @@ use super::conditions::Conditions;
 use super::explorer::Budget;
 pub use super::explorer::Scope;
 use super::losses::Loss;
-use super::schedules::{self, is_elected, is_told_to_lead, tick};
+use super::schedules::{self, is_elected, is_elected_by, tick};
 use super::world::World;
 
 /// Longer than any wait except initLimit, which is 1 s in these worlds.
@@ -85,23 +85,23 @@ fn scheduled() -> Vec<Scope> {
     vec![
         scope("one was kept in the log after a tree", 5, true, |world| {
             schedules::kept_after_a_tree(world);
-            is_told_to_lead(world, 2, &[0, 1]);
+            is_elected_by(world, 2, &[0, 1]);
         }),
         scope("one was committed between two others", 5, true, |world| {
             schedules::committed_between_two_others(world);
-            is_told_to_lead(world, 2, &[0, 1]);
+            is_elected_by(world, 2, &[0, 1]);
         }),
         scope("a tree came without NEWLEADER", 5, true, |world| {
             schedules::tree_without_newleader(world);
-            is_told_to_lead(world, 2, &[0, 1]);
+            is_elected_by(world, 2, &[0, 1]);
         }),
         scope("only NEWLEADER named it", 7, false, |world| {
             schedules::epoch_opened_without_a_named_configuration(world);
-            is_told_to_lead(world, 4, &[0, 1, 2, 3, 5]);
+            is_elected_by(world, 4, &[0, 1, 2, 3, 5]);
         }),
         scope("two were acknowledged", 9, true, |world| {
             schedules::two_configurations(world, false);
-            is_told_to_lead(world, 4, &[0, 1, 3, 5]);
+            is_elected_by(world, 4, &[0, 1, 3, 5]);
         }),
         Scope {
             conditions: Conditions {
@@ -118,7 +118,7 @@ fn scheduled() -> Vec<Scope> {
         },
         scope("two were acknowledged, and a restart", 9, true, |world| {
             schedules::two_configurations(world, true);
-            is_told_to_lead(world, 4, &[0, 1, 3, 5]);
+            is_elected_by(world, 4, &[0, 1, 3, 5]);
         }),
     ]
 }

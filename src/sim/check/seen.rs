@@ -186,7 +186,7 @@ pub enum Seen<'a> {
         is_new: bool,
     },
     /// A server tells a client that its session is over.
-    ToldExpired {
+    ExpiryReported {
         client: usize,
         session: i64,
     },

@@ -171,7 +171,7 @@ impl Check for LivingSessions {
                     self.closing.insert(header.client_id);
                 }
             }
-            Seen::ToldExpired { client, session }
+            Seen::ExpiryReported { client, session }
                 if self.answered.contains(&client)
                     && self.asked_alive.contains(&client)
                     && history.model.is_alive(session)

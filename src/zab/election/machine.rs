@@ -141,7 +141,7 @@ impl Election {
             is_over: false,
             setup,
         };
-        election.tell_all(out);
+        election.send_vote_to_all(out);
         election.judge(out);
         election
     }
@@ -192,7 +192,7 @@ impl Election {
             let max = u64::from(self.setup.resend_max_ms / TICK_MS);
             self.resend_ticks = (self.resend_ticks * 2).min(max).max(1);
             self.resend_at = self.now + self.resend_ticks;
-            self.tell_all(out);
+            self.send_vote_to_all(out);
         }
         if self.now.is_multiple_of(u64::from(REDIAL_TICKS)) {
             out.push(Action::DialAll);
@@ -280,7 +280,7 @@ impl Election {
             self.round = heard.round;
             self.votes.clear();
             self.vote = self.setup.vote;
-            self.tell_all(out);
+            self.send_vote_to_all(out);
         }
     }
 
@@ -299,10 +299,10 @@ impl Election {
             self.votes.clear();
             let own = self.setup.vote;
             self.vote = if self.is_better(heard.vote, own) { heard.vote } else { own };
-            self.tell_all(out);
+            self.send_vote_to_all(out);
         } else if self.is_better(heard.vote, self.vote) {
             self.vote = heard.vote;
-            self.tell_all(out);
+            self.send_vote_to_all(out);
         } else if self.votes.get(from).is_none() && self.setup.views.is_voter(self.setup.me) {
             // The sender may have missed our vote while it still followed, and would get it with the next resend only.
             self.send_vote(from, out);
@@ -390,7 +390,7 @@ impl Election {
         }
         if !nobody_else && !self.has_doubted && self.is_doubtful() {
             self.has_doubted = true;
-            self.tell_all(out);
+            self.send_vote_to_all(out);
             self.ends_at = Some(self.now + u64::from(FINALIZE_TICKS));
             return;
         }
@@ -447,7 +447,7 @@ impl Election {
     }
 
     /// Sends the vote to every other voter, and counts it here: a server's own vote counts like any other.
-    fn tell_all(&mut self, out: &mut Vec<Action>) {
+    fn send_vote_to_all(&mut self, out: &mut Vec<Action>) {
         // A new vote begins a new wait.
         self.ends_at = None;
         for to in self.setup.views.voters() {

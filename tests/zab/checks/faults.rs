@@ -8,31 +8,31 @@ use support::disk::{Disk, Entry};
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Fault {
-    /// The checks are told that a follower begins to serve with another last transaction.
+    /// The checks are shown that a follower begins to serve with another last transaction.
     OtherTransaction,
-    /// The checks are told that a server in no configuration had established each epoch first.
+    /// The checks are shown that a server in no configuration had established each epoch first.
     SecondLeader,
-    /// The checks are told that each server serves one transaction less than before.
+    /// The checks are shown that each server serves one transaction less than before.
     StepBack,
-    /// The checks are told that a later epoch is established right after each one, so that commits come late.
+    /// The checks are shown that a later epoch is established right after each one, so that commits come late.
     LaterEpoch,
-    /// The checks are told that what a leader commits is on one disk less than a quorum.
+    /// The checks are shown that what a leader commits is on one disk less than a quorum.
     FewDisks,
-    /// The checks are told that the disk of a learner is empty whenever it sends a packet.
+    /// The checks are shown that the disk of a learner is empty whenever it sends a packet.
     EmptyDisk,
-    /// The checks are told that a configuration is in force that no leader has proposed.
+    /// The checks are shown that a configuration is in force that no leader has proposed.
     UndecidedView,
-    /// The checks are told that the last transaction is on no disk when all servers have settled.
+    /// The checks are shown that the last transaction is on no disk when all servers have settled.
     ShortDisk,
-    /// The checks are told that each epoch was chosen with one voter less than a quorum.
+    /// The checks are shown that each epoch was chosen with one voter less than a quorum.
     UnaskedEpoch,
-    /// The checks are told that each learner acknowledges a proposal right after its ACKEPOCH.
+    /// The checks are shown that each learner acknowledges a proposal right after its ACKEPOCH.
     EarlyAck,
 }
 
 impl Fault {
-    /// Tells the checks of an event, and of a false event instead of it, before it or after it.
-    pub fn tell(
+    /// Shows the checks an event, and a false event instead of it, before it or after it.
+    pub fn show(
         self,
         event: Event<'_>,
         look: &mut dyn FnMut(Event<'_>) -> Result<(), String>,

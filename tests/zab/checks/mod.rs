@@ -20,7 +20,7 @@ use oxkeeper::zab::Packet;
 use std::collections::BTreeSet;
 use support::disk::{Disk, Entry};
 
-/// What a world tells the checks.
+/// What a world shows the checks.
 pub enum Event<'a> {
     /// A leader proposed a transaction.
     Proposed { entry: &'a Entry },
@@ -116,7 +116,7 @@ impl Checks {
     /// The name of the property that does not hold, and how.
     pub fn see(&mut self, event: Event<'_>) -> Result<(), String> {
         match self.fault {
-            Some(fault) => fault.tell(event, &mut |event| self.look(event)),
+            Some(fault) => fault.show(event, &mut |event| self.look(event)),
             None => self.look(event),
         }
     }

@@ -115,7 +115,7 @@ enum ConfigTool {
     Check(config_check::Options),
 }
 
-/// No store is larger.
+/// Limit on the bytes that are read of a key store or trust store.
 const STORE_MAX: u64 = 16 << 20;
 /// Exit code for invalid arguments or an invalid configuration (P-87).
 const BAD_INVOCATION: u8 = 2;

@@ -113,7 +113,7 @@ fn bench_connects_with_tls_and_authenticates() {
         let mut command = Command::new(OXKEEPER);
         command.args(["bench", "--server", &addr, "--keys", "10", "--duration", "500ms"]);
         command.args(["--warm-up", "0s", "-c", "3", "-f", "4", "--json"]).args(arguments);
-        command.output().expect("it runs")
+        command.output().expect("bench runs")
     };
     let sasl = ["--sasl-user", "bob", "--sasl-password-file"].map(str::to_owned);
     let sasl = [&sasl[..], &[at("password")]].concat();
@@ -156,7 +156,7 @@ fn bench_errors_name_the_cause() {
     let addr = listener.local_addr().expect("its address");
     let of = |server: &str, mix: &str| {
         let mut command = Command::new(OXKEEPER);
-        command.args(["bench", "--server", server, "--mix", mix]).output().expect("it runs")
+        command.args(["bench", "--server", server, "--mix", mix]).output().expect("bench runs")
     };
     for (server, why) in [
         ("nowhere", "server nowhere has no port; write it as host:port, such as nowhere:2181"),
@@ -184,7 +184,7 @@ fn bench_errors_name_the_cause() {
     // The picture's path is checked before the bench connects.
     let mut command = Command::new(OXKEEPER);
     command.args(["bench", "--server", "127.0.0.1:1", "--picture", "/no/such/folder/p.svg"]);
-    let wrong = command.output().expect("it runs");
+    let wrong = command.output().expect("bench runs");
     let said = text(&wrong.stderr);
     assert!(!wrong.status.success() && !said.contains("127.0.0.1:1"), "{said}");
     assert!(said.contains("write picture /no/such/folder/p.svg: No such file"), "{said}");
@@ -218,7 +218,8 @@ fn bench_goes_on_after_its_server_is_killed_and_restarted() {
     let mut command = Command::new(OXKEEPER);
     command.args(["bench", "--server", &server.addr.to_string(), "--mix", "set", "--keys", "10"]);
     command.args(["--duration", "4s", "--warm-up", "0s", "-c", "3", "-f", "2", "--json"]);
-    let mut bench = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
+    let mut bench =
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("bench runs");
     let mut progress = BufReader::new(bench.stderr.take().expect("a pipe")).lines();
     assert!(
         progress.any(|line| line.expect("UTF-8").starts_with("    1 s")),

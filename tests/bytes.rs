@@ -45,7 +45,7 @@ where
         });
         let result = work();
         done.send(()).expect("somebody watches");
-        (result, watching.join().expect("it only looks"))
+        (result, watching.join().expect("the watching thread only looks"))
     })
 }
 

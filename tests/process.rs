@@ -68,7 +68,7 @@ impl Server {
 
     fn signal(&self, signal: rustix::process::Signal) {
         let pid = rustix::process::Pid::from_child(&self.child);
-        rustix::process::kill_process(pid, signal).expect("it runs");
+        rustix::process::kill_process(pid, signal).expect("the process runs");
     }
 
     fn ended(&mut self) -> ExitStatus {
@@ -269,7 +269,7 @@ impl Bad {
     fn start(&self, arguments: &[&str], env: &[(&str, &str)]) -> Output {
         let mut command = Command::new(OXKEEPER);
         command.args(arguments).current_dir(self.dir.path()).envs(env.iter().copied());
-        command.output().expect("it ends")
+        command.output().expect("the program ends")
     }
 }
 
@@ -449,7 +449,7 @@ fn unwritable_log_output_does_not_stop_the_server() {
     server.child = command.spawn().expect("a server");
     server.serves();
     for _ in 0..50 {
-        let mut client = std::net::TcpStream::connect(server.addr).expect("it listens");
+        let mut client = std::net::TcpStream::connect(server.addr).expect("the server listens");
         client.write_all(&[0xff; 8]).expect("an invalid frame, which causes a log line");
     }
     server.serves();

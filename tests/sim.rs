@@ -288,7 +288,7 @@ fn unreported_loss_is_found_where_members_change() {
 #[test]
 fn failing_plan_shrinks_to_fewer_steps_that_fail_too() {
     let spoil = |climate: &mut Climate| climate.plant = Some(PlantedFault::LostEvent);
-    let (plan, failure) = first_failure(60, spoil).expect("it is found");
+    let (plan, failure) = first_failure(60, spoil).expect("the fault is found");
     let fails = |kept: &[usize]| {
         let found = run(&plan.only(kept), Tracing::Off).failure;
         found.is_some_and(|found| found.check == failure.check)

@@ -277,10 +277,10 @@ fn one_of_two_voters_leads_alone_while_its_oracle_agrees() {
 ///
 /// * `of`: a world's conditions, by its seed and whether it has the fault. `harmless`: what the world has without the fault.
 fn assert_fault_is_found(of: impl Fn(u64, bool) -> Conditions, harmless: &str) {
-    let lives =
+    let passes =
         |seed, has_fault| explorer::caught(|| World::of(of(seed, has_fault)).live()).is_ok();
-    let broken = (1..100).find(|&seed| !lives(seed, true)).expect("found in some world");
-    assert!(lives(broken, false), "{broken}: {harmless} does no harm");
+    let broken = (1..100).find(|&seed| !passes(seed, true)).expect("found in some world");
+    assert!(passes(broken, false), "{broken}: {harmless} does no harm");
 }
 
 // The planted fault of a disk that loses its history: if the server does not notice, the ensemble loses committed transactions.

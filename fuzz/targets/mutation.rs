@@ -28,7 +28,7 @@ const NUMBERS: [i64; 16] = [
     i64::MIN,
 ];
 
-/// Changes inputs, of which it gets the first.
+/// Makes mutations of the inputs of a seed corpus.
 pub struct Mutation<'a> {
     rng: Rng,
     seeds: &'a [Vec<u8>],

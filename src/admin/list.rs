@@ -42,9 +42,9 @@ pub enum Line<'a> {
         count: usize,
         at: &'a str,
     },
-    /// Above paths of `wchc`.
+    /// The session above paths of `wchc`.
     Watcher(i64),
-    /// Above ephemeral znodes.
+    /// The session above ephemeral znodes.
     Owner(i64),
     /// Above sessions of `wchp`.
     WatchedPath(&'a str),

@@ -76,7 +76,7 @@ pub struct LeaderInfo {
     pub observers: u64,
     /// Syncs that wait until earlier proposals are committed.
     pub pending_syncs: u64,
-    /// Since it began to lead.
+    /// Milliseconds since this server began to lead.
     pub uptime_ms: u64,
 }
 
@@ -127,9 +127,9 @@ pub struct Status {
     pub log_dir_bytes: u64,
     /// For `wchs`: data watches only, as in Java.
     pub watches: WatchTotals,
-    /// For `dump`.
+    /// Counts that `dump` shows.
     pub dump: DumpCounts,
-    /// For `hash`.
+    /// Digests that `hash` shows, each after its zxid.
     pub digests: Vec<(Zxid, u64)>,
     /// For `gtmk`.
     pub trace_mask: i64,
@@ -150,7 +150,7 @@ pub struct Status {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ProcessInfo {
     pub cpu_seconds: f64,
-    /// Since 1970.
+    /// When the process started, in seconds since 1970.
     pub start_seconds: f64,
     pub open_files: f64,
     pub files_max: f64,

@@ -50,7 +50,7 @@ words! {
     Gtmk = "gtmk",
     /// Recorded digests.
     Hash = "hash",
-    /// Read-only or not.
+    /// Whether the server is read-only.
     Isro = "isro",
     /// Every metric.
     Mntr = "mntr",

@@ -4,7 +4,7 @@
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Principal<'n> {
     pub service: &'n str,
-    /// Never without a realm.
+    /// The host; without a realm there is none.
     pub host: Option<&'n str>,
     pub realm: Option<&'n str>,
 }

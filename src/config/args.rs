@@ -245,7 +245,7 @@ fn read_my_id(read: &ReadFile<'_>, data_dir: &str) -> Result<Option<String>, NoM
 
 /// Why `myid` can't be read.
 enum NoMyId {
-    /// For what `dataDir` is.
+    /// `dataDir` is no folder; the text says what it is.
     Folder(String),
     File(Problem),
 }

@@ -47,7 +47,7 @@ pub(super) fn find(
     Providers { required, ..providers }
 }
 
-/// The schemes by one of which every client must have authenticated; a scheme that no client can use is a problem.
+/// The schemes of which every client must have authenticated by at least one; a scheme that no client can use is a problem.
 ///
 /// Source: `AuthenticationHelper`, ZooKeeper 3.9.5.
 fn required(

@@ -18,7 +18,7 @@ use std::path::PathBuf;
 const NEVER_PURGED: &str = "autopurge.purgeInterval is 0, so old snapshots and logs are never removed; set it to hours, such as 24, or \
      run oxkeeper purge";
 
-/// Before the value that takes the place of an odd one.
+/// The text before a value that takes the place of an odd one.
 const COUNTS_AS: &str = " (counts as ";
 
 /// A whole configuration, checked without starting a server.

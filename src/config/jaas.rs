@@ -97,7 +97,7 @@ impl Parser<'_> {
         }
     }
 
-    /// From the opening brace of a section to the semicolon at its end.
+    /// Reads a section's modules, from its opening brace to the semicolon at its end.
     fn modules(&mut self) -> Result<Vec<Module>, JaasError> {
         self.sign('{')?;
         let mut modules = Vec::new();

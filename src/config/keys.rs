@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 /// Where a setting may be made.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Scope {
-    /// Only in zoo.cfg.
+    /// The setting is read in zoo.cfg only.
     File,
     /// In zoo.cfg, or by the flag `-Dzookeeper.<key>`.
     Both,

@@ -18,7 +18,7 @@ const MAX_INDEX: u32 = 20;
 pub struct LogSettings {
     /// Levels as `RUST_LOG` has them; `None`: nothing says so.
     pub levels: Option<String>,
-    /// At least one.
+    /// The appenders, at least one.
     pub appenders: Vec<Appender>,
     /// The audit log's file, if a `logback.xml` has one.
     pub audit: Option<LogFile>,
@@ -104,7 +104,7 @@ impl LogSettings {
         Self { levels: Some(levels), appenders, audit: logback.audit, warnings, is_logback: true }
     }
 
-    /// As ZooKeeper's own `logback.xml` with all its appenders, of which `zookeeper.root.logger` names those that are used.
+    /// As ZooKeeper's own `logback.xml` with all its appenders; `zookeeper.root.logger` names those that are used.
     fn of_flags(flag: &dyn Fn(&str) -> Option<String>, console: Stream) -> Self {
         let mut this = Self::default();
         let root = flag("zookeeper.root.logger").unwrap_or_default();

@@ -213,7 +213,7 @@ pub(super) fn http_tls(config: &Config) -> Vec<TlsSettings> {
 /// Whose a file is, and who may do what with it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct FileRights {
-    /// As `stat` gives it.
+    /// Type and permissions of the file, as in `st_mode`.
     pub mode: u32,
     /// The owner's number.
     pub owner: u32,

@@ -107,7 +107,7 @@ pub struct QuorumTls {
 /// TLS of AdminServer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AdminTls {
-    /// With the stores of `ssl.quorum.*`.
+    /// The settings, with the stores of `ssl.quorum.*`.
     pub settings: TlsSettings,
     /// `admin.forceHttps`: plain connections are refused; else they are served as well as TLS (`admin.portUnification`).
     pub is_forced: bool,

@@ -67,7 +67,7 @@ pub enum Action {
     },
     /// Close the connection to the leader as [`Action::CloseLearner`] does, or give up the attempt at one.
     CloseLeader,
-    /// For election connections.
+    /// An action of the election connections.
     Election(election_connections::Action),
     /// Listen for learners at these addresses and at no other.
     ListenForLearners(BTreeSet<ListenAddress>),
@@ -142,6 +142,6 @@ impl ConfigChange {
 pub enum Ended {
     /// It was asked to stop.
     Stopped,
-    /// With this exit code of Java's list (P-87).
+    /// The server ends with this exit code of Java's list (P-87).
     Failed { reason: String, exit: u8, cause: FailureCause },
 }

@@ -14,9 +14,9 @@ pub type HostPort = (String, u16);
 /// How long to try to connect.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct DialTimeouts {
-    /// To a server that does not answer.
+    /// How long a server is dialed that does not answer.
     pub silence: Duration,
-    /// To a server that refuses: it may not listen yet, or may be gone.
+    /// How long a server is dialed that refuses: it may not listen yet, or may be gone.
     pub refusals: Duration,
     /// How long the other addresses are tried after one address was given up because it refused: a
     /// server listens at all of its addresses or at none. `None`: as long as `silence`.

@@ -68,7 +68,7 @@ pub struct ElectionConnection {
     is_writing: bool,
     /// What the opening waits for.
     work: Option<Work>,
-    /// For the hello and the opening.
+    /// When the connection is closed unless its hello has come or is sent, and its opening is done.
     deadline_ms: u64,
     /// Why the connection must be closed; nothing more is read.
     error: Option<ConnectionError>,

@@ -58,7 +58,7 @@ pub struct Settings {
     pub openings: Arc<dyn Openings>,
 }
 
-/// Counted for metrics and the simulator.
+/// Counts for metrics and the simulator.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Stats {
     /// Messages that were sent again over a new connection.

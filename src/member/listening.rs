@@ -78,7 +78,7 @@ pub enum ListenStep {
 
 #[derive(Clone, Copy, Debug)]
 enum ListenStage {
-    /// To be bound at `until_ms`.
+    /// The port is not bound; the next attempt is at `until_ms`.
     Closed {
         until_ms: u64,
     },

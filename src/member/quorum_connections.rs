@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 /// The open connections.
 pub struct QuorumConnections {
-    /// In the order in which they were accepted.
+    /// The learner connections, in the order in which they were accepted.
     learners: BTreeMap<LearnerConnectionId, LearnerConnection>,
     leader: Option<LeaderConnection>,
     /// Dials of a leader so far.

@@ -124,7 +124,7 @@ pub struct QuorumOutbox {
 }
 
 impl Default for QuorumOutbox {
-    /// With the server's limit on unsent bytes.
+    /// An empty outbox with the server's limit on unsent bytes.
     fn default() -> Self {
         Self::with_limit(QUEUED_BYTES_MAX)
     }

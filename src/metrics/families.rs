@@ -10,7 +10,7 @@ use super::summary::Summary;
 #[derive(Clone, Debug, PartialEq)]
 pub enum Family {
     Counter(u64),
-    /// By key.
+    /// A counter for each key.
     CounterSet(Vec<(Box<str>, u64)>),
     Summary {
         count: u64,

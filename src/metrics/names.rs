@@ -176,7 +176,7 @@ pub(super) const NEVER: &[(&str, &[&str])] = &[
     ),
     ("of a thread that closes connections to learners and waits for it", &["socket_closing_time"]),
     (
-        "of observer masters, of which there are none yet",
+        "of the hand-over of packets to an observer master: here a follower sends them to its observers in the step that receives them",
         &["om_commit_process_time_ms", "om_proposal_process_time_ms"],
     ),
     (

@@ -23,7 +23,7 @@ pub struct AccessList {
 
 #[derive(Clone, Debug)]
 enum Nets {
-    /// With their permissions.
+    /// The networks, each with its permissions.
     Few(Box<[(i32, IpNet)]>),
     Many(Box<NetIndex>),
 }

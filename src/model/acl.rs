@@ -46,7 +46,7 @@ impl Acl {
         Self { perms: perms::ALL, who: Identity::new("world", "anyone") }
     }
 
-    /// As a jute record.
+    /// The jute record of this entry.
     pub fn to_record(&self) -> jute::data::Acl<'_> {
         jute::data::Acl {
             perms: self.perms,

@@ -160,7 +160,7 @@ pub struct Initiating {
     /// The principal of the server that is dialed.
     to: String,
     context: Context,
-    /// Held while tokens are exchanged.
+    /// This end's credential and the other end's name, while tokens are exchanged.
     with: Option<(Credential, Name)>,
     stage: Stage,
 }

@@ -22,7 +22,7 @@ impl DigestMismatches {
         self.fuzzy = Some(0);
     }
 
-    /// From here on digests have to be the predicted ones. Returns how many differed since the tree came with SNAP.
+    /// Expects the predicted digests from here on. Returns how many differed since the tree came with SNAP.
     pub fn expect_no_more(&mut self) -> u64 {
         self.fuzzy.take().unwrap_or(0)
     }

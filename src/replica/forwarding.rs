@@ -46,9 +46,9 @@ pub struct Forwarding {
 enum SessionPlace {
     /// With the connection, as far as is known here.
     Here,
-    /// With a newer connection to this server.
+    /// The session is at a newer connection to this server.
     NewerConnection,
-    /// At an observer of this server.
+    /// The session is at an observer of this server.
     AtObserver,
 }
 

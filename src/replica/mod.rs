@@ -555,7 +555,7 @@ impl Replica {
     }
 }
 
-/// So that `replica.stats` and `replica.samples` read as its own fields.
+/// Lets `replica.stats` and `replica.samples` read as fields of the replica.
 impl Deref for Replica {
     type Target = Figures;
 

@@ -27,7 +27,7 @@ use crate::zab;
 /// After this long without a leader, or a tickTime if that is longer, read-only clients are served.
 const READ_ONLY_AFTER_MS: u64 = 2000;
 
-/// No client is served.
+/// The role in which no client is served.
 #[derive(Default)]
 pub struct Resting {
     /// Monotonic milliseconds since which an election is under way, if that leads to read-only service.

@@ -2,7 +2,7 @@
 
 use core::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 
-/// No request has carried a cxid.
+/// The last cxid of a connection on which no request has carried one.
 const NO_XID: i64 = -1;
 
 /// Numbers of one connection. Nothing is ordered by them, and they are no part of any decision, so they are plain atomics;

@@ -275,8 +275,8 @@ impl Connection {
         bytes.get(4..4 + len).ok_or_else(|| self.rest(len, bytes.len()))
     }
 
-    /// What a frame of `len` bytes lacks, of which `had` have come with its length. Until a client has a session and has
-    /// authenticated, if that is required, memory is limited to [`FRAME_MAX_BEFORE_SESSION`].
+    /// What a frame of `len` bytes lacks when `had` bytes have come, its length field included. Until a client has a session and
+    /// has authenticated, if that is required, memory is limited to [`FRAME_MAX_BEFORE_SESSION`].
     fn rest(&self, len: usize, had: usize) -> Need {
         let is_open = matches!(self.phase, Phase::Open(_) | Phase::Authenticating(_));
         if FRAME_MAX_BEFORE_SESSION < len && (!is_open || self.barred) {

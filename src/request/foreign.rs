@@ -38,7 +38,7 @@ impl Foreign {
         }
     }
 
-    /// For the log.
+    /// What the log says of the protocol.
     pub const fn reason(self) -> &'static str {
         match self {
             Self::Http => {

@@ -464,7 +464,7 @@ pub(super) fn put_data(znode: Znode<'_>, out: &mut Outgoing) -> usize {
 /// Appends the names of a znode's children. Returns their length as Java counts it.
 ///
 /// # Errors
-/// -5 above `max` bytes, of which no more are appended.
+/// -5 above `max` bytes: no more names are appended.
 pub(super) fn put_names(znode: Znode<'_>, max: usize, out: &mut Outgoing) -> Result<usize, Code> {
     put_i32(&mut out.bytes, znode.children() as i32);
     let (start, mut len) = (out.bytes.len(), 0);

@@ -33,7 +33,7 @@ pub(super) enum Write<'a> {
     DeleteContainer(Ustring<'a>),
     SetData(SetDataRequest<'a>),
     SetAcl(SetAclRequest<'a>),
-    /// Only inside a multi.
+    /// A check of a version, which is only allowed inside a multi.
     Check(CheckVersionRequest<'a>),
     /// Each part with the operation it counts as.
     Multi(Vec<(i32, Self)>),

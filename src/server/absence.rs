@@ -11,7 +11,7 @@ pub struct Absence {
     pub is_unsure: bool,
     /// It had data when it started, whether it counts or not.
     pub has_data: bool,
-    /// For how long no client was served.
+    /// Seconds for which no client was served.
     pub away_s: u64,
     pub reach: Reach,
     /// Why it can't listen at its quorum port; `None`: it does.

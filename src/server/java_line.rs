@@ -14,7 +14,7 @@ use tracing_subscriber::registry::LookupSpan;
 /// The server's id, once the configuration is read.
 static SERVER_ID: OnceLock<ServerId> = OnceLock::new();
 
-/// From here on lines name the server as a member of an ensemble.
+/// Has all later lines name the server as a member of an ensemble.
 pub fn set_server_id(id: ServerId) {
     let _once = SERVER_ID.set(id);
 }

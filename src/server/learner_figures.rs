@@ -54,7 +54,7 @@ impl LearnerFigures {
         }
     }
 
-    /// For the command `observer_connection_stat_reset`.
+    /// Resets what the command `observer_connection_stat_reset` resets.
     pub fn reset(&mut self) {
         (self.received, self.sent, self.requests, self.last_zxid) = (0, 0, 0, None);
     }

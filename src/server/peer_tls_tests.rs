@@ -81,7 +81,9 @@ async fn connect(
         acceptor.accepted(socket).await
     };
     let both = async { tokio::join!(dialing, accepting) };
-    tokio::time::timeout(Duration::from_secs(20), both).await.expect("it is decided")
+    tokio::time::timeout(Duration::from_secs(20), both)
+        .await
+        .expect("the connection is accepted or refused")
 }
 
 fn kind(end: &io::Result<PeerStream>) -> &'static str {
@@ -132,7 +134,7 @@ async fn silent_connection_counts_as_plain() {
         let (socket, _) = listener.accept().await.unwrap();
         let accepting = tokio::time::timeout(Duration::from_secs(8), acceptor.accepted(socket));
         assert_eq!(
-            kind(&accepting.await.expect("it is decided")),
+            kind(&accepting.await.expect("the connection is accepted or refused")),
             wanted,
             "{is_unified} {first:?}"
         );
@@ -171,13 +173,13 @@ async fn host_in_a_certificate_is_judged_at_both_ends() {
     let (dialed, accepted) = connect(&here, &here).await;
     assert!(dialed.is_ok() && accepted.is_ok());
     let (dialed, _) = connect(&here, &elsewhere).await;
-    let why = dialed.err().expect("it is another host").to_string();
+    let why = dialed.err().expect("the peer is another host").to_string();
     assert!(
         why.contains("is for elsewhere.example, and the peer is 127.0.0.1, localhost"),
         "{why}"
     );
     let (_, accepted) = connect(&elsewhere, &here).await;
-    let why = accepted.err().expect("it is another host").to_string();
+    let why = accepted.err().expect("the peer is another host").to_string();
     assert!(why.contains("is for elsewhere.example, and the peer is 127.0.0.1"), "{why}");
     // A name that no member has, until a configuration says that one has it.
     let (_, accepted) = connect(&named, &here).await;

@@ -24,7 +24,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 /// Settings of learner connections.
 pub struct LearnerSettings {
-    /// For how long a leader is dialed.
+    /// How long a leader is dialed.
     pub patience: DialTimeouts,
     /// Options of a tree that the leader sends.
     pub options: Options,

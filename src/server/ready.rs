@@ -28,7 +28,7 @@ pub struct Ready {
     pub snapshot: Option<(String, u64)>,
     /// Transactions replayed from the log.
     pub txns: u64,
-    /// From the start of the process.
+    /// Milliseconds from the start of the process until the server was ready.
     pub took_ms: u64,
     /// The ensemble; `None`: standalone.
     pub member: Option<Membership>,

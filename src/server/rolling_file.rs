@@ -259,7 +259,7 @@ mod tests {
         fs::remove_file(&path).unwrap();
         file.write("2\n").unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "2\n");
-        // As after a write of which the disk has taken a part.
+        // As after a write that the disk has taken in part.
         file.is_torn = true;
         file.write("3\n").unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "2\n\n3\n");

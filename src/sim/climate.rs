@@ -185,7 +185,7 @@ pub struct Climate {
     pub counter_max: u32,
     /// Every connection between servers has an opening: [`SimOpenings`], or DIGEST-MD5 in every second of these worlds.
     pub has_openings: bool,
-    /// From one machine to another.
+    /// How long bytes take from one machine to another.
     pub latency_us: Micros,
     /// How long there are faults.
     pub lasts_us: Micros,

@@ -172,7 +172,7 @@ impl World {
         if self.process(at).is_none() {
             return;
         }
-        let down_us = self.servers[at.server].stop_us.expect("it was asked to stop");
+        let down_us = self.servers[at.server].stop_us.expect("the server was asked to stop");
         self.trace.count("stops");
         self.crash(at.server, Crash { kind: CrashKind::Process, down_us });
     }

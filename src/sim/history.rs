@@ -71,8 +71,8 @@ impl History {
         }
     }
 
-    /// The configurations of which each needs a quorum for a transaction: the one before it, and its own if it is a
-    /// reconfiguration.
+    /// The configurations that a transaction needs a quorum of each of: the newest one before it and, if it is a reconfiguration, the
+    /// one that it proposes.
     pub fn deciders(&self, zxid: Zxid) -> impl Iterator<Item = &View> {
         let rewritten = self.rewritten.as_ref().filter(|view| zxid.to_wire() <= view.version);
         let by_history = self.deciders_by_history(zxid).filter(move |_| rewritten.is_none());

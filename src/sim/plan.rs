@@ -184,7 +184,7 @@ pub struct Step {
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub climate: Climate,
-    /// In the order of their times.
+    /// The steps, in the order of their times.
     pub steps: Vec<Step>,
 }
 
@@ -261,7 +261,7 @@ impl Plan {
         Self { climate, steps }
     }
 
-    /// Only the steps at these places.
+    /// This plan with only the steps at these places.
     pub fn only(&self, kept: &[usize]) -> Self {
         let steps = kept.iter().filter_map(|&at| self.steps.get(at).cloned()).collect();
         Self { climate: self.climate.clone(), steps }

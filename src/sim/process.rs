@@ -158,7 +158,7 @@ impl Process {
         self.shared.state.tree.read().last_zxid()
     }
 
-    /// With its last commit a leader may have handed over to another server. A tree that it restores is not committed.
+    /// Whether a leader may have handed over to another server with its last commit. A tree that it restores is not committed.
     pub fn has_handed_over(&self) -> bool {
         let last = self.last();
         let is_restored = self.restoring.as_ref().is_some_and(|it| it.zxid == last);

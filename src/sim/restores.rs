@@ -63,7 +63,7 @@ impl World {
         let Some((tree, paths)) = tree_from(source, &self.copies, options) else { return };
         self.trace.count("restores asked for");
         let zxid = tree.last_zxid();
-        self.process(at).expect("it lives").restore_asked =
+        self.process(at).expect("the server is up").restore_asked =
             Some(RestoreAsked { tree, paths, crash });
         self.report(at, Input::PlanRestore { ask: 0, zxid });
     }

@@ -28,7 +28,7 @@ type Task = Box<dyn FnOnce(&mut World)>;
 pub struct World {
     pub plan: Plan,
     pub now_us: Micros,
-    /// By time and the order in which they were scheduled.
+    /// The tasks to come, by time and the order in which they were scheduled.
     tasks: BTreeMap<(Micros, u64), Task>,
     scheduled: u64,
     pub net: Network,

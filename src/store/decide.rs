@@ -14,7 +14,7 @@ pub const FLUSH_SPAN_MS_MAX: u64 = 1000;
 /// The outcome of loading a snapshot.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum SnapshotFact {
-    /// No file that passes the quick check (D-30).
+    /// No file passes the quick check (D-30).
     None,
     /// A snapshot is loaded.
     Loaded,

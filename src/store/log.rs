@@ -91,7 +91,7 @@ pub struct Log<D: Disk> {
     /// Zxid of the first pending record, which names the file if none is open.
     pending_first: Zxid,
     pending_records: u32,
-    /// Written and not yet synced.
+    /// The records that are written and not yet synced.
     unsynced: Option<Flushed>,
     /// The end of the history: the highest zxid appended by this process or an earlier one, or that of a leader's tree.
     last: Option<Zxid>,
@@ -340,7 +340,7 @@ impl<D: Disk> Log<D> {
         Ok(())
     }
 
-    /// Notes that a leader's tree replaced the history through `zxid`, of which the log may hold nothing.
+    /// Notes that a leader's tree replaced the history through `zxid`; the log may hold nothing of it.
     pub fn passed(&mut self, zxid: Zxid) {
         self.last = self.last.max(Some(zxid));
     }

@@ -81,7 +81,7 @@ pub struct SnapshotReader<R> {
     adler: Adler32,
     /// The body and its seal are read.
     sealed: bool,
-    /// No more can be read.
+    /// Whether the end was reached: no more can be read.
     ended: bool,
 }
 

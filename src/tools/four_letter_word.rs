@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const CHUNK: usize = 64 << 10;
 const USAGE: &str = "Usage: FourLetterWordMain <host> <port> <cmd> <secure(optional)>";
 const GIVE_ALL: &str = "give HOST PORT WORD; oxkeeper 4lw --help says more";
-/// In the answer to a word that is not in the whitelist.
+/// A part of the answer to a word that is not in the whitelist.
 const REFUSAL: &str = "is not executed because it is not in the whitelist";
 const NO_ANSWER: &str = "no answer: is it a four-letter word, and the port a client port, with TLS or without as was asked?";
 const NO_TRUST: &str = "TLS needs the certificates that are trusted: name their file by --tls-ca FILE, or their store by \

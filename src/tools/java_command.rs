@@ -23,9 +23,9 @@ pub enum Call {
 
 /// The versions that are printed.
 pub struct Versions<'v> {
-    /// As `srvr` shows it.
+    /// The version as `srvr` shows it.
     pub full: &'v str,
-    /// As `oxkeeper --version` prints it.
+    /// The version as `oxkeeper --version` prints it.
     pub long: &'v str,
 }
 

@@ -5,7 +5,7 @@ use crate::config::{Problem, SettingPlace};
 /// Settings of one file with one fault.
 struct Group<'a> {
     file: &'a str,
-    /// Without the setting at its begin.
+    /// The problem's text without the setting at its begin.
     fault: &'a str,
     problems: Vec<(u32, &'a str)>,
 }

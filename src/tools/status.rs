@@ -10,7 +10,7 @@ use std::io::{self, Read as _};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// For all that one server is asked.
+/// Limit on the time for all that one server is asked.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Limit on an answer: `mntr` of a busy server has some 60 KiB.
 const ANSWER_MAX: u64 = 1 << 20;

@@ -5,7 +5,7 @@ use super::blob::BlobId;
 /// The path of a znode to create.
 #[derive(Clone, Copy)]
 pub(super) struct NewName<'a> {
-    /// As it is stored.
+    /// The path in the form in which the tree stores it.
     pub path: &'a [u8],
     pub hash: u64,
     /// See `Tree::start_crc`.

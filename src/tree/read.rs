@@ -11,9 +11,9 @@ use jute::data::Stat;
 #[derive(Clone, Copy, Debug)]
 pub enum Data<'t> {
     Null,
-    /// To be copied.
+    /// Data that a reply copies.
     Small(&'t [u8]),
-    /// To be shared: at least [`super::SHARED_DATA_MIN`] bytes.
+    /// Data that a reply shares: at least [`super::SHARED_DATA_MIN`] bytes.
     Large(&'t Bytes),
 }
 

@@ -25,7 +25,7 @@ pub(super) struct Freeze {
 pub(super) struct Progress {
     pub done: Done,
     pub next: NodeId,
-    /// Written before the scan goes on.
+    /// Old versions of znodes, which are written before the scan goes on.
     pub saved: Saved,
     pub ended: bool,
     /// So much was saved that the freeze was given up.

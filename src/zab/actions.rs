@@ -43,7 +43,7 @@ pub enum Action {
         connection: LearnerConnectionId,
         is_member: bool,
     },
-    /// Read the log from the last entry at or before `from` through `through`.
+    /// Read the log, from the last entry at or before `from` through `through`.
     ReadLog {
         connection: LearnerConnectionId,
         from: Zxid,

@@ -56,7 +56,7 @@ pub struct History {
 }
 
 impl History {
-    /// * `last`: the last zxid of the log, all of which is in the tree.
+    /// * `last`: the last zxid of the log; the tree has the whole log.
     pub fn new(last: Zxid) -> Self {
         Self::with_window(last, WINDOW_TXNS)
     }

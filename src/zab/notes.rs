@@ -21,11 +21,11 @@ pub struct Stats {
 /// How a learner is synchronised with its leader's history.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum SyncType {
-    /// By the transactions that it lacks.
+    /// The learner is sent the transactions that it lacks.
     Diff,
-    /// By the transactions that it lacks, after it truncated transactions that were never committed.
+    /// The learner is sent the transactions that it lacks, after it truncated transactions that were never committed.
     Trunc { to: Zxid },
-    /// By the whole tree.
+    /// The learner is sent the whole tree.
     Snap { zxid: Zxid },
 }
 

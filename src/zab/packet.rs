@@ -77,7 +77,7 @@ pub struct Request {
     pub session: SessionId,
     pub xid: i32,
     pub op: i32,
-    /// As the client sent it.
+    /// The request's body as the client sent it.
     pub body: Bytes,
     /// The client's authenticated identities; none where a server asks in its own name.
     pub identities: Vec<Identity>,

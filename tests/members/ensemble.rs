@@ -156,7 +156,7 @@ impl Ensemble {
 
     pub fn session(&self, client: Client) -> i64 {
         let client = &self.servers[client.at - 1].clients[client.index];
-        client.machine().conn().session().expect("it has one").0
+        client.machine().conn().session().expect("the client has a session").0
     }
 
     /// Requests that a learner has forwarded to its leader since the last call.

@@ -161,7 +161,7 @@ fn a_disk_that_takes_nothing_delays_writes_alone() {
     }
     assert!(began.elapsed() < PATIENCE);
     // The disk takes bytes again.
-    let mut pipe = pipe.expect("it was made");
+    let mut pipe = pipe.expect("the pipe was made");
     std::thread::spawn(move || {
         let mut buffer = vec![0; 1 << 20];
         while pipe.read(&mut buffer).is_ok() {}

@@ -119,7 +119,7 @@ fn full_disk_for_log_lines_stops_nothing_and_is_reported_once() {
     let lines = java_lines(&said);
     assert_eq!(lines.len(), 1, "{said}");
     assert!(lines[0].contains("log file: lines are lost: make room on its disk"), "{said}");
-    fs::remove_file(server.dir.path().join("logs/z.log")).expect("it is there");
+    fs::remove_file(server.dir.path().join("logs/z.log")).expect("the file is there");
     stop(&mut server);
     let said = server.said("err");
     let again = java_lines(&said)[1].clone();
@@ -216,7 +216,7 @@ fn lines_of_a_member_name_it_and_a_refused_start_is_on_standard_error_too() {
         assert!(began.elapsed() < PATIENCE, "no line names the server");
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
-    child.kill().expect("it runs");
+    child.kill().expect("the process runs");
     child.wait().expect("its end");
     java_lines(&fs::read_to_string(&out).expect("what it wrote"));
 

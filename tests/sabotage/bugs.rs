@@ -73,7 +73,8 @@ pub fn worlds(found: Option<&str>) -> impl Iterator<Item = u64> {
 pub fn read_all(root: &Path) -> Vec<Bug> {
     let folder = root.join("tests/sabotage");
     let listed = std::fs::read_dir(&folder).expect("tests/sabotage is there");
-    let mut paths: Vec<_> = listed.map(|entry| entry.expect("it can be read").path()).collect();
+    let mut paths: Vec<_> =
+        listed.map(|entry| entry.expect("the folder can be read").path()).collect();
     paths.retain(|path| path.extension().is_some_and(|ending| ending == "bug"));
     paths.sort();
     let bug = |path: &std::path::PathBuf| {
@@ -139,7 +140,7 @@ pub fn switch(root: &Path, bugs: &[Bug]) -> String {
 /// The edits that the copy needs in addition to the bugs.
 pub fn harness(root: &Path) -> Vec<Edit> {
     let text = std::fs::read_to_string(root.join("tests/sabotage/harness.edits")).expect("a text");
-    let edits = &text[text.find("@@ ").expect("it has edits")..];
+    let edits = &text[text.find("@@ ").expect("the file has edits")..];
     edits_in("harness", edits, "crate::sabotage::is_on()")
 }
 
@@ -191,7 +192,7 @@ pub fn spoilt(root: &Path, bugs: &[Bug]) -> Result<BTreeMap<String, String>, Str
                 complaints.push(format!("{} and {}: one text of {file}", pair[0].1, pair[1].1));
             }
         }
-        let text = texts.get_mut(file).expect("it was read");
+        let text = texts.get_mut(file).expect("the file was read");
         for (place, _, edit) in places.into_iter().rev() {
             if text.is_char_boundary(place.start) && place.end <= text.len() {
                 text.replace_range(place, &edit.new);

@@ -74,7 +74,7 @@ fn failing_world_becomes_a_script_that_shows_the_bug() {
         };
         let kept = shrink::shrink(plan.steps.len(), 60, fails);
         let outcome = switch::with(name, || run(&plan.only(&kept), Tracing::Inputs));
-        let title = outcome.failure.expect("it still fails").what;
+        let title = outcome.failure.expect("the world still fails").what;
         let spoil = |on: bool| switch::set(on.then_some(name));
         let text = tapes::script(&title, &outcome.tapes, Some(&spoil)).expect("a server differs");
         let sound = script::outcome(&text);

@@ -26,7 +26,7 @@ pub struct Raw<'d> {
     /// Snapshots that are in place.
     pub snapshots: u32,
     tree: Tree,
-    /// Sent to the log and not applied.
+    /// Entries that were sent to the log and are not applied.
     waiting: VecDeque<(i64, Bytes)>,
     since_roll: u64,
     snap_count: u64,

@@ -175,8 +175,8 @@ impl<'d> Whole<'d> {
         for command in client.connection.commands.drain(..) {
             self.server.command(command);
         }
-        let lives = |session: &SessionId| history.now.sessions.contains_key(&session.0);
-        self.left.extend(client.session.filter(lives));
+        let exists = |session: &SessionId| history.now.sessions.contains_key(&session.0);
+        self.left.extend(client.session.filter(exists));
     }
 
     /// Runs connections, replica and log in turn, until nothing is left to do without new input.

@@ -293,7 +293,7 @@ fn reuse(watches_first: bool) {
         })
     };
     let writing = spawn(move || writer.ask(&[set(1, "/a", "1")], 1));
-    gone.join().expect("it ends well");
+    gone.join().expect("the thread does not panic");
     let mut next = coming.join().expect("the next one is served");
     writing.join().expect("the writer is served");
     world.stop();
@@ -372,7 +372,7 @@ fn snapshot(frozen_pieces: bool) {
         writer.ask(&[delete(5, &name(2)), create(6, &name(2), "again")], 6);
         writer.ask(&[create(7, &format!("{}/x", name(MANY - 3)), ""), set(8, &name(3), "")], 8);
     });
-    world.events.send(Event::Snapshot).expect("the driver lives");
+    world.events.send(Event::Snapshot).expect("the driver runs");
     let frozen = world.frozen.recv().expect("the snapshot begins");
     let mut stream = Vec::new();
     let mut walked = Dump::new();
@@ -384,7 +384,7 @@ fn snapshot(frozen_pieces: bool) {
             walked.append(&mut dump(&world.shared.state.tree.read(), range));
         }
     }
-    world.events.send(Event::SnapshotEnded(frozen)).expect("the driver lives");
+    world.events.send(Event::SnapshotEnded(frozen)).expect("the driver runs");
     writing.join().expect("the writer is served");
     let mut expected = load(base(), start);
     for (_, entry) in world.stop().iter().filter(|(zxid, _)| *zxid <= frozen.zxid) {

@@ -69,7 +69,7 @@ impl World {
 
     /// Ends the driver and the log thread after all that was requested before is done. Returns what was logged.
     pub fn stop(self) -> Vec<(Zxid, Bytes)> {
-        self.events.send(Event::Stop).expect("the driver lives");
+        self.events.send(Event::Stop).expect("the driver runs");
         let logged = self.driver.join().expect("the driver ends well");
         self.log.join().expect("the log ends well");
         logged
@@ -122,11 +122,11 @@ fn drive(
         for write in server.disk.asked.drain(..) {
             if let Write::Append((zxid, entry)) = write {
                 logged.push((zxid, entry));
-                appends.send(zxid).expect("the log lives");
+                appends.send(zxid).expect("the log thread runs");
             }
         }
         for frozen in server.frozen.drain(..) {
-            began.send(frozen).expect("the test lives");
+            began.send(frozen).expect("the test runs");
         }
     }
     logged

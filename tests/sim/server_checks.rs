@@ -243,7 +243,7 @@ fn acknowledgement_of_another_history_is_found() {
 fn snapshots_and_transactions_with_other_digests_are_found() {
     let history = history();
     let (server, at) = (1, zxid(1, 3));
-    let digest = history.digest_at(at).expect("it is committed");
+    let digest = history.digest_at(at).expect("the transaction is committed");
     holds(&mut digests, &Seen::Frozen { server, zxid: at, digest }, &history);
     holds(&mut digests, &Seen::Frozen { server, zxid: zxid(1, 9), digest }, &history);
     fails(

@@ -71,7 +71,7 @@ pub fn election_settings(me: i64) -> election_connections::Settings {
     }
 }
 
-/// How a learner introduces itself.
+/// The content of a learner's FOLLOWERINFO or OBSERVERINFO.
 pub const fn learner_info(id: i64) -> LearnerInfo {
     LearnerInfo { id: ServerId(id), protocol_version: 0x1_0000, view_version: 0 }
 }

@@ -57,7 +57,7 @@ impl ClientConnection {
         self.ear.asked(requests);
     }
 
-    /// What the client was sent since the last call.
+    /// The lines of what the client was sent since the last call.
     pub fn heard(&mut self) -> Vec<String> {
         std::mem::take(&mut self.lines)
     }
@@ -67,13 +67,14 @@ impl ClientConnection {
         self.machine.as_ref().map_or(0, |machine| machine.unsent.len())
     }
 
-    /// The client's socket is closed; gives the commands that the machine still has for the replica.
+    /// Closes the client's socket; returns the commands that the machine still has for the replica.
     pub fn leave(&mut self) -> Vec<ClientCommand> {
         let Some(mut machine) = self.machine.take() else { return Vec::new() };
         machine.end();
         machine.commands
     }
 
+    /// The commands that the machine has for the replica since the last call.
     pub fn take_commands(&mut self) -> Vec<ClientCommand> {
         self.machine
             .as_mut()

@@ -5,6 +5,8 @@ use oxkeeper::member::configured::PartSettings;
 use oxkeeper::member::opening::NoOpening;
 use std::sync::Arc;
 
+/// The configuration of these lines and flags.
+///
 /// * `lines`: of zoo.cfg, after dataDir and clientPort. `flags`: as start scripts pass them, such as `-Dzookeeper.forceSync=no`.
 pub fn config(lines: &str, flags: &str) -> Config {
     let text = format!("dataDir=/d\nclientPort=0\n{lines}\n");

@@ -58,7 +58,7 @@ impl ElectionConnections {
         self.open.contains(&(a.min(b), a.max(b)))
     }
 
-    /// Ends a connection, with what is on its way; gives the inputs by which its two servers are notified.
+    /// Ends a connection, with what is on its way; returns the two servers, each with the input that notifies it.
     pub fn end(&mut self, a: usize, b: usize) -> Vec<(usize, Input)> {
         if !self.open.remove(&(a.min(b), a.max(b))) {
             return Vec::new();
@@ -69,7 +69,7 @@ impl ElectionConnections {
         vec![(a, ended(b)), (b, ended(a))]
     }
 
-    /// Ends all connections of a server that is gone.
+    /// Ends all connections of a server that is gone; returns what [`Self::end`] does for each.
     pub fn end_all(&mut self, at: usize) -> Vec<(usize, Input)> {
         let of = |&(a, b): &(usize, usize)| a == at || b == at;
         let ended: Vec<_> = self.open.iter().copied().filter(of).collect();
@@ -82,6 +82,7 @@ impl ElectionConnections {
         self.notifications.keys().copied().filter(|&(from, to)| self.is_open(from, to)).collect()
     }
 
+    /// Takes the notification that is on its way from one server to another.
     pub fn take(&mut self, from: usize, to: usize) -> Option<Notification> {
         if self.is_open(from, to) { self.notifications.remove(&(from, to)) } else { None }
     }

@@ -72,6 +72,7 @@ pub struct Disk {
     pub asked: VecDeque<Write>,
 }
 
+/// The zxid of the last entry; zero if there is none.
 pub fn last_of(entries: &[Entry]) -> Zxid {
     entries.last().map_or(Zxid::ZERO, |(zxid, _)| *zxid)
 }
@@ -84,14 +85,14 @@ impl Disk {
         write.is_some()
     }
 
-    /// Does the write that was requested first, and gives it.
+    /// Does the write that was requested first, and returns it.
     pub fn write(&mut self) -> Option<Write> {
         let write = self.asked.pop_front()?;
         self.perform(write.clone());
         Some(write)
     }
 
-    /// Does the appends at the head of the queue together, as a log thread flushes them; gives the last of their zxids.
+    /// Does the appends at the head of the queue together, as a log thread flushes them; returns the last of their zxids.
     pub fn flush(&mut self) -> Option<Zxid> {
         let mut through = None;
         while let Some(Write::Append(_) | Write::Roll) = self.asked.front() {
@@ -102,7 +103,7 @@ impl Disk {
         through
     }
 
-    /// Takes the first write of the log thread, or the first tree, off the queue without doing it.
+    /// Takes the first write of the log thread, or the first tree, off the queue without doing it, and returns it.
     pub fn take(&mut self, is_tree: bool) -> Option<Write> {
         let is_next = |write: &Write| matches!(write, Write::Install(..)) == is_tree;
         let at = self.asked.iter().position(is_next)?;
@@ -119,14 +120,17 @@ impl Disk {
         self.asked.iter().any(|write| matches!(write, Write::Truncate(_)))
     }
 
+    /// Number of trees that are to be written.
     pub fn trees_asked(&self) -> usize {
         self.asked.len() - self.asked_of_log().count()
     }
 
+    /// Number of transactions in the newest tree on the disk.
     pub fn newest_tree_len(&self) -> usize {
         self.trees.last().map_or(0, Vec::len)
     }
 
+    /// The whole history on the disk: the newest tree, and the log after it.
     pub fn whole(&self) -> &[Entry] {
         &self.whole
     }

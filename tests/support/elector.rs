@@ -57,6 +57,7 @@ impl Elector {
         }
     }
 
+    /// The vote of a server whose election is over; `None`: the server is looking.
     pub const fn current_vote(&self) -> Option<&CurrentVote> {
         match self {
             Self::Looking(_) => None,

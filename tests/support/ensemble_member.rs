@@ -193,7 +193,7 @@ impl EnsembleMember {
         while !self.has_ended() && self.report(false) {}
     }
 
-    /// Another server dials the election port.
+    /// Another server dials the election port; returns the connection, unless the member has ended or refuses it.
     pub fn accept(&mut self) -> Option<ConnectionId> {
         if self.has_ended() {
             return None;
@@ -224,7 +224,7 @@ impl EnsembleMember {
         }
     }
 
-    /// A learner connects.
+    /// A learner connects; returns its connection.
     pub fn connect(&mut self) -> LearnerConnectionId {
         let connection = LearnerConnectionId(self.learners);
         self.learners += 1;

@@ -23,6 +23,8 @@ pub struct StartEpochs {
 }
 
 impl EpochFiles {
+    /// The epochs that the store finds at a start.
+    ///
     /// * `last`: of the history; `None`: the history does not count.
     pub fn start(self, last: Option<Zxid>) -> StartEpochs {
         if let Self { accepted: Some(accepted), current: Some(current) } = self {
@@ -41,7 +43,7 @@ impl EpochFiles {
         }
         let last = last.filter(|_| !quarantines);
         let epochs = epoch::promised(&disk, dir, last).expect("an operator has seen to it");
-        let read = |which| epoch::read(&disk, dir, which).expect("it was just written");
+        let read = |which| epoch::read(&disk, dir, which).expect("the file was just written");
         let files = Self { accepted: read(EpochFile::Accepted), current: read(EpochFile::Current) };
         StartEpochs { epochs, files, quarantines }
     }

@@ -45,7 +45,7 @@ impl LearnerStreams {
         leader.into_iter().chain(learners).collect()
     }
 
-    /// A learner connects.
+    /// A learner connects; returns its connection.
     pub fn connect(&mut self) -> QuorumPeer {
         let peer = QuorumPeer::Learner(self.member.connect());
         self.follow_member();

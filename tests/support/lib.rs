@@ -13,7 +13,7 @@
 //!   [`moves`], choices that a fuzzer makes.
 //! * What other servers send: [`election`], votes that end an election as a test wants; [`stranger`], random packets and notifications.
 //! * Checks of worlds: [`planted_faults`], faults that one check finds and no other check does; [`quorums`], which servers are a quorum.
-//! * Disks: [`epoch_files`], of which some may be gone; [`disk`], a list of entries and epochs that a search can copy; [`store`], the store that ships, on a disk with sectors.
+//! * Disks: [`epoch_files`], files that may be gone; [`disk`], a list of entries and epochs that a search can copy; [`store`], the store that ships, on a disk with sectors.
 //! * One machine: [`elector`], a server in an election; [`peer`] and [`replica`], on a [`disk`]; [`client`], a client with the
 //!   server's machine for its connection; [`standalone`], a replica with one client; [`member`], a whole member on a [`store`]; [`sockets`], what a
 //!   member's sockets report.

@@ -82,12 +82,12 @@ impl MemberOnDisk {
         self.act(|member, now, out| member.step(now, input, out))
     }
 
-    /// Starts the member, as [`MemberOnDisk::step`]; the actions open the ports of a server.
+    /// Starts the member, as [`MemberOnDisk::step`]; the returned actions open the ports of a server.
     pub fn start(&mut self) -> Vec<Action> {
         self.act(Member::start)
     }
 
-    /// Begins a snapshot.
+    /// Begins a snapshot; returns all actions.
     pub fn snapshot(&mut self) -> Vec<Action> {
         self.act(Member::snapshot)
     }
@@ -118,13 +118,14 @@ impl MemberOnDisk {
         }
     }
 
-    /// Time passes.
+    /// Lets this many milliseconds pass; returns all actions.
     pub fn pass(&mut self, ms: u64) -> Vec<Action> {
         self.now.us += ms * 1000;
         self.now.wall_ms += ms as i64;
         self.step(Input::Timer)
     }
 
+    /// Gives a client's command; returns all actions.
     pub fn command(&mut self, command: ClientCommand) -> Vec<Action> {
         self.step(Input::Client(command))
     }
@@ -155,7 +156,7 @@ impl MemberOnDisk {
         actions
     }
 
-    /// Writes a snapshot, and gives the report for the member. The tree may have been replaced meanwhile.
+    /// Writes a snapshot, and returns the report for the member. The tree may have been replaced meanwhile.
     pub fn write_snapshot(&self, job: SnapshotJob) -> Input {
         let tree = self.shared.state.tree.read();
         let is_held = tree.holds(job.frozen);
@@ -163,20 +164,20 @@ impl MemberOnDisk {
         Input::SnapshotWritten { job, draft }
     }
 
-    /// Reads the log for the member's first pending request, and gives the report for the member.
+    /// Reads the log for the member's first pending request, and returns the report for the member.
     pub fn read_log(&mut self) -> Option<Input> {
         let LogToRead { connection, from, through, limit_bytes } = self.asked.reads.pop_front()?;
         let read = self.place.read_log(from, through, limit_bytes);
         Some(Input::LogRead { connection, read })
     }
 
-    /// Loads the tree again, if that is pending, and gives the report for the member.
+    /// Loads the tree again, if that is pending, and returns the report for the member.
     pub fn load_tree(&mut self, options: Options) -> Option<Input> {
         self.asked.loads = self.asked.loads.checked_sub(1)?;
         Some(self.place.load_again(options))
     }
 
-    /// Another server dials the election port; `None`: the member has too many connections there.
+    /// Another server dials the election port; returns the connection and all actions. `None`: the member has too many connections there.
     pub fn accept(&mut self) -> Option<(ConnectionId, Vec<Action>)> {
         let connection = self.member.next_election_connection()?;
         let peer = "here".to_owned();

@@ -10,6 +10,8 @@ pub struct Words {
     pub acceptor: Vec<u8>,
 }
 
+/// All that the two ends of an opening send.
+///
 /// # Panics
 /// When the opening does not come to an end.
 pub fn words_of(openings: &dyn Openings, kind: ConnectionKind) -> Words {

@@ -49,7 +49,7 @@ impl PeerOnDisk {
         }
     }
 
-    /// The disk does its first pending write; gives the peer's input.
+    /// The disk does its first pending write; returns the peer's input.
     pub fn written(&mut self) -> Option<Input> {
         self.disk.write()?.report()
     }

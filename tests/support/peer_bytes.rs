@@ -21,7 +21,7 @@ const ENTRIES_MAX: [usize; 4] = [2 * 0xf_ffff, 2 * 0xf_ffff, 2 * 0xf_ffff, 512];
 const KINDS: [i32; 20] =
     [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 0x6f78];
 
-/// Plays an input from its phase on, and gives the member after that.
+/// Plays an input from its phase on, and returns the streams, with the member as the input has left it.
 ///
 /// # Panics
 /// When the member ends, fails an assertion, or keeps more bytes than it received.

@@ -57,6 +57,7 @@ impl ReplicaOnDisk {
         self.perform(actions)
     }
 
+    /// Performs actions on the disk, and returns those for other servers.
     pub fn perform(&mut self, actions: Vec<Action>) -> Vec<zab::Action> {
         let mut to_others = Vec::new();
         for action in actions {
@@ -92,21 +93,23 @@ impl ReplicaOnDisk {
         self.perform(actions);
     }
 
+    /// Gives an input of agreement; returns the actions for other servers.
     pub fn hear(&mut self, input: zab::Input) -> Vec<zab::Action> {
         self.step(Input::Peer { input, now_us: 1 })
     }
 
+    /// Gives a client's command; returns the actions for other servers.
     pub fn command(&mut self, command: ClientCommand) -> Vec<zab::Action> {
         self.step(Input::Command { command, wall_ms: self.wall_ms, now_us: 1 })
     }
 
-    /// 5 ms pass.
+    /// Lets 5 ms pass; returns the actions for other servers.
     pub fn tick(&mut self) -> Vec<zab::Action> {
         self.wall_ms += TICK_MS as i64;
         self.step(Input::Tick { wall_ms: self.wall_ms })
     }
 
-    /// The disk does its first pending write; gives the replica's inputs.
+    /// The disk does its first pending write; returns the replica's inputs.
     pub fn written(&mut self) -> Option<Vec<Input>> {
         let write = self.disk.write()?;
         let ended = matches!(write, Write::Install(..)).then(|| {

@@ -184,7 +184,7 @@ impl FrameReader {
         }
     }
 
-    /// Takes bytes, and gives all frames that are whole.
+    /// Takes bytes, and returns all frames that are whole.
     pub fn hear(&mut self, bytes: &[u8]) -> Vec<Said> {
         self.bytes.extend_from_slice(bytes);
         let mut said = Vec::new();

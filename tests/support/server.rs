@@ -114,13 +114,13 @@ impl Server {
     /// The actions of a running server after an input.
     pub fn answer(&mut self, input: Input) -> Vec<Action> {
         let mut actions = Vec::new();
-        self.peer.as_mut().expect("it runs").step(input, &mut actions);
+        self.peer.as_mut().expect("the server is up").step(input, &mut actions);
         actions
     }
 
-    /// The write that an action requests; the server's memory changes at once. Also gives the actions that follow from that.
+    /// Returns the write that an action requests, and the actions that follow from it: the server's memory changes at once.
     pub fn take_in(&mut self, action: &Action) -> (Write, Vec<Action>) {
-        let mut write = Write::of(action).expect("it is for the disk");
+        let mut write = Write::of(action).expect("the action is for the disk");
         let mut views = None;
         match &mut write {
             Write::Append(entry) => self.tail.push_back(entry.clone()),

@@ -93,7 +93,7 @@ impl Standalone {
         std::mem::replace(&mut self.client, client)
     }
 
-    /// Sends the first bytes of a new connection; gives what the connection needs after them.
+    /// Sends the first bytes of a new connection; returns what the connection needs after them.
     pub fn greet(&mut self, bytes: &[u8]) -> Need {
         self.client = open(&self.server.shared, ADDRESS, 0);
         self.client.advance(bytes, 1).1
@@ -211,6 +211,7 @@ impl Drop for Standalone {
     }
 }
 
+/// The replies in these bytes, each as its header and its body.
 pub fn replies(mut bytes: &[u8]) -> Vec<(ReplyHeader, Vec<u8>)> {
     let mut replies = Vec::new();
     while let Some((head, rest)) = bytes.split_first_chunk::<4>() {

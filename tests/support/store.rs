@@ -68,7 +68,7 @@ impl ServerDisk {
         }
     }
 
-    /// Loads the tree again, and gives the report for a running member.
+    /// Loads the tree again, and returns the report for a running member.
     pub fn load_again(&self, options: Options) -> Input {
         let wanted = RecoverOptions { running: true, ..RecoverOptions::default() };
         let mut restorer = Restorer::new(options).keep_orphans();
@@ -81,6 +81,7 @@ impl ServerDisk {
         Input::tree_loaded(loaded.map_err(|error| format!("load the tree: {}", chain(&error))))
     }
 
+    /// Reads the log after `from` for a learner, as the server does.
     pub fn read_log(&self, from: Zxid, through: Zxid, limit_bytes: u64) -> LogRead {
         let tail = log_read::read(&self.disk, &self.folders, from, through, limit_bytes);
         LogRead { before: tail.before, entries: tail.entries }
@@ -159,6 +160,7 @@ impl Snapshot<'_> {
         self.writer.draft(trailers(self.frozen, true)).unwrap()
     }
 
+    /// Writes all pieces and ends the snapshot.
     pub fn whole(mut self, tree: &Tree) -> Draft {
         while !self.piece(tree) {}
         self.draft()

@@ -5,6 +5,7 @@ use oxkeeper::model::{Member, PeerAddress, Role, Rule, ServerId, View};
 /// The prefix of a payload that proposes a configuration.
 pub const VIEW: &str = "view ";
 
+/// The configuration that a payload proposes.
 pub fn view_in(payload: &[u8]) -> Option<View> {
     View::parse(std::str::from_utf8(payload).ok()?.strip_prefix(VIEW)?).ok()
 }

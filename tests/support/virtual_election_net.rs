@@ -119,6 +119,7 @@ impl VirtualElectionNet {
         self.step(at, Input::DialAll);
     }
 
+    /// Number of open connections.
     pub fn connections(&self) -> usize {
         self.directions.len() / 2
     }
@@ -132,7 +133,7 @@ impl VirtualElectionNet {
         self.now_ms
     }
 
-    /// The next report, and its server; `None`: there is no report until `until_ms`, to which the clock is set.
+    /// The next report, with the server that reports it; `None`: there is no report until `until_ms`, to which the clock is set.
     pub fn next_report(&mut self, until_ms: u64) -> Option<(i64, Event)> {
         while self.reports.is_empty() {
             let arrival_ms = self.due.first_key_value().map(|(&(at_ms, _), _)| at_ms);

@@ -206,7 +206,7 @@ fn ttl_znodes_of_release_353_are_recognised_if_set() {
 #[test]
 fn wrong_likely_znode_is_not_returned() {
     let tree = Tree::new(Options::default());
-    let other = tree.find("/zookeeper").expect("it is there");
+    let other = tree.find("/zookeeper").expect("the znode is there");
     assert_eq!(tree.find_likely("/", other), tree.find("/"));
     assert_eq!(tree.find_likely("/missing", other), None);
 }

@@ -135,7 +135,7 @@ fn create_with_the_cversion_that_its_parent_has_leaves_the_parents_pzxid() {
         assert_eq!(apply(&mut tree, zxid, op::CREATE, &child), Code::OK);
         assert_eq!((stat(&tree, "/a").cversion, stat(&tree, "/a").pzxid), (3, 6));
     }
-    let shown = tree.znode(tree.find("/a").expect("it is there")).stat();
+    let shown = tree.znode(tree.find("/a").expect("the znode is there")).stat();
     assert_eq!((shown.czxid, shown.mzxid, shown.pzxid), (5, 5, 6));
 }
 
@@ -147,7 +147,7 @@ fn ttl_znode_needs_a_ttl_and_lives_for_the_whole_of_it() {
     assert_eq!(apply(&mut tree, 5, op::CREATE_TTL, &ttl("/none", 0)), Code::BAD_ARGUMENTS);
     assert_eq!(apply(&mut tree, 6, op::CREATE_TTL, &ttl("/t", 10)), Code::OK);
     assert!(tree.find("/none").is_none());
-    let id = tree.find("/t").expect("it is there");
+    let id = tree.find("/t").expect("the znode is there");
     // It was made at 1006 ms.
     assert!(!tree.has_outlived(id, 1016, 0) && tree.has_outlived(id, 1017, 0));
 }

@@ -1,5 +1,5 @@
-//! Turns of several inputs, configuration folders that can't be written, and an oracle that changes sides. Each is decided by
-//! `Checker::turns`, apart from all that came before them.
+//! Turns of several inputs, configuration folders that can't be written, and an oracle that changes sides. They are drawn from
+//! `Checker::turns`, a stream of its own.
 
 use super::world::{Checker, World};
 use oxkeeper::model::ServerId;

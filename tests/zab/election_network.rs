@@ -14,9 +14,9 @@ use support::virtual_election_net::VirtualElectionNet;
 /// The state of a server in this world.
 #[derive(Clone, Debug)]
 enum Phase {
-    Dead,
+    Down,
     /// * `alone`: ticks without followers, or without a leader, since it has settled.
-    Lives {
+    Up {
         elector: Elector,
         alone: u32,
     },
@@ -25,8 +25,8 @@ enum Phase {
 impl Phase {
     const fn current_vote(&self) -> Option<&CurrentVote> {
         match self {
-            Self::Dead => None,
-            Self::Lives { elector, .. } => elector.current_vote(),
+            Self::Down => None,
+            Self::Up { elector, .. } => elector.current_vote(),
         }
     }
 }
@@ -64,7 +64,7 @@ impl World {
         for id in 1..=servers {
             let (zxid, epoch) = (world.below(3) as i64, world.below(2) as i64);
             world.own.insert(id, vote(id, zxid, epoch));
-            world.phases.insert(id, Phase::Dead);
+            world.phases.insert(id, Phase::Down);
         }
         world
     }
@@ -78,7 +78,7 @@ impl World {
     }
 
     fn is_dead(&self, id: i64) -> bool {
-        matches!(self.phases[&id], Phase::Dead)
+        matches!(self.phases[&id], Phase::Down)
     }
 
     fn look(&mut self, id: i64, last_round: i64) {
@@ -89,13 +89,13 @@ impl World {
         let mut out = Vec::new();
         let setup = Setup { down, ..setup(id, self.views.clone(), self.own[&id], last_round) };
         let elector = Elector::look(setup, &mut out);
-        self.phases.insert(id, Phase::Lives { elector, alone: 0 });
+        self.phases.insert(id, Phase::Up { elector, alone: 0 });
         self.perform(id, out);
     }
 
     fn step(&mut self, id: i64, input: Input) {
         let mut out = Vec::new();
-        if let Phase::Lives { elector, .. } = self.phases.get_mut(&id).unwrap() {
+        if let Phase::Up { elector, .. } = self.phases.get_mut(&id).unwrap() {
             elector.step(input, &mut out);
         }
         self.perform(id, out);
@@ -129,7 +129,7 @@ impl World {
             self.leaders.entry(round).or_default().insert(vote.leader);
         }
         let elector = Elector::settled(id, elected, TEXT);
-        self.phases.insert(id, Phase::Lives { elector, alone: 0 });
+        self.phases.insert(id, Phase::Up { elector, alone: 0 });
     }
 
     /// Passes an event of its election connections on to a server.
@@ -152,7 +152,7 @@ impl World {
     }
 
     fn hear(&mut self, from: ServerId, to: i64, notification: Notification) {
-        let Phase::Lives { elector, .. } = self.phases.get_mut(&to).unwrap() else { return };
+        let Phase::Up { elector, .. } = self.phases.get_mut(&to).unwrap() else { return };
         let mut out = Vec::new();
         let holds = elector.hear(&self.views, from, notification, &mut out);
         let round = elector.current_vote().map(|current_vote| current_vote.round);
@@ -193,9 +193,7 @@ impl World {
             };
             let (leader, round) = (current_vote.vote.leader.0, current_vote.round);
             let fine = if leader == id { self.has_followers(id) } else { self.is_led(id, leader) };
-            let Phase::Lives { alone, .. } = self.phases.get_mut(&id).unwrap() else {
-                unreachable!()
-            };
+            let Phase::Up { alone, .. } = self.phases.get_mut(&id).unwrap() else { unreachable!() };
             *alone = if fine { 0 } else { *alone + 1 };
             if PATIENCE < *alone {
                 self.look(id, round);
@@ -211,7 +209,7 @@ impl World {
 
     /// Kills a server. The others have noticed before this returns.
     fn kill(&mut self, id: i64) {
-        self.phases.insert(id, Phase::Dead);
+        self.phases.insert(id, Phase::Down);
         self.down.retain(|(at, _)| *at != id);
         self.net.kill(id);
         self.hear_until(self.net.now_ms());

@@ -148,7 +148,7 @@ struct Frame {
     by: Option<Step>,
 }
 
-/// Searches until all states are seen, a property does not hold, or a limit is reached.
+/// Searches until all states are seen, a property does not hold, or a limit is reached; returns which of these, and the counts.
 pub fn search(scope: &Scope, states_max: usize, time_max: Duration) -> Found {
     let began = Instant::now();
     let (mut seen, mut stack, mut failure) = (HashSet::new(), Vec::new(), None);

@@ -40,7 +40,7 @@ struct Arguments {
     keep: PathBuf,
 }
 
-/// Plays inputs, of which the present one is in a file.
+/// Plays inputs; the one that is being played is in a file.
 struct Player {
     target: Target,
     file: File,

@@ -30,7 +30,7 @@ pub enum Probe {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Call {
     pub command: Command,
-    /// As the request names it.
+    /// The command's name or alias in the request.
     pub name: String,
     pub parameters: BTreeMap<String, String>,
     pub is_post: bool,
@@ -41,7 +41,7 @@ pub struct Call {
 pub struct Answer {
     pub status: u16,
     pub content_type: Option<&'static str>,
-    /// Beside the type.
+    /// The headers besides the content type.
     pub headers: Vec<(&'static str, String)>,
     pub body: Vec<Piece>,
     /// What the server must do before the answer is sent.

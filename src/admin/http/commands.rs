@@ -11,7 +11,7 @@ macro_rules! commands {
         }
 
         impl Command {
-            /// In the order of their primary names.
+            /// All commands, in the order of their primary names.
             pub const ALL: &'static [Command] = &[$(Self::$command,)*];
 
             /// The name in answers and links.

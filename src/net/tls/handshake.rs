@@ -103,7 +103,8 @@ impl Handshakes {
     ) -> Result<TlsStream, HandshakeError> {
         let place = self.places.take().await;
         let socket = socket.into_std()?;
-        let runtime = self.runtime.as_ref().expect("it is taken when this is dropped");
+        let runtime =
+            self.runtime.as_ref().expect("the runtime is taken only when this is dropped");
         let task = runtime.spawn(async move {
             let socket = TcpStream::from_std(socket)?;
             let mut tls = Box::new(tls()?);

@@ -124,7 +124,7 @@ fn incompatible(why: &PeerIncompatible) -> (String, Option<&'static str>) {
     }
 }
 
-/// What is not compatible, of which a peer that follows the standard is never the cause.
+/// What is not compatible, in cases that a peer that follows the standard never causes.
 const fn mismatch(why: &PeerIncompatible) -> &'static str {
     match why {
         PeerIncompatible::EcPointsExtensionRequired => "it lacks the extension ec_point_formats",

@@ -13,7 +13,7 @@ pub const CREATED_PER_FOLDER: u64 = 10_000;
 /// Names of all znodes of one run.
 #[derive(Clone, Debug)]
 pub struct Znodes {
-    /// Without a slash at its end.
+    /// The path above all znodes of the run, without a slash at its end.
     pub root: String,
     pub keys: u64,
 }

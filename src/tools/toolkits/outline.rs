@@ -15,7 +15,7 @@ pub struct Node {
     pub size: u64,
     pub depth: usize,
     pub parent: Option<usize>,
-    /// In file order.
+    /// The children, in the order of the file.
     pub children: Vec<usize>,
     /// Bytes of data in the subtree, this znode's included.
     pub subtree_size: u64,

@@ -397,7 +397,7 @@ impl Election {
         self.end(self.vote, agreeing, out);
     }
 
-    /// Whether a voter says that in this round another server was elected, one that lives: the other server may have voted with
+    /// Whether a voter says that in this round another server was elected, one that is up: the other server may have voted with
     /// us and then been elected, and does not say so unless it gets our vote again. Java's server then waits for `initLimit`.
     fn is_doubtful(&self) -> bool {
         let leads = |leader| leader != self.vote.leader && !self.down.contains(&leader);
@@ -406,7 +406,7 @@ impl Election {
 
     fn note_leading(&mut self, from: ServerId, heard: &Notification) {
         if heard.state == PeerState::Leading {
-            // A leader that lives answers each resend.
+            // A leader that is up answers each resend.
             self.leading.insert(from, self.now + 2 * self.resend_ticks);
         } else {
             self.leading.remove(&from);

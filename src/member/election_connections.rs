@@ -242,11 +242,11 @@ impl ElectionConnections {
 
     /// Dials unless an attempt is under way, whether there is a connection or not.
     ///
-    /// * `hello_addresses`: the addresses that the server's hello named just now.
+    /// * `named`: the addresses that the server's hello named just now.
     fn dial_again(
         &mut self,
         to: ServerId,
-        hello_addresses: Vec<HostPort>,
+        named: Vec<HostPort>,
         now_ms: u64,
         out: &mut Vec<Action>,
     ) {
@@ -254,11 +254,7 @@ impl ElectionConnections {
             return;
         }
         let known = self.addresses.get(&to);
-        let addresses = if hello_addresses.is_empty() {
-            known.cloned().unwrap_or_default()
-        } else {
-            hello_addresses
-        };
+        let addresses = if named.is_empty() { known.cloned().unwrap_or_default() } else { named };
         let peer = self.peers.entry(to).or_default();
         if peer.dialing.is_some() {
             return;

@@ -343,7 +343,7 @@ pub fn observer_that_is_to_vote_has_promised_more(world: &mut World) {
         leave(world, &[0, 1, 3]);
         world.step(2, Input::StandDown { why: "it is cut off".to_owned() });
         tick(world, &[0, 1, 2, 3], 60);
-        is_told_to_lead(world, 2, &[1, 3]);
+        is_elected_by(world, 2, &[1, 3]);
         tick(world, &[3], 20);
         send_up(world, 1);
         send_up(world, 3);
@@ -354,7 +354,7 @@ pub fn observer_that_is_to_vote_has_promised_more(world: &mut World) {
     world.crash(2, 0, 0);
     leave(world, &[1, 3]);
     tick(world, &[0, 1, 3], 60);
-    is_told_to_lead(world, 1, &[0]);
+    is_elected_by(world, 1, &[0]);
     exchange_all(world, &[0], &[0, 1]);
     assert_eq!(world.servers[1].leads, Some(Epoch(2)));
     assert_eq!(world.servers[3].disk.accepted, Epoch(3));

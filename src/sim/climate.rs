@@ -73,12 +73,14 @@ pub enum PlantedFault {
     FewDisks,
     /// The checks are told that a configuration is in force that was never proposed.
     UncommittedView,
-    /// The checks see no ACK of NEWLEADER: each epoch is established by its leader's own ACK alone.
+    /// The checks see no ACK: each epoch is established by its leader's own ACK alone.
     MinorityEpoch,
     /// The checks are told that the disk of a learner is empty when it acknowledges a proposal.
     EarlyAck,
     /// The checks are told that the disk of a learner is empty when it acknowledges NEWLEADER.
     ShortHistory,
+    /// The checks are told that each learner acknowledges the end of its history right after its ACKEPOCH.
+    HastyAck,
     /// The checks are told that another client is given the same new session.
     SharedSession,
     /// The checks are told that the currentEpoch of a server that serves is not saved.
@@ -94,7 +96,7 @@ pub enum PlantedFault {
 }
 
 impl PlantedFault {
-    pub const ALL: [Self; 36] = [
+    pub const ALL: [Self; 37] = [
         Self::LyingDisk,
         Self::ForgottenEpochs,
         Self::TamperedTree,
@@ -125,6 +127,7 @@ impl PlantedFault {
         Self::MinorityEpoch,
         Self::EarlyAck,
         Self::ShortHistory,
+        Self::HastyAck,
         Self::SharedSession,
         Self::UnsavedEpoch,
         Self::UnsentBytes,

@@ -100,6 +100,13 @@ impl World {
             (PlantedFault::UnfinishedRestore, Seen::Restores { server, zxid, .. }) => {
                 self.run_checks(&Seen::RestoreEnded { server, zxid, is_done: true });
             }
+            (
+                PlantedFault::HastyAck,
+                Seen::ToLeader { server, packet: Packet::AckEpoch { .. }, durable, told },
+            ) if durable.last.counter() != 0 => {
+                let packet = &Packet::Ack { zxid: durable.last };
+                self.tell(&Seen::ToLeader { server, packet, durable, told });
+            }
             (PlantedFault::SharedSession, Seen::SessionOpened { session, is_new: true, .. }) => {
                 let client = self.clients.len();
                 self.run_checks(&Seen::SessionOpened { client, session, is_new: true });
@@ -111,9 +118,8 @@ impl World {
     fn run_checks_on_altered(&mut self, plant: PlantedFault, seen: Seen<'_>) {
         let (mut few_disks, other_view);
         let mut seen = seen;
-        if let (PlantedFault::MinorityEpoch, Seen::ToLeader { packet: Packet::Ack { zxid }, .. }) =
+        if let (PlantedFault::MinorityEpoch, Seen::ToLeader { packet: Packet::Ack { .. }, .. }) =
             (plant, seen)
-            && zxid.counter() == 0
         {
             return;
         }

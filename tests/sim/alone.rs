@@ -7,7 +7,7 @@ use oxkeeper::tree::{Options, Tree};
 use support::planted_faults::{Alone, assert_found_alone, assert_in_museum};
 
 /// The names of the checks, in their order, and a planted fault for each.
-pub const ALONE: [Alone<PlantedFault>; 21] = [
+pub const ALONE: [Alone<PlantedFault>; 22] = [
     ("one leader", PlantedFault::SecondLeader),
     ("primary order", PlantedFault::UnopenedEpoch),
     ("agreement", PlantedFault::StepBack),
@@ -16,6 +16,7 @@ pub const ALONE: [Alone<PlantedFault>; 21] = [
     ("configurations", PlantedFault::UncommittedView),
     ("quorums", PlantedFault::MinorityEpoch),
     ("promises", PlantedFault::EarlyAck),
+    ("acknowledgements", PlantedFault::HastyAck),
     ("initial histories", PlantedFault::ShortHistory),
     ("answers", PlantedFault::WriteInReadOnly),
     ("real time", PlantedFault::UnconfirmedReads),

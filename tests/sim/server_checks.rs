@@ -1,12 +1,12 @@
 //! The checks of agreement, disks and trees find the faults that are planted into observations.
 
 use super::planted::{entry, fails, first_view, history, holds, new_history, zxid};
-use oxkeeper::model::{Epoch, View, Zxid, op};
+use oxkeeper::model::{Epoch, ServerId, View, Zxid, op};
 use oxkeeper::sim::check::quorums::Quorums;
 use oxkeeper::sim::check::restores::restores;
 use oxkeeper::sim::check::servers::{
-    Agreement, Configurations, Durability, InitialHistories, closed_connections, convergence,
-    digests, memory, one_leader, primary_order, promises, snapshots, states,
+    Acknowledgements, Agreement, Configurations, Durability, InitialHistories, closed_connections,
+    convergence, digests, memory, one_leader, primary_order, promises, snapshots, states,
 };
 use oxkeeper::sim::check::{Durable, Seen, Standing};
 use oxkeeper::sim::history::History;
@@ -14,7 +14,7 @@ use oxkeeper::sim::model::Node;
 use oxkeeper::sim::restored_tree::RestoredTree;
 use oxkeeper::tree::txn::{Entry, Txn, write};
 use oxkeeper::tree::{Options, Tree};
-use oxkeeper::zab::Packet;
+use oxkeeper::zab::{LearnerInfo, Packet};
 use std::collections::BTreeMap;
 
 #[test]
@@ -215,6 +215,22 @@ fn packets_sent_before_the_disk_is_written_are_found() {
     fails(&mut promises, &down(&info), &history, "LEADERINFO of epoch 3");
     let new = Packet::NewLeader { epoch: Epoch(2), view: bytes::Bytes::new() };
     fails(&mut promises, &down(&new), &history, "NEWLEADER");
+}
+
+#[test]
+fn acknowledgement_before_that_of_newleader_is_found() {
+    let (history, mut check) = (history(), Acknowledgements::default());
+    let up = |packet: &Packet, check: &mut dyn FnMut(&Seen<'_>)| {
+        let (durable, told) = (Durable::default(), Epoch(2));
+        check(&Seen::ToLeader { server: 1, packet, durable, told });
+    };
+    let ack = |counter| Packet::Ack { zxid: zxid(2, counter) };
+    up(&ack(0), &mut |seen| holds(&mut check, seen, &history));
+    up(&ack(1), &mut |seen| holds(&mut check, seen, &history));
+    let info = LearnerInfo { id: ServerId(1), protocol_version: 0x1_0000, view_version: 0 };
+    let hello = Packet::FollowerInfo { accepted: Epoch(2), info };
+    up(&hello, &mut |seen| holds(&mut check, seen, &history));
+    up(&ack(2), &mut |seen| fails(&mut check, seen, &history, "before NEWLEADER"));
 }
 
 #[test]

@@ -15,7 +15,7 @@
 //! I-9   commit completeness          durability: what is committed is on the disks of a quorum, and stays there
 //! I-10  history consistency          agreement, digests: equal last zxid, equal history and equal tree
 //! I-11  no bad state                 states; the assertions of `zab`, which must not fail in any world; convergence
-//! I-12  no bad acknowledgement       promises: the acknowledged transaction itself is on the disk
+//! I-12  no bad acknowledgement       promises: the acknowledged transaction itself is on the disk; acknowledgements: NEWLEADER first
 //! I-13  no bad proposal              primary_order: only the epoch's leader proposes, and without a gap
 //! I-14  no bad commit                durability, agreement: only what was proposed and is on a quorum's disks
 //! ```
@@ -72,6 +72,7 @@ impl Checks {
             ("configurations", Box::<servers::Configurations>::default()),
             ("quorums", Box::<quorums::Quorums>::default()),
             ("promises", Box::new(servers::promises)),
+            ("acknowledgements", Box::<servers::Acknowledgements>::default()),
             ("initial histories", Box::<servers::InitialHistories>::default()),
             ("answers", Box::<answers::Answers>::default()),
             ("real time", Box::<sessions::RealTime>::default()),

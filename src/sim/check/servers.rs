@@ -243,6 +243,36 @@ pub fn promises(seen: &Seen<'_>, history: &History) -> Result<(), String> {
     }
 }
 
+/// The first ACK of a learner on a connection is that of NEWLEADER (I-12): Java's leader takes no other (`LearnerHandler.run`).
+#[derive(Default)]
+pub struct Acknowledgements {
+    /// Learners that have acknowledged NEWLEADER on their connection.
+    acknowledged: BTreeSet<usize>,
+}
+
+impl Check for Acknowledgements {
+    fn see(&mut self, seen: &Seen<'_>, _: &History) -> Result<(), String> {
+        match *seen {
+            Seen::ToLeader {
+                server,
+                packet: Packet::FollowerInfo { .. } | Packet::ObserverInfo { .. },
+                ..
+            } => {
+                self.acknowledged.remove(&server);
+            }
+            Seen::ToLeader { server, packet: Packet::Ack { zxid }, .. } => {
+                if zxid.counter() == 0 {
+                    self.acknowledged.insert(server);
+                } else if !self.acknowledged.contains(&server) {
+                    return Err(format!("{server} acknowledges {zxid} before NEWLEADER"));
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
 /// A learner that acknowledges NEWLEADER has all of the history that the epoch begins with on its disk (I-8).
 #[derive(Default)]
 pub struct InitialHistories {

@@ -327,10 +327,17 @@ fn clear(disk: &SimDisk, folder: &Path, begin: &str) {
     names.for_each(|name| gone(disk, &folder.join(name)));
 }
 
-/// The file of the log that such a loss takes.
+/// The file of the log that such a loss takes. Not an older one whose successor begins with the first transaction of an epoch: that all
+/// logs of an epoch are lost shows at the next digest at the earliest, and there may be none (world 750000006202).
 fn log_lost_by(disk: &SimDisk, loss: Loss) -> Option<PathBuf> {
     let files = names::logs(disk, &folders().logs).ok()?;
-    let found = files.iter().rev().nth(usize::from(loss == Loss::OlderLog))?;
+    let mut newest_first = files.iter().rev();
+    let newest = newest_first.next()?;
+    let found = match loss {
+        Loss::OlderLog if newest.zxid.counter() == 1 => return None,
+        Loss::OlderLog => newest_first.next()?,
+        _ => newest,
+    };
     Some(folders().logs.join(&found.name))
 }
 

@@ -102,10 +102,10 @@ impl World {
             }
             (
                 PlantedFault::HastyAck,
-                Seen::ToLeader { server, packet: Packet::AckEpoch { .. }, durable, told },
+                Seen::ToLeader { server, packet: Packet::AckEpoch { .. }, durable, epoch },
             ) if durable.last.counter() != 0 => {
                 let packet = &Packet::Ack { zxid: durable.last };
-                self.tell(&Seen::ToLeader { server, packet, durable, told });
+                self.run_checks(&Seen::ToLeader { server, packet, durable, epoch });
             }
             (PlantedFault::SharedSession, Seen::SessionOpened { session, is_new: true, .. }) => {
                 let client = self.clients.len();

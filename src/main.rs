@@ -8,7 +8,8 @@ use oxkeeper::net;
 use oxkeeper::server::{self, Ready, ServerError, ServiceManager, logging};
 use oxkeeper::tools::java_command::{self, Call};
 use oxkeeper::tools::{
-    bench, config_check, four_letter_word, generate, status, toolkit_help, toolkits,
+    bench, config_check, config_check_folders, four_letter_word, generate, status, toolkit_help,
+    toolkits,
 };
 use rustix::fs::Access;
 use std::ffi::OsString;
@@ -399,8 +400,8 @@ fn abort_on_panic() {
     }));
 }
 
-fn state_of_folder(path: &std::path::Path) -> config_check::FolderState {
-    use config_check::FolderState::{Closed, File, Missing, Writable};
+fn state_of_folder(path: &std::path::Path) -> config_check_folders::FolderState {
+    use config_check_folders::FolderState::{Closed, File, Missing, Writable};
     match std::fs::metadata(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Missing,
         Ok(found) if !found.is_dir() => File,
@@ -410,6 +411,13 @@ fn state_of_folder(path: &std::path::Path) -> config_check::FolderState {
             Err(_) => Closed,
         },
     }
+}
+
+/// Whether a port of that host can be bound on this machine; true for a host that is unknown.
+fn is_address_here(host: &str) -> bool {
+    let Ok(address) = net::resolve(host.trim_matches(['[', ']']), 0) else { return true };
+    let bound = std::net::TcpListener::bind(address);
+    bound.err().is_none_or(|error| error.kind() != std::io::ErrorKind::AddrNotAvailable)
 }
 
 /// The rights on a file with secrets; `None`: there is no such file, or it has certificates alone.
@@ -487,7 +495,11 @@ fn check(launch: &Launch, options: &config_check::Options, env: &Environment) ->
     let mut check = config::check(launch, env);
     config_check::look_up(&mut check, |host| net::resolve(host, 0));
     config_check::look_at_files(&mut check, rights_of);
-    config_check::look_at_folders(&mut check, state_of_folder);
+    config_check_folders::look_at_folders(&mut check, state_of_folder);
+    config_check_folders::look_at_data(&mut check, state_of_folder, |path| {
+        std::fs::File::open(path).map(drop)
+    });
+    config_check_folders::look_at_addresses(&mut check, is_address_here);
     if let Ok(config) = config::load(launch, env) {
         if let Some(file) = &config.krb5_conf {
             net::gss::set_configuration(file);

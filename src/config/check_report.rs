@@ -39,6 +39,8 @@ pub struct Check {
     pub folders: Vec<(&'static str, PathBuf)>,
     /// The server makes folders that are missing (`datadir.autocreate`).
     pub makes_folders: bool,
+    /// What each warning about this machine is about: folders or addresses.
+    pub doubts: Vec<&'static str>,
     /// The ensemble that this server is a member of, if it is.
     pub ensemble: Option<Ensemble>,
     /// The host where the server would listen for clients, and where it is set; `None`: every address, or there are problems.
@@ -97,8 +99,8 @@ pub fn check(launch: &Launch, env: &Environment) -> Check {
         (host, place)
     });
     // With a problem there is no checked ensemble, but `server.N` lines show that the file is a member's.
-    let is_member =
-        || settings.iter().any(|setting: &Understood| setting.key.starts_with("server."));
+    let is_of_ensemble = |key: &str| key.starts_with("server.") || key == "dynamicConfigFile";
+    let is_member = || settings.iter().any(|setting: &Understood| is_of_ensemble(&setting.key));
     if ensemble.is_some() || !is_fine && is_member() {
         settings.iter_mut().for_each(used_by_member);
     }
@@ -123,6 +125,7 @@ pub fn check(launch: &Launch, env: &Environment) -> Check {
         secret_files,
         folders,
         makes_folders,
+        doubts: Vec::new(),
         ensemble,
         client_host,
         client_tls,

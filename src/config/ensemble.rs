@@ -242,4 +242,6 @@ pub(super) struct Files {
     pub config_file: PathBuf,
     pub dynamic_file: Option<PathBuf>,
     pub last_seen: Vec<View>,
+    /// The dynamic file can't be read, as a problem says.
+    pub lacks_lines: bool,
 }

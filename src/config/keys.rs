@@ -192,6 +192,15 @@ pub fn nearest(name: &str) -> Option<String> {
     nearest_of(name).map(str::to_owned)
 }
 
+/// The `server.N` that `name` may be a misspelling of, such as `server1` or `Server.1`.
+pub fn nearest_server_line(name: &str) -> Option<String> {
+    let word = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    let number = &name[word.len()..];
+    let word = word.trim_end_matches(['.', '-', '_', ':', '[']).to_ascii_lowercase();
+    let is_near = strsim::damerau_levenshtein(&word, "server") <= 1;
+    (is_near && !number.is_empty()).then(|| format!("server.{number}"))
+}
+
 /// The flag outside of `zookeeper.` that `name` may be a misspelling of.
 pub fn nearest_flag(name: &str) -> Option<&'static str> {
     let flags = KEYS.iter().filter(|key| key.scope == Scope::Flag && !key.name.ends_with('*'));

@@ -44,6 +44,13 @@ pub(super) struct Members {
     pub is_lost: bool,
 }
 
+impl Members {
+    /// A problem that was reported keeps the lines from being known.
+    const fn unknown() -> Self {
+        Self { own_line: OwnLine { client: None, is_lost: true }, is_lost: true, ensemble: None }
+    }
+}
+
 /// Whether a key belongs into the dynamic file once there is one.
 pub(super) fn is_dynamic(key: &str) -> bool {
     ["server.", "group", "weight"].iter().any(|start| key.starts_with(start))
@@ -53,9 +60,15 @@ pub(super) fn is_dynamic(key: &str) -> bool {
 /// ensemble, `version`.
 ///
 /// * `many_by_flag`: whether a flag lets members have several addresses.
+/// * `lacks_lines`: a problem that was reported keeps the lines of the dynamic file from being known.
 ///
 /// Source: `QuorumPeerConfig.parseDynamicConfig`, `setupMyId`, `isDistributed`, ZooKeeper 3.9.5.
-pub(super) fn take(checker: &mut Checker, file: &MyId<'_>, many_by_flag: bool) -> Members {
+pub(super) fn take(
+    checker: &mut Checker,
+    file: &MyId<'_>,
+    many_by_flag: bool,
+    lacks_lines: bool,
+) -> Members {
     let problems = checker.problems.len();
     let my_id = file.read(checker);
     let standalone = checker.boolean("standaloneEnabled");
@@ -66,19 +79,16 @@ pub(super) fn take(checker: &mut Checker, file: &MyId<'_>, many_by_flag: bool) -
     let lines = checker.take_all(is_dynamic);
 
     if !lines.iter().any(|(key, _)| key.starts_with("server.")) {
-        if let Some((false, place)) = standalone {
-            checker.problem(&place, "standaloneEnabled=false needs servers; add server.N lines");
-        }
-        without_members(checker, &lines, oracle.is_some());
-        idle_oracle(checker, oracle);
-        return Members::default();
+        return take_standalone(checker, file, lacks_lines, (&lines, oracle), standalone);
     }
     let place = lines[0].1.place.clone();
     check_members(checker, &lines, many_allowed);
     clashes::check_lines(checker, &lines);
     if problems < checker.problems.len() {
         let ensemble = lost(checker, place, (my_id, file), &lines, standalone_enabled);
-        return Members { is_lost: true, ensemble, ..Members::default() };
+        // The line that is wrong may be the one with the client port.
+        let is_lost = lines.iter().any(|(_, line)| line.raw.contains(';'));
+        return Members { own_line: OwnLine { client: None, is_lost }, is_lost: true, ensemble };
     }
     let version = checker.all().into_iter().find(|(key, _)| key == "version");
     let counted = lines.iter().chain(&version);
@@ -86,8 +96,7 @@ pub(super) fn take(checker: &mut Checker, file: &MyId<'_>, many_by_flag: bool) -
         Ok(view) => view,
         Err((error, at)) => {
             checker.problem(&at.unwrap_or(place), format!("{error}; correct it"));
-            let own_line = OwnLine { is_lost: true, ..OwnLine::default() };
-            return Members { own_line, is_lost: true, ..Members::default() };
+            return Members::unknown();
         }
     };
     let own = my_id.and_then(|id| view.members.get(&id));
@@ -148,6 +157,40 @@ fn lost(
         many_addresses: false,
         standalone_enabled,
     })
+}
+
+/// Without `server.N` lines the other settings have no effect.
+fn take_standalone(
+    checker: &mut Checker,
+    file: &MyId<'_>,
+    lacks_lines: bool,
+    (lines, oracle): (&[(String, Setting)], Option<Setting>),
+    standalone: Option<(bool, SettingPlace)>,
+) -> Members {
+    if lacks_lines {
+        return Members::unknown();
+    }
+    if let Some((false, place)) = standalone {
+        checker.problem(&place, "standaloneEnabled=false needs servers; add server.N lines");
+    }
+    without_members(checker, lines, oracle.is_some());
+    idle_oracle(checker, oracle);
+    warn_standalone(checker, file);
+    Members::default()
+}
+
+/// Warns of a standalone server that has what only members of an ensemble need: its `server.N` lines may be misspelt.
+fn warn_standalone(checker: &mut Checker, file: &MyId<'_>) {
+    let limits = ["initLimit", "syncLimit"];
+    let limits: Vec<&str> =
+        limits.into_iter().filter(|limit| checker.get(limit).is_some()).collect();
+    let found = match (file.text, limits.as_slice()) {
+        (Some(_), _) => format!("the file {}", file.path),
+        (None, []) => return,
+        (None, limits) => limits.join(" and "),
+    };
+    let whole = checker.whole.clone();
+    checker.warn(&whole, format!("no server.N line, so this server is standalone although it has {found}; for an ensemble list all its servers"));
 }
 
 /// Groups, weights and a version without `server.N` lines have no effect, but must be valid.
@@ -288,7 +331,7 @@ fn whose(
         Some(id) if view.members.contains_key(&id) => return Some(id),
         Some(id) => {
             let text = format!(
-                "the file {} has {id}, which is not one of the servers {}; add server.{id} or correct the file",
+                "the file {} has {id}, which is not one of the servers {}; correct the file; if a reconfiguration removed this server, leave it stopped, or add it as docs/operations.md, \"Add or remove a member\", says",
                 file.path,
                 listed()
             );

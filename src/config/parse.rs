@@ -128,6 +128,7 @@ fn add_dynamic(checker: &mut Checker, dynamic: Option<Dynamic<'_>>) -> Files {
             let why = other.map_or("not read".to_owned(), |d| d.text.err().unwrap_or_default());
             let text = format!("dynamicConfigFile={}: {why}; name a file to read", named.value);
             checker.problem(&named.place, text);
+            files.lacks_lines = true;
             return files;
         }
     };
@@ -135,6 +136,7 @@ fn add_dynamic(checker: &mut Checker, dynamic: Option<Dynamic<'_>>) -> Files {
         Ok(entries) => entries,
         Err(problem) => {
             checker.problems.push(problem);
+            files.lacks_lines = true;
             return files;
         }
     };
@@ -219,7 +221,7 @@ fn assemble(
     checker.warnings.extend(odd_words);
     let many_addresses = system.is_true("zookeeper.multiAddress.enabled", false);
     let my_id = MyId::new(&checker, my_id, context.lacks_data_dir);
-    let members = members::take(&mut checker, &my_id, many_addresses);
+    let members = members::take(&mut checker, &my_id, many_addresses, files.lacks_lines);
     let mut idle = unsupported::Idle::default();
     let (is_member, is_lost) = (members.ensemble.is_some(), members.is_lost);
     let keys = members.ensemble.and_then(|found| ensemble::take_keys(&mut checker, found));

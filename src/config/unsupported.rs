@@ -181,6 +181,9 @@ fn from_flag(checker: &mut Checker, idle: &mut Idle, name: &str, value: &str, pl
 ///
 /// * `before_key`, `before_flag`: texts before the name of the key or flag that `name` may be a misspelling of.
 fn hint(name: &str, before_key: &str, before_flag: &str) -> String {
+    if let Some(line) = keys::nearest_server_line(name).filter(|_| before_key.is_empty()) {
+        return format!("is it {line}?");
+    }
     match (keys::nearest(name), keys::nearest_flag(name)) {
         (Some(key), _) => format!("is it {before_key}{key}?"),
         (None, Some(flag)) => format!("is it {before_flag}-D{flag}?"),

@@ -69,67 +69,6 @@ pub fn look_at_files(check: &mut Check, rights_of: impl Fn(&Path) -> Option<File
     check.risks.extend(exposed.collect::<Vec<_>>());
 }
 
-/// What is at the path of a folder of data.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum FolderState {
-    Missing,
-    File,
-    /// This user may not write there.
-    Closed,
-    Writable,
-}
-
-/// Tries the folders of data. What the start would refuse for every user is a problem; what depends on the user is a warning.
-pub fn look_at_folders(check: &mut Check, state_of: impl Fn(&Path) -> FolderState) {
-    for (key, folder) in check.folders.clone() {
-        let place = check.settings.iter().find(|setting| setting.key == key);
-        let place = place.and_then(|setting| setting.place.clone());
-        let place = place.unwrap_or_else(|| SettingPlace::File(check.source.clone()));
-        let shown = format!("{key}={}", folder.display());
-        let mut warn = |text: String| check.warnings.push(Warning::new(place.clone(), text));
-        let advice = "give it to the server's user (chown -R); if this check does not run as that user, run it so";
-        let problem = match state_of(&folder) {
-            FolderState::Writable => continue,
-            FolderState::Closed => {
-                warn(format!("{shown}: this user may not write there; {advice}"));
-                continue;
-            }
-            FolderState::File => format!("{shown} is a file and has to be a folder; move it away"),
-            FolderState::Missing if !check.makes_folders => {
-                format!("{shown} is missing, and datadir.autocreate=false; make it")
-            }
-            FolderState::Missing => {
-                let above = folder.ancestors().skip(1).map(|above| (above, state_of(above)));
-                match above.into_iter().find(|(_, state)| *state != FolderState::Missing) {
-                    Some((above, FolderState::File)) => {
-                        format!(
-                            "{shown} can't be made, as {} is a file; correct the path",
-                            above.display()
-                        )
-                    }
-                    Some((above, FolderState::Closed)) => {
-                        warn(format!(
-                            "{shown} is missing, and this user may not make it in {}; make it, and {advice}",
-                            above.display()
-                        ));
-                        continue;
-                    }
-                    _ => {
-                        warn(format!(
-                            "{shown} is missing, and the start makes it; if it should have data, correct the path or mount its disk"
-                        ));
-                        continue;
-                    }
-                }
-            }
-        };
-        check.problems.push(Problem { place: place.clone(), text: problem });
-        for setting in check.settings.iter_mut().filter(|setting| setting.key == key) {
-            setting.state = "wrong";
-        }
-    }
-}
-
 /// Adds why SASL can't work, which the start finds too: a keytab that can't be read, or has no key of the principal.
 pub fn look_at_logins(check: &mut Check, reason: Option<String>) {
     let Some(text) = reason else { return };
@@ -166,6 +105,9 @@ fn as_text(check: &Check, stores: &[Stores], all: bool) -> String {
         ensemble.view.to_string().lines().for_each(|line| _ = writeln!(text, "  {line}"));
         text.push('\n');
     }
+    if let Some(why) = alone(check) {
+        _ = writeln!(text, "standalone server: {why}\n");
+    }
     stores::put_text(&mut text, stores);
     let lines = |all: &[Warning]| all.iter().map(ToString::to_string).collect::<Vec<_>>();
     let problems = problem_groups::lines(&check.problems);
@@ -183,6 +125,13 @@ fn as_text(check: &Check, stores: &[Stores], all: bool) -> String {
     let verdict = match problems.first() {
         None if stores::are_faulty(stores) => {
             "the server would start with it, but see the warnings of its certificates".to_owned()
+        }
+        None if !check.doubts.is_empty() => {
+            let mut about = check.doubts.clone();
+            about.sort_unstable_by(|a, b| b.cmp(a));
+            about.dedup();
+            let count = counted(check.doubts.len(), "warning");
+            format!("no problems in the file, {count} about its {}", about.join(" and "))
         }
         None => "no problems, the server would start with it".to_owned(),
         Some(first) => {
@@ -203,6 +152,14 @@ fn as_text(check: &Check, stores: &[Stores], all: bool) -> String {
     };
     _ = writeln!(text, "{}: {verdict}", check.source);
     text
+}
+
+/// Why this server is no member of an ensemble; `None`: it is one, or a problem keeps that from being known.
+fn alone(check: &Check) -> Option<&'static str> {
+    let has = |start: &str| check.settings.iter().any(|setting| setting.key.starts_with(start));
+    let is_known = check.problems.is_empty() || !has("server.") && !has("dynamicConfigFile");
+    let why = if has("server.") { "one server.N line" } else { "no server.N line" };
+    Some(why).filter(|_| check.ensemble.is_none() && is_known && !check.settings.is_empty())
 }
 
 fn counted(count: usize, noun: &str) -> String {
@@ -282,7 +239,7 @@ fn as_json(check: &Check, stores: &[Stores]) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::config::{Environment, Launch, Settings};
 
@@ -290,7 +247,11 @@ mod tests {
     const ALL: Options = Options { json: false, all: true, arguments: Vec::new() };
     const JSON: Options = Options { json: true, all: false, arguments: Vec::new() };
 
-    fn checked(text: &str, flags: &[&str]) -> Check {
+    pub fn table(check: &mut Check) -> String {
+        render(check, &TABLE)
+    }
+
+    pub fn checked(text: &str, flags: &[&str]) -> Check {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("zoo.cfg");
         std::fs::write(&file, text).unwrap();
@@ -305,6 +266,7 @@ mod tests {
             SettingPlace::Line { file, line } if file == name => {
                 SettingPlace::Line { file: "zoo.cfg".into(), line }
             }
+            SettingPlace::File(file) if file == name => SettingPlace::File("zoo.cfg".into()),
             other => other,
         };
         let settings = check.settings.into_iter().map(|s| Understood {
@@ -325,6 +287,7 @@ mod tests {
             secret_files: check.secret_files,
             folders: check.folders,
             makes_folders: check.makes_folders,
+            doubts: check.doubts,
             ensemble: check.ensemble,
             client_tls: check.client_tls,
             quorum_tls: check.quorum_tls,
@@ -353,10 +316,13 @@ tickTme                7                                      line 10           
 -Dzookeeper.x.pass     (not shown)                            -D flag in SERVER_JVMFLAGS   unknown     unknown setting, ignored
 SERVER_JVMFLAGS        -Xmx1g -Dzookeeper.x.pass=(not shown)  environment                  works       its -D flags are read
 
-4 warnings:
+standalone server: no server.N line
+
+5 warnings:
   zoo.cfg:4: clientPort is set again in line 5, which counts; remove one of them
   zoo.cfg:6: initLimit=10: no effect; only an ensemble uses this; remove it
   zoo.cfg:10: tickTme=7: unknown setting, ignored; is it tickTime?
+  zoo.cfg: no server.N line, so this server is standalone although it has initLimit; for an ensemble list all its servers
   -D flag in SERVER_JVMFLAGS: -Dzookeeper.x.pass=(not shown): unknown setting, ignored; correct or remove it
 
 3 problems:
@@ -412,56 +378,6 @@ zoo.cfg: no problems, the server would start with it
         let json: serde_json::Value =
             serde_json::from_str(&render(&mut check.clone(), &JSON)).unwrap();
         assert_eq!(json["ensemble"]["myId"], 2);
-    }
-
-    #[test]
-    fn folders_are_tried_and_odd_values_shown_with_what_they_count_as() {
-        use FolderState::{Closed, File, Missing, Writable};
-        let problems_of = |flags: &[&str], states: &[(&str, FolderState)]| {
-            let mut check = checked("dataDir=/a/b\nclientPort=2181\n", flags);
-            let state = |path: &Path| {
-                states
-                    .iter()
-                    .find(|(at, _)| Path::new(at) == path)
-                    .map_or(Writable, |(_, state)| *state)
-            };
-            look_at_folders(&mut check, state);
-            let mut texts: Vec<String> = check.warnings.iter().map(|w| w.text.clone()).collect();
-            texts.retain(|text| text.starts_with("dataDir"));
-            texts.extend(check.problems.iter().map(|p| format!("problem: {}", p.text)));
-            (texts.pop().unwrap_or_default(), check.settings[0].state)
-        };
-        let never = "-Dzookeeper.datadir.autocreate=false";
-        for (flags, states, text, state) in [
-            (&[][..], &[][..], "", "works"),
-            (&[], &[("/a/b", Missing)], "and the start makes it", "works"),
-            (&[], &[("/a/b", Closed)], "/a/b: this user may not write there", "works"),
-            (&[], &[("/a/b", Missing), ("/a", Closed)], "may not make it in /a", "works"),
-            (
-                &[],
-                &[("/a/b", Missing), ("/a", File)],
-                "problem: dataDir=/a/b can't be made",
-                "wrong",
-            ),
-            (&[], &[("/a/b", File)], "problem: dataDir=/a/b is a file", "wrong"),
-            (&[never], &[("/a/b", Missing)], "problem: dataDir=/a/b is missing", "wrong"),
-        ] {
-            let (found, its) = problems_of(flags, states);
-            assert!(found.contains(text) && (text.is_empty() == found.is_empty()), "{found}");
-            assert_eq!(its, state, "{found}");
-        }
-        let lines = "snapCount=1\nglobalOutstandingLimit=0\nmaxClientCnxns=-3\n";
-        let flags = ["-Dzookeeper.ssl.clientAuth=sometimes", "-Dzookeeper.outstandingChanges.x=1"];
-        let check = checked(&format!("dataDir=/a\nsecureClientPort=1\n{lines}"), &flags);
-        let of = |key: &str| {
-            let setting = check.settings.iter().find(|setting| setting.key == key).unwrap();
-            (setting.value.as_str(), setting.state)
-        };
-        assert_eq!(of("snapCount"), ("1 (counts as 2)", "works"));
-        assert_eq!(of("globalOutstandingLimit"), ("0 (counts as 1000)", "works"));
-        assert_eq!(of("maxClientCnxns"), ("-3 (counts as 0)", "works"));
-        assert_eq!(of("-Dzookeeper.ssl.clientAuth"), ("sometimes", "wrong"));
-        assert_eq!(of("-Dzookeeper.outstandingChanges.x").1, "unknown");
     }
 
     #[test]

@@ -379,6 +379,7 @@ mod tests {
 
     fn check() -> Check {
         Check {
+            doubts: Vec::new(),
             source: "zoo.cfg".into(),
             settings: Vec::new(),
             problems: Vec::new(),

@@ -4,6 +4,7 @@
 
 pub mod bench;
 pub mod config_check;
+pub mod config_check_folders;
 mod config_check_stores;
 pub mod four_letter_word;
 pub mod generate;

@@ -90,6 +90,15 @@ fn servers_may_stand_in_a_dynamic_file() {
     let loaded = || load(&launch, &Environment::new()).map_err(|error| error.to_string());
     let error = loaded().unwrap_err();
     assert!(error.contains("zoo.cfg:2: dynamicConfigFile=") && error.contains("No such file"));
+    assert_eq!(error.lines().count(), 1, "what only follows from that is not told: {error}");
+    fs::write(path("zoo.cfg"), format!("{fixed}initLimit=5\nsyncLimit=2\n")).unwrap();
+    let check = oxkeeper::config::check(&launch, &Environment::new());
+    assert_eq!(check.warnings, vec![], "the limits are used once the file can be read");
+    fs::write(path("zoo.dyn"), "server.3=localhost:1;2189\nserver.4=b:1:2;2181\n").unwrap();
+    let error = loaded().unwrap_err();
+    assert!(error.starts_with(&format!("{data}/zoo.dyn:1: ")), "{error}");
+    assert_eq!(error.lines().count(), 1, "the line that is wrong gives the client port: {error}");
+    fs::write(path("zoo.cfg"), &fixed).unwrap();
 
     fs::write(path("zoo.dyn"), "server.3=localhost:1:2;2189\n").unwrap();
     assert_eq!(loaded().unwrap().client_port, Some(2189));

@@ -18,7 +18,9 @@ fn loaded(zoo: &str, jaas: Option<&str>, flags: &[&str]) -> Result<Config, Strin
         Some("/jaas" | "/home/me/my jaas") if jaas.is_some() => {
             Ok(jaas.unwrap_or_default().as_bytes().to_vec())
         }
-        Some("/d/myid") if zoo.contains("server.") => Ok(b"1\n".to_vec()),
+        Some("/d/myid") if zoo.lines().any(|line| line.starts_with("server.")) => {
+            Ok(b"1\n".to_vec())
+        }
         _ => Err(io::ErrorKind::NotFound.into()),
     };
     let flags = flags.iter().map(|&flag| flag.to_owned()).collect();

@@ -146,3 +146,25 @@ fn provider_of_sasl_without_a_login_is_warned_of() {
     );
     assert!(!risks(&of("")).join("\n").contains("JAAS"));
 }
+
+#[test]
+fn misspelt_server_lines_are_recognised_and_leave_a_standalone_server() {
+    let base = "dataDir=/d\nclientPort=2181\n";
+    let warned = |lines: &str, my_id: Option<&str>| {
+        let config = file(&format!("{base}{lines}"), my_id).unwrap();
+        assert!(config.ensemble.is_none());
+        config.warnings.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let alone = "zoo.cfg: no server.N line, so this server is standalone although it has";
+    for line in ["server1", "Server.1", "sever.1", "servers.1", "server-1"] {
+        let warnings = warned(&format!("{line}=a:1:2"), Some("1"));
+        let hint = warnings.iter().any(|warning| warning.ends_with("is it server.1?"));
+        assert!(hint, "{warnings:?}");
+        let told = format!("{alone} the file /d/myid; for an ensemble list all its servers");
+        assert!(warnings.contains(&told), "{warnings:?}");
+    }
+    let limits = warned("initLimit=5\nsyncLimit=2", None);
+    let told = format!("{alone} initLimit and syncLimit; for an ensemble list all its servers");
+    assert!(limits.contains(&told), "{limits:?}");
+    assert_eq!(warned("", None), Vec::<String>::new());
+}

@@ -82,6 +82,8 @@ fn one_line_for_each_reason_names_all_it_is_about() {
             "zoo.cfg:5: admin.httpVersion=10: no effect; HTTP/1.1 is spoken, and 1.0 where a client asks for it; remove it",
             "zoo.cfg:6: flushDelay=5: no effect; writes that came while the disk was busy are \
              always flushed together; remove it",
+            "zoo.cfg: no server.N line, so this server is standalone although it has initLimit and syncLimit; for an ensemble \
+             list all its servers",
         ]
     );
     let secret = warned("SASLAuthenticationProvider.superPassword=s3\nmypassword=s3", "");

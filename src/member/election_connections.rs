@@ -31,7 +31,7 @@ const UNKNOWN_SERVERS_MAX: usize = 64;
 /// A connection that ends within this time was refused: in TLS 1.3 the peer verifies a certificate after this end's handshake.
 const SHORT_LIVED_MS: u64 = 5000;
 /// The error if a server with a larger id was dialed and has made no connection itself.
-const NOT_CONNECTED_BACK: &str = "reached, but it has not connected back: it can't reach this server's election port, or another server has this server's myid";
+const NOT_CONNECTED_BACK: &str = "reached, but it has not connected back: it can't reach this server's election port, another server has this server's myid, or the two ports in server.N are swapped";
 /// Limit on accepted connections whose hello has not come.
 const AWAITED_HELLOS_MAX: usize = 256;
 

@@ -78,7 +78,7 @@ impl Listeners {
         listener.error = Some(error.to_owned());
         // Each second there is another attempt.
         if failures.is_power_of_two() {
-            tracing::warn!(address = %place, %error, failures, "can't listen for elections, tried again each second: do what the error says");
+            tracing::warn!(address = %place, %error, failures, "can't listen for elections, tried again each second: do what the error says, or correct dataDir/myid if it has another server's number");
         }
         (failures == tries_max).then(|| place.clone())
     }

@@ -93,8 +93,14 @@ impl Repeats {
 
 /// Addresses for the log.
 pub fn places(addresses: &[HostPort]) -> String {
-    let shown: Vec<String> =
-        addresses.iter().map(|(host, port)| format!("{host}:{port}")).collect();
+    let mut shown: Vec<String> = Vec::new();
+    for (host, port) in addresses {
+        let address = format!("{host}:{port}");
+        // Two configurations may give a member the same address.
+        if !shown.contains(&address) {
+            shown.push(address);
+        }
+    }
     shown.join(" or ")
 }
 
@@ -105,6 +111,12 @@ fn host(address: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn address_of_two_configurations_is_shown_once() {
+        let at = |port| ("zk1".to_owned(), port);
+        assert_eq!(places(&[at(3888), at(3889), at(3888)]), "zk1:3888 or zk1:3889");
+    }
 
     #[test]
     fn two_servers_with_one_id_are_recognised_by_host_or_by_repeated_hellos() {

@@ -74,7 +74,7 @@ impl Elections {
                 Event::BindFailed { place, error } => {
                     tracing::error!(
                         target: crate::model::STRANGERS, address = %place, %error,
-                        "no server can connect to the election port, listening is tried again: do what the error says"
+                        "no server can connect to the election port, listening is tried again: do what the error says, or correct dataDir/myid if it has another server's number"
                     );
                     continue;
                 }

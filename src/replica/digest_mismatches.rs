@@ -43,7 +43,7 @@ impl DigestMismatches {
             tracing::error!(
                 zxid = %format_args!("{zxid:#x}"),
                 more_since_last_report = more,
-                "{text}; give this server its leader's tree (docs/operations.md, Replace a disk), and check disk and memory"
+                "{text}; give this server its leader's tree (docs/operations.md, Replace a disk), and check disk and memory; or was this server left out of a restore?"
             );
             (self.unreported, self.reported_ms) = (0, Some(now_ms));
         }

@@ -263,7 +263,7 @@ impl Connection {
                     )
                 }
                 _ => format!(
-                    "frame of {len_raw} bytes; jute.maxbuffer is {frame_max}: raise it if the client is right"
+                    "frame of {len_raw} bytes; jute.maxbuffer is {frame_max}: if the client is right, set -Djute.maxbuffer=BYTES on all servers and clients"
                 ),
             }));
         };

@@ -11,7 +11,7 @@ use crate::member::trailers;
 use crate::model::{Zxid, chain};
 use crate::replica::RestorePlan;
 use crate::request::SnapshotPiece;
-use crate::store::snapshot_read;
+use crate::store::snapshot_read::{self, ReadError};
 use crate::store::{Draft, RealDisk, Restore, SnapshotError, SnapshotReader, SnapshotWriter};
 use crate::tree::{Options, Tree};
 use std::fs::{self, File};
@@ -78,6 +78,8 @@ pub struct Checked {
 pub enum BodyError {
     #[error("{0}")]
     Unreadable(String),
+    #[error("the snapshot is damaged (checksum at byte {at}): send another copy")]
+    Damaged { at: u64 },
     #[error(
         "the snapshot does not end with its zxid: it is torn, or serializeLastProcessedZxid.enabled was false where it was taken"
     )]
@@ -130,7 +132,10 @@ pub fn check(upload: &Upload, rules: Rules) -> Result<Checked, BodyError> {
         let is_too_long = progress.consumed == 0 && max < bytes.len();
         if is_too_long { Err(BytesError::TooLong { max }) } else { Ok(progress) }
     });
-    let trailers = trailers.map_err(|error| unreadable(&error))?;
+    let trailers = trailers.map_err(|error| match error {
+        ReadError::Seal { at, .. } => BodyError::Damaged { at },
+        error => unreadable(&error),
+    })?;
     let zxid = trailers.zxid.and_then(Zxid::from_wire).ok_or(BodyError::NoZxid)?;
     restorer.snapshot_done(zxid, trailers).map_err(|error| unreadable(&error))?;
     let Restored { tree, digest_mismatches, .. } = restorer.finish();
@@ -163,4 +168,32 @@ pub fn draft(
     drop(tree.thaw(frozen));
     let writer = written.expect("this tree has all of its pieces");
     writer.draft(trailers(frozen, style.with_zxid))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn damaged_body_is_refused_with_the_place_of_its_checksum() {
+        let dir = tempfile::tempdir().unwrap();
+        let whole = include_bytes!("../../compat-tests/golden/java-data/version-2/snapshot.c");
+        let rules = Rules {
+            options: Options { seed: 0, digest: true, extended_types: true, emulate_353: false },
+            frame_max: 1 << 20,
+            is_member: false,
+            takes_fuzzy: true,
+        };
+        let told = |at: usize| {
+            let mut bytes = whole.to_vec();
+            bytes[at] ^= 1;
+            let mut upload = Upload::create(dir.path()).unwrap();
+            upload.write(&bytes).unwrap();
+            check(&upload, rules).map(|checked| checked.zxid).unwrap_err().to_string()
+        };
+        let damaged = told(15); // In the number of the database, which no server reads.
+        assert!(damaged.starts_with("the snapshot is damaged (checksum at byte "), "{damaged}");
+        assert!(damaged.ends_with("): send another copy"), "{damaged}");
+        assert_eq!(told(0), "snapshot begins with 0x5b4b534e, not with ZKSN");
+    }
 }

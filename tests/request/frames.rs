@@ -58,7 +58,7 @@ fn a_frame_over_the_limit_closes_the_connection() {
             // The length alone is enough: no bytes are waited for, and no memory is taken for them.
             world.say(a, [len.to_be_bytes().to_vec()]);
             let reason = format!(
-                "closed: frame of {text} bytes; jute.maxbuffer is {FRAME_MAX}: raise it if the client is right"
+                "closed: frame of {text} bytes; jute.maxbuffer is {FRAME_MAX}: if the client is right, set -Djute.maxbuffer=BYTES on all servers and clients"
             );
             assert_eq!(world.heard(a), [reason]);
         }

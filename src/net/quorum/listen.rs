@@ -33,7 +33,7 @@ pub async fn listen(
                 if failures == 1 {
                     tracing::error!(
                         %address, %error,
-                        "can't listen for learners, tried again: do what the error says"
+                        "can't listen for learners, tried again: do what the error says, or correct dataDir/myid if it has another server's number"
                     );
                 }
             }

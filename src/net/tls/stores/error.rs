@@ -47,7 +47,7 @@ impl StoreError {
             Fault::Read(_) | Fault::TooLarge | Fault::WrongPassword => format!("; correct {key}"),
             Fault::NoPassword => format!("; set {key}, or {key}Path"),
             Fault::Unknown => format!("; name such a store by {key}"),
-            Fault::Damaged(_) => "; restore it, or make it anew".to_owned(),
+            Fault::Damaged(_) | Fault::Empty => "; restore it, or make it anew".to_owned(),
             Fault::NoKey => "; put the key and its certificate into one store".to_owned(),
             _ => String::new(),
         };
@@ -100,6 +100,8 @@ pub enum Fault {
     KeyPassword(&'static str),
     #[error("damaged, or not what it says: {0}")]
     Damaged(&'static str),
+    #[error("the file is empty")]
+    Empty,
     #[error("it is not a JKS, PKCS12 or PEM store")]
     Unknown,
     /// Kinds and keys that this server does not read, with the way out.

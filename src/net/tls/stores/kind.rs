@@ -34,6 +34,9 @@ impl Kind {
 
 /// Kind of a store by its first bytes.
 pub(super) fn kind_of(data: &[u8]) -> Result<Kind, Fault> {
+    if data.is_empty() {
+        return Err(Fault::Empty);
+    }
     if data.starts_with(&jks::MAGIC) {
         return Ok(Kind::Jks);
     }

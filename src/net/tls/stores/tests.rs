@@ -210,7 +210,7 @@ fn file_that_is_no_store_is_refused() {
         std::fs::write(&path, data).unwrap();
         load_keys(&settings(path, "secret1")).err().unwrap().fault.to_string()
     };
-    assert_eq!(fault("empty", b""), "it is not a JKS, PKCS12 or PEM store");
+    assert_eq!(fault("empty", b""), "the file is empty");
     assert_eq!(fault("text", b"hello"), "it is not a JKS, PKCS12 or PEM store");
     assert_eq!(
         fault("large", &vec![b'x'; (16 << 20) + 1]),

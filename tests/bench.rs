@@ -130,7 +130,8 @@ fn bench_connects_with_tls_and_authenticates() {
     }
     for (addr, arguments, why) in [
         (secure.to_string(), [&trust[..], &own].concat(), "prepare znodes on"),
-        (secure.to_string(), [&trust[..], &sasl].concat(), "connect to"),
+        (secure.to_string(), [&trust[..], &sasl].concat(), "give --tls-cert and --tls-key"),
+        (secure.to_string(), sasl.clone(), "is it a TLS port? give --tls-ca"),
         (
             format!("localhost:{}", secure.port()),
             [&trust[..], &own, &sasl].concat(),
@@ -232,4 +233,13 @@ fn bench_goes_on_after_its_server_is_killed_and_restarted() {
     assert_eq!(json["connections_lost"], 3, "{json}");
     assert_eq!((&json["sessions_expired"], output.status.success()), (&0.into(), false), "{json}");
     assert!(json["all"]["count"].as_u64() > Some(0), "{json}");
+}
+
+#[test]
+fn bench_names_the_parent_that_is_missing() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let server = Process::start(dir.path(), "maxClientCnxns=0");
+    let output = bench(&server, &["--under", "/nope", "--keys", "1"]);
+    let told = text(&output.stderr);
+    assert!(!output.status.success() && told.contains("/nope does not exist: create it"), "{told}");
 }

@@ -1,10 +1,11 @@
 //! Asks a server one four-letter word, as `FourLetterWordMain` does.
 
+use super::tls_options::explained;
 use super::toolkits::{Failed, Outcome, Streams};
 use crate::config::tls::{StorePassword, StoreSettings};
 use crate::config::{Environment, flag_value};
 use crate::model::{Secret, chain, without_brackets};
-use crate::net::tls::{ToolClientError, text_of, tool_client, tool_client_of_stores};
+use crate::net::tls::{ToolClientError, tool_client, tool_client_of_stores};
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
 use rustls_pki_types::ServerName;
 use std::io::{self, Read, Write};
@@ -67,8 +68,9 @@ fn print_answer(arguments: &[String], streams: &mut Streams<'_>) -> Result<Answe
         return Ok(Answer::Some);
     };
     let WordToSend { host, port, word, tls } = to_send;
+    let has_tls = tls.is_some();
     let failed = |source: io::Error| {
-        Failed::Argument(format!("{word} to {host}:{port}: {}", text_of(&source)))
+        Failed::Argument(format!("{word} to {host}:{port}: {}", explained(&source, has_tls)))
     };
     let (mut bytes, mut last) = (vec![0; CHUNK], b'\n');
     let mut answer = Answer::None;

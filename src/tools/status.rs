@@ -1,9 +1,8 @@
 //! `oxkeeper status`: the servers of an ensemble in one table, from their answers to four-letter words.
 
 use super::four_letter_word::{connect, open};
-use super::tls_options::TlsOptions;
+use super::tls_options::{TlsOptions, explained};
 use crate::model::{chain, without_brackets};
-use crate::net::tls::text_of;
 use rustls::ClientConfig;
 use std::fmt::Write as _;
 use std::io::{self, Read as _};
@@ -93,7 +92,8 @@ fn figures(server: &str, tls: Option<&Arc<ClientConfig>>) -> Result<Figures, Str
     let (host, port) = host_and_port(server)?;
     let end = Instant::now() + PATIENCE;
     let asked = |word| ask((host, port), word, tls.cloned(), end);
-    let answer = asked("srvr").map_err(|error| format!("not reachable: {}", text_of(&error)))?;
+    let answer = asked("srvr")
+        .map_err(|error| format!("not reachable: {}", explained(&error, tls.is_some())))?;
     let mut figures = parse_srvr(&answer)?;
     // A server need not have `mntr` in its whitelist.
     if figures.mode == "leader"

@@ -1,7 +1,8 @@
 //! TLS of a tool's connections, from its options.
 
-use crate::net::tls::{ToolClientError, tool_client};
-use rustls::ClientConfig;
+use crate::net::tls::{ToolClientError, text_of, tool_client};
+use rustls::{AlertDescription, ClientConfig, Error};
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -28,5 +29,35 @@ impl TlsOptions {
         let Some(trusted) = &self.tls_ca else { return Ok(None) };
         let own = self.tls_cert.as_deref().zip(self.tls_key.as_deref());
         tool_client(trusted, own).map(Some)
+    }
+}
+
+/// The text of a connection's error, and the options that it may lack.
+///
+/// * `has_tls`: the connection speaks TLS.
+pub fn explained(error: &io::Error, has_tls: bool) -> String {
+    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
+    let act = match (inner, error.kind()) {
+        (Some(Error::AlertReceived(AlertDescription::CertificateRequired)), _) => {
+            "; give --tls-cert and --tls-key"
+        }
+        (None, io::ErrorKind::ConnectionReset) if !has_tls => "; is it a TLS port? give --tls-ca",
+        _ => "",
+    };
+    format!("{}{act}", text_of(error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_of_connections_name_the_options_that_are_missing() {
+        let alert = Error::AlertReceived(AlertDescription::CertificateRequired);
+        let told = explained(&io::Error::new(io::ErrorKind::InvalidData, alert), true);
+        assert!(told.ends_with("; give --tls-cert and --tls-key"), "{told}");
+        let reset = io::Error::from(io::ErrorKind::ConnectionReset);
+        assert_eq!(explained(&reset, true), "connection reset");
+        assert_eq!(explained(&reset, false), "connection reset; is it a TLS port? give --tls-ca");
     }
 }

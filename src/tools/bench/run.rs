@@ -11,6 +11,8 @@ use super::report::{Report, Setting};
 use super::security::{Security, SecurityError, SecurityOptions, Server};
 use super::znodes::Znodes;
 use crate::client::ClientError;
+use crate::model::Code;
+use crate::tools::tls_options::explained;
 use std::io::{self, IsTerminal, Write};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
@@ -101,6 +103,8 @@ pub enum BenchError {
          lower --value-size"
     )]
     TooLarge { server: SocketAddr, value_size: u32 },
+    #[error("{0} does not exist: create it, or name another znode by --under")]
+    NoParent(String),
     #[error("can't prepare znodes on {server}")]
     Prepare { server: SocketAddr, source: PrepareError },
     #[error("can't remove all znodes below {root}: delete the rest")]
@@ -167,7 +171,10 @@ async fn bench(options: &Options, seed: u64) -> Result<Ended, BenchError> {
     let first = &servers[0];
     let opened = ZnodeSetup::open(&security, first, timeout_ms, PATIENCE);
     let mut maker = opened.map_err(|source| match source {
-        PrepareError::Client(source) => BenchError::Connect { server: first.addr, source },
+        PrepareError::Client(source) => {
+            let source = not_connected(source, options.security.tls.tls_ca.is_some());
+            BenchError::Connect { server: first.addr, source }
+        }
         source => BenchError::Prepare { server: first.addr, source },
     })?;
     let root = format!("{}/oxkeeper-bench-{seed:016x}", options.under.trim_end_matches('/'));
@@ -181,7 +188,7 @@ async fn bench(options: &Options, seed: u64) -> Result<Ended, BenchError> {
     maker.close();
     let measured = match made {
         Ok(()) => measure(options, &security, &servers, znodes, value, seed).await,
-        Err(error) => Err(not_prepared(first.addr, options.value_size, error)),
+        Err(error) => Err(not_prepared(first.addr, options, error)),
     };
     let cleaned = if options.keep {
         say(&format!("znodes are kept below {root}"));
@@ -212,12 +219,28 @@ async fn bench(options: &Options, seed: u64) -> Result<Ended, BenchError> {
 }
 
 /// Why there are no znodes for the run. A server closes the connection of a request that is larger than it allows, without an answer.
-fn not_prepared(server: SocketAddr, value_size: u32, source: PrepareError) -> BenchError {
+fn not_prepared(server: SocketAddr, options: &Options, source: PrepareError) -> BenchError {
+    let value_size = options.value_size;
     match source {
+        // The znode of the run is the first one.
+        PrepareError::Code { what: "create", code: Code::NO_NODE, .. } => {
+            BenchError::NoParent(options.under.clone())
+        }
         PrepareError::Client(ClientError::Closed) if LARGE_VALUE < value_size => {
             BenchError::TooLarge { server, value_size }
         }
         source => BenchError::Prepare { server, source },
+    }
+}
+
+/// An error of the first connection, with the options that it may lack.
+fn not_connected(source: ClientError, has_tls: bool) -> ClientError {
+    match source {
+        ClientError::Closed if !has_tls => {
+            ClientError::Security(format!("{source}; is it a TLS port? give --tls-ca"))
+        }
+        ClientError::Io(error) => ClientError::Security(explained(&error, has_tls)),
+        source => source,
     }
 }
 

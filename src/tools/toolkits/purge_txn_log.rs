@@ -1,6 +1,7 @@
 //! `PurgeTxnLog`: removes snapshots and logs that recovery no longer needs.
 
 use std::fs;
+use std::io;
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 
@@ -62,10 +63,6 @@ fn usage(refusal: Option<String>, streams: &mut Streams<'_>) -> Outcome {
 }
 
 fn remove(folders: &Folders, keep: usize, is_json: bool, streams: &mut Streams<'_>) -> Outcome {
-    for dir in [&folders.snapshots, &folders.logs] {
-        // As a server does that starts with an empty folder.
-        fs::create_dir_all(dir).map_err(|source| Failed::File { path: dir.clone(), source })?;
-    }
     let misplaced = folders.snapshots != folders.logs
         && (names::snapshots(&RealDisk, &folders.logs).is_ok_and(|found| !found.is_empty())
             || names::logs(&RealDisk, &folders.snapshots).is_ok_and(|found| !found.is_empty()));
@@ -76,8 +73,30 @@ fn remove(folders: &Folders, keep: usize, is_json: bool, streams: &mut Streams<'
             folders.snapshots.display()
         )));
     }
+    // Java makes the folder here, and says nothing.
+    let snapshots = match names::snapshots(&RealDisk, &folders.snapshots) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+        found => {
+            found.map_err(|source| Failed::File { path: folders.snapshots.clone(), source })?
+        }
+    };
+    if snapshots.is_empty() {
+        let folder = folders.snapshots.display();
+        writeln!(
+            streams.err,
+            "nothing to remove: no snapshots in {folder}; name dataDir of zoo.cfg"
+        )?;
+        return Ok(0);
+    }
+    // As Java does.
+    fs::create_dir_all(&folders.logs)
+        .map_err(|source| Failed::File { path: folders.logs.clone(), source })?;
     let plan = purge::obsolete(&RealDisk, folders, keep);
     let plan = plan.map_err(|error| Failed::Argument(crate::model::chain(&error)))?;
+    if plan.snapshots.is_empty() && plan.logs.is_empty() {
+        let (count, folder) = (snapshots.len(), folders.snapshots.display());
+        writeln!(streams.err, "nothing to remove: {folder} has {count} of {keep} snapshots")?;
+    }
     let dates = Dates::of_machine();
     for (dir, names) in [(&folders.snapshots, plan.snapshots), (&folders.logs, plan.logs)] {
         for path in names.iter().map(|name| dir.join(name)) {

@@ -4,7 +4,7 @@
 //! container image writes just such a file, with the client port in that line and nowhere else.
 
 use super::checker::{Checker, Setting};
-use super::{Entries, Entry, SettingPlace, clashes};
+use super::{Entries, Entry, Problem, SettingPlace, clashes};
 use crate::model::{Member, Rule, ServerId, View, ViewError};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -246,6 +246,11 @@ impl<'a> MyId<'a> {
             checker.problem(place, text);
         }
         id.filter(|&id| id != -1).map(ServerId)
+    }
+
+    /// Whether the problem is that there is no such file.
+    pub fn is_missing_by(&self, problem: &Problem) -> bool {
+        problem.text.starts_with(&format!("the file {} is missing", self.path))
     }
 
     /// * `listed`: the ids that it may have.

@@ -262,6 +262,9 @@ fn assemble(
         idle.forget(keys::MEMBERS_ONLY); // A member would use them.
     }
     checker.warnings.extend(idle.warnings());
+    if checker.problems.iter().any(|problem| problem.text.starts_with("dataDir")) {
+        checker.problems.retain(|problem| !my_id.is_missing_by(problem)); // It is in another folder then.
+    }
     checker.problems.sort_by(|a, b| a.place.cmp(&b.place));
     checker.warnings.sort_by(|a, b| a.place.cmp(&b.place));
     assert!(config.is_some() || !checker.problems.is_empty(), "no config and no problem");

@@ -168,3 +168,14 @@ fn misspelt_server_lines_are_recognised_and_leave_a_standalone_server() {
     assert!(limits.contains(&told), "{limits:?}");
     assert_eq!(warned("", None), Vec::<String>::new());
 }
+
+#[test]
+fn problem_of_data_dir_leaves_out_that_myid_is_missing() {
+    let servers = "clientPort=1\ninitLimit=5\nsyncLimit=2\nserver.1=a:1:2\nserver.2=b:1:2\n";
+    for line in ["dataDir=/d # disk\n", "dataDir=\n", ""] {
+        let error = file(&format!("{line}{servers}"), None).unwrap_err().to_string();
+        assert!(error.contains("dataDir") && !error.contains("myid"), "{error}");
+    }
+    let error = file(&format!("dataDir=/d\n{servers}"), None).unwrap_err().to_string();
+    assert!(error.contains("the file /d/myid is missing"), "{error}");
+}

@@ -221,8 +221,8 @@ fn packets_sent_before_the_disk_is_written_are_found() {
 fn acknowledgement_before_that_of_newleader_is_found() {
     let (history, mut check) = (history(), Acknowledgements::default());
     let up = |packet: &Packet, check: &mut dyn FnMut(&Seen<'_>)| {
-        let (durable, told) = (Durable::default(), Epoch(2));
-        check(&Seen::ToLeader { server: 1, packet, durable, told });
+        let (durable, epoch) = (Durable::default(), Epoch(2));
+        check(&Seen::ToLeader { server: 1, packet, durable, epoch });
     };
     let ack = |counter| Packet::Ack { zxid: zxid(2, counter) };
     up(&ack(0), &mut |seen| holds(&mut check, seen, &history));

@@ -233,6 +233,7 @@ impl Member {
     }
 
     fn step_replica(&mut self, now: Now, input: replica::Input, out: &mut Vec<Action>) {
+        self.replica.set_now(now.us);
         self.replica.step(input, &mut self.asked);
         self.translate(now, out);
     }
@@ -383,7 +384,8 @@ impl Member {
 
     fn on_restored(&mut self, now: Now, zxid: Zxid, out: &mut Vec<Action>) {
         self.restoring.placed(zxid);
-        self.replica.restored(zxid, now.us, &mut self.asked);
+        self.replica.set_now(now.us);
+        self.replica.restored(zxid, &mut self.asked);
         self.translate(now, out);
     }
 

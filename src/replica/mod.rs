@@ -210,6 +210,12 @@ impl Replica {
         AskedSnapshot::Begun(frozen)
     }
 
+    /// Sets the time of the next input, in monotonic microseconds. Ticks may be late, as after a pause of the process: a role that begins at
+    /// one of them gives sessions their whole timeouts from here on, not from the time that the ticks have reached.
+    pub fn set_now(&mut self, now_us: u64) {
+        self.core.now_us = self.core.now_us.max(now_us);
+    }
+
     /// Applies one input and pushes what must happen next.
     pub fn step(&mut self, input: Input, out: &mut Vec<Action>) {
         match input {

@@ -138,9 +138,8 @@ impl Replica {
         Ok(())
     }
 
-    /// The restored snapshot has its name. Its sessions get their whole timeouts from `now_us` on, also if ticks are late.
-    pub fn restored(&mut self, zxid: Zxid, now_us: u64, out: &mut Vec<Action>) {
-        self.core.now_us = now_us;
+    /// The restored snapshot has its name. Its sessions get their whole timeouts from now on ([`Self::set_now`]).
+    pub fn restored(&mut self, zxid: Zxid, out: &mut Vec<Action>) {
         match self.core.restoring.take() {
             Some(true) => self.role = Role::standalone(&mut self.core),
             Some(false) => self.hand_over(zab::Input::Installed { zxid }, out),

@@ -46,8 +46,9 @@ class Place:
 
     @staticmethod
     def counts(stream, line):
-        """JMX is the JVM's, and Java's own log goes where its class path says."""
-        return "JMX" not in line and not (stream == "err" and re.search(r"SLF4J|\[main\]|^WARNING|^nohup", line))
+        """JMX is the JVM's, Java's own log goes where its class path says, and Java says nothing if there is nothing to purge."""
+        ignored = r"SLF4J|\[main\]|^WARNING|^nohup|^nothing to remove: "
+        return "JMX" not in line and not (stream == "err" and re.search(ignored, line))
 
     def masked(self, text):
         text = text.replace(str(self.folder), "PLACE").replace("PLACE/bin/..", "PLACE").replace(str(self.port), "PORT")

@@ -272,5 +272,5 @@ fn leader_without_leader_serves_has_no_clients_of_its_own() {
 }
 
 fn of_peers(input: zab::Input) -> Input {
-    Input::Peer { input, now_us: 1 }
+    Input::Peer(input)
 }

@@ -98,6 +98,7 @@ impl Member {
 
     /// Applies one input and pushes what must happen next.
     pub fn step(&mut self, now: Now, input: Input, out: &mut Vec<Action>) {
+        self.replica.set_now(now.us);
         self.catch_up(now, out);
         match input {
             Input::Timer => self.pass_time(now, out),
@@ -221,19 +222,14 @@ impl Member {
     }
 
     fn on_command(&mut self, now: Now, command: ClientCommand, out: &mut Vec<Action>) {
-        self.step_replica(
-            now,
-            replica::Input::Command { command, wall_ms: now.wall_ms, now_us: now.us },
-            out,
-        );
+        self.step_replica(now, replica::Input::Command { command, wall_ms: now.wall_ms }, out);
     }
 
     fn step_zab(&mut self, now: Now, input: zab::Input, out: &mut Vec<Action>) {
-        self.step_replica(now, replica::Input::Peer { input, now_us: now.us }, out);
+        self.step_replica(now, replica::Input::Peer(input), out);
     }
 
     fn step_replica(&mut self, now: Now, input: replica::Input, out: &mut Vec<Action>) {
-        self.replica.set_now(now.us);
         self.replica.step(input, &mut self.asked);
         self.translate(now, out);
     }
@@ -384,7 +380,6 @@ impl Member {
 
     fn on_restored(&mut self, now: Now, zxid: Zxid, out: &mut Vec<Action>) {
         self.restoring.placed(zxid);
-        self.replica.set_now(now.us);
         self.replica.restored(zxid, &mut self.asked);
         self.translate(now, out);
     }
@@ -393,7 +388,7 @@ impl Member {
     fn on_log(&mut self, now: Now, event: worker::Event, out: &mut Vec<Action>) {
         let input = match event {
             worker::Event::Flushed(report) => {
-                let flushed = replica::Input::Flushed { through: report.through, now_us: now.us };
+                let flushed = replica::Input::Flushed { through: report.through };
                 return self.step_replica(now, flushed, out);
             }
             worker::Event::Truncated { to } => zab::Input::Truncated { to },

@@ -54,7 +54,7 @@ pub struct Core {
     pub settings: Settings,
     /// Monotonic milliseconds: the ticks that were counted.
     pub now_ms: u64,
-    /// Monotonic microseconds of the last input that had them.
+    /// Monotonic microseconds of the last input. They can be later than the ticks.
     pub now_us: u64,
     /// Wall-clock milliseconds of the last input that had them.
     pub wall_ms: i64,

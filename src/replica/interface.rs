@@ -12,18 +12,18 @@ use std::task::Waker;
 /// Milliseconds of one [`Input::Tick`].
 pub const TICK_MS: u64 = 5;
 
-/// All that can happen to the replica.
+/// All that can happen to the replica; [`super::Replica::set_now`] says when.
 pub enum Input {
     /// 5 ms of monotonic time have passed.
     Tick { wall_ms: i64 },
-    /// `now_us`: monotonic microseconds, also below. They can be later than the last tick.
-    Command { command: ClientCommand, wall_ms: i64, now_us: u64 },
+    /// A command of a client's connection.
+    Command { command: ClientCommand, wall_ms: i64 },
     /// The log is durable through `through`.
-    Flushed { through: Zxid, now_us: u64 },
+    Flushed { through: Zxid },
     /// A snapshot was written or sent, or was given up.
     SnapshotEnded(Frozen),
     /// An input of `zab`: from another server, or the disk's answer to an action of `zab`.
-    Peer { input: zab::Input, now_us: u64 },
+    Peer(zab::Input),
     /// SNAP came from the leader, and this is its tree.
     LeaderTree { zxid: Zxid, tree: Box<Tree> },
     /// The tree as the log on disk has it, after [`Action::Rebuild`].

@@ -210,8 +210,8 @@ impl Replica {
         AskedSnapshot::Begun(frozen)
     }
 
-    /// Sets the time of the next input, in monotonic microseconds. Ticks may be late, as after a pause of the process: a role that begins at
-    /// one of them gives sessions their whole timeouts from here on, not from the time that the ticks have reached.
+    /// Sets the time of the inputs that follow, in monotonic microseconds. It can be later than the ticks, as after a pause of the process: a
+    /// role that begins at a late tick gives sessions their whole timeouts from here on.
     pub fn set_now(&mut self, now_us: u64) {
         self.core.now_us = self.core.now_us.max(now_us);
     }
@@ -223,14 +223,11 @@ impl Replica {
                 self.core.wall_ms = wall_ms;
                 self.on_tick(out);
             }
-            Input::Command { command, wall_ms, now_us } => {
-                (self.core.wall_ms, self.core.now_us) = (wall_ms, now_us);
+            Input::Command { command, wall_ms } => {
+                self.core.wall_ms = wall_ms;
                 self.on_command(command, out);
             }
-            Input::Peer { input, now_us } => {
-                self.core.now_us = now_us;
-                self.on_peer(input, out);
-            }
+            Input::Peer(input) => self.on_peer(input, out),
             Input::LeaderTree { zxid, tree } => {
                 self.core.arrived = Some(tree);
                 self.on_peer(zab::Input::Leader { packet: Packet::Snap { zxid } }, out);
@@ -241,11 +238,7 @@ impl Replica {
                     self.hand_over(input, out);
                 }
             }
-            Input::Flushed { through, now_us } => {
-                self.core.now_us = now_us;
-                self.core.zab.step(zab::Input::Flushed { through }, &mut self.core.zab_out);
-                self.carry_out(now_us, out);
-            }
+            Input::Flushed { through } => self.hand_over(zab::Input::Flushed { through }, out),
             Input::SnapshotEnded(frozen) => self.core.end_snapshot(frozen),
         }
         self.end_step(out);

@@ -233,7 +233,8 @@ impl Ensemble {
 
     fn deliver(&mut self, at: usize, input: zab::Input) {
         let now_us = self.now_us(at);
-        self.step(at, Input::Peer { input, now_us });
+        self.servers[at - 1].host.replica.set_now(now_us);
+        self.step(at, Input::Peer(input));
     }
 
     fn now_us(&self, at: usize) -> u64 {

@@ -107,11 +107,11 @@ fn drive(
         match event {
             Event::Command(command) => {
                 if let Some(command) = meddle(command) {
-                    server.step(Input::Command { command, wall_ms: 1, now_us: 1 });
+                    server.step(Input::Command { command, wall_ms: 1 });
                 }
             }
             Event::Flushed(through) => {
-                server.step(Input::Flushed { through, now_us: 1 });
+                server.step(Input::Flushed { through });
             }
             Event::Snapshot => server.snapshot(),
             Event::SnapshotEnded(frozen) => {

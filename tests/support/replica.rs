@@ -95,12 +95,12 @@ impl ReplicaOnDisk {
 
     /// Gives an input of agreement; returns the actions for other servers.
     pub fn hear(&mut self, input: zab::Input) -> Vec<zab::Action> {
-        self.step(Input::Peer { input, now_us: 1 })
+        self.step(Input::Peer(input))
     }
 
     /// Gives a client's command; returns the actions for other servers.
     pub fn command(&mut self, command: ClientCommand) -> Vec<zab::Action> {
-        self.step(Input::Command { command, wall_ms: self.wall_ms, now_us: 1 })
+        self.step(Input::Command { command, wall_ms: self.wall_ms })
     }
 
     /// Lets 5 ms pass; returns the actions for other servers.
@@ -116,8 +116,8 @@ impl ReplicaOnDisk {
             Input::SnapshotEnded(self.installs.pop_front().expect("frozen for its installation"))
         });
         let report = write.report().map(|report| match report {
-            zab::Input::Flushed { through } => Input::Flushed { through, now_us: 1 },
-            input => Input::Peer { input, now_us: 1 },
+            zab::Input::Flushed { through } => Input::Flushed { through },
+            input => Input::Peer(input),
         });
         Some(ended.into_iter().chain(report).collect())
     }
@@ -134,7 +134,8 @@ impl ReplicaOnDisk {
     /// A standalone server flushes all that was appended, together; `false`: nothing was appended.
     pub fn flush(&mut self) -> bool {
         let Some(through) = self.disk.flush() else { return false };
-        self.step(Input::Flushed { through, now_us: 2 });
+        self.replica.set_now(2);
+        self.step(Input::Flushed { through });
         true
     }
 

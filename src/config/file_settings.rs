@@ -31,22 +31,29 @@ pub(super) struct FileSettings {
     pub metrics: MetricsSettings,
 }
 
+/// The setting `dataDir`; `None` if it is wrong or not set; a problem says so.
+pub(super) fn take_data_dir(checker: &mut Checker) -> Option<PathBuf> {
+    let problems = checker.problems.len();
+    let data_dir = checker.directory("dataDir");
+    if data_dir.is_none() && checker.problems.len() == problems {
+        let whole = checker.whole.clone();
+        checker.problem(&whole, "dataDir is not set; add dataDir=/a/directory");
+    }
+    data_dir
+}
+
 /// `None` if a setting was wrong; a problem says which.
 ///
+/// * `data_dir`: see [`take_data_dir`].
 /// * `own_line`: the client address in this server's own `server.N` line.
 /// * `secure`: where clients connect with TLS, which may be the only port for clients. `secure_is_wrong`: it is set to what is no port.
 pub(super) fn take(
     checker: &mut Checker,
+    data_dir: Option<PathBuf>,
     own_line: OwnLine,
     secure: Option<&client_address::SecureAddress>,
     secure_is_wrong: bool,
 ) -> Option<FileSettings> {
-    let whole = checker.whole.clone();
-    let problems = checker.problems.len();
-    let data_dir = checker.directory("dataDir");
-    if data_dir.is_none() && checker.problems.len() == problems {
-        checker.problem(&whole, "dataDir is not set; add dataDir=/a/directory");
-    }
     let data_log_dir = checker.directory("dataLogDir").or_else(|| data_dir.clone());
     let client = client_address::take(checker, own_line, secure, secure_is_wrong);
     let client_port_listen_backlog =

@@ -4,7 +4,7 @@
 //! container image writes just such a file, with the client port in that line and nowhere else.
 
 use super::checker::{Checker, Setting};
-use super::{Entries, Entry, Problem, SettingPlace, clashes};
+use super::{Entries, Entry, SettingPlace, clashes};
 use crate::model::{Member, Rule, ServerId, View, ViewError};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -218,6 +218,8 @@ pub(super) struct MyId<'a> {
     text: Option<&'a str>,
     path: String,
     lacks_folder: bool,
+    /// `dataDir` has a problem of its own: the file is in another folder then.
+    pub is_elsewhere: bool,
     /// Where `dataDir` is set.
     place: SettingPlace,
 }
@@ -231,7 +233,7 @@ impl<'a> MyId<'a> {
             }
             None => ("myid in dataDir".to_owned(), checker.whole.clone()),
         };
-        Self { text, path, lacks_folder, place }
+        Self { text, path, lacks_folder, is_elsewhere: false, place }
     }
 
     /// `None` without a file, and for -1, which means the same to Java.
@@ -248,14 +250,12 @@ impl<'a> MyId<'a> {
         id.filter(|&id| id != -1).map(ServerId)
     }
 
-    /// Whether the problem is that there is no such file.
-    pub fn is_missing_by(&self, problem: &Problem) -> bool {
-        problem.text.starts_with(&format!("the file {} is missing", self.path))
-    }
-
     /// * `listed`: the ids that it may have.
     fn report_missing(&self, checker: &mut Checker, listed: &str) {
-        let Self { path, lacks_folder, place, .. } = self;
+        let Self { path, lacks_folder, is_elsewhere, place, .. } = self;
+        if *is_elsewhere {
+            return;
+        }
         let folder = if *lacks_folder { " (its folder too: is a disk not mounted?)" } else { "" };
         let text =
             format!("the file {path} is missing{folder}; write this server's id into it{listed}");

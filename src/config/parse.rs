@@ -220,7 +220,9 @@ fn assemble(
     let (mut system, odd_words) = SystemProperties::with_warnings(context.env, context.flags);
     checker.warnings.extend(odd_words);
     let many_addresses = system.is_true("zookeeper.multiAddress.enabled", false);
-    let my_id = MyId::new(&checker, my_id, context.lacks_data_dir);
+    let mut my_id = MyId::new(&checker, my_id, context.lacks_data_dir);
+    let data_dir = file_settings::take_data_dir(&mut checker);
+    my_id.is_elsewhere = data_dir.is_none();
     let members = members::take(&mut checker, &my_id, many_addresses, files.lacks_lines);
     let mut idle = unsupported::Idle::default();
     let (is_member, is_lost) = (members.ensemble.is_some(), members.is_lost);
@@ -233,8 +235,13 @@ fn assemble(
     let secure_is_wrong = checker.problems.len() > problems;
     let client_place = checker.get("clientPort").map(|setting| setting.place.clone());
     let http_places = clashes::HttpPlaces::of(&checker, &system);
-    let from_file =
-        file_settings::take(&mut checker, members.own_line, secure.as_ref(), secure_is_wrong);
+    let from_file = file_settings::take(
+        &mut checker,
+        data_dir,
+        members.own_line,
+        secure.as_ref(),
+        secure_is_wrong,
+    );
     unsupported::pass_through(&mut checker, &mut system);
     let shown = ShownConfig::of(&system);
     let tick_time_ms = from_file.as_ref().map_or(0, |from_file| from_file.tick_time_ms);
@@ -262,9 +269,6 @@ fn assemble(
         idle.forget(keys::MEMBERS_ONLY); // A member would use them.
     }
     checker.warnings.extend(idle.warnings());
-    if checker.problems.iter().any(|problem| problem.text.starts_with("dataDir")) {
-        checker.problems.retain(|problem| !my_id.is_missing_by(problem)); // It is in another folder then.
-    }
     checker.problems.sort_by(|a, b| a.place.cmp(&b.place));
     checker.warnings.sort_by(|a, b| a.place.cmp(&b.place));
     assert!(config.is_some() || !checker.problems.is_empty(), "no config and no problem");

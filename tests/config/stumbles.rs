@@ -160,12 +160,12 @@ fn misspelt_server_lines_are_recognised_and_leave_a_standalone_server() {
         let warnings = warned(&format!("{line}=a:1:2"), Some("1"));
         let hint = warnings.iter().any(|warning| warning.ends_with("is it server.1?"));
         assert!(hint, "{warnings:?}");
-        let told = format!("{alone} the file /d/myid; for an ensemble list all its servers");
-        assert!(warnings.contains(&told), "{warnings:?}");
+        let expected = format!("{alone} the file /d/myid; for an ensemble list all its servers");
+        assert!(warnings.contains(&expected), "{warnings:?}");
     }
     let limits = warned("initLimit=5\nsyncLimit=2", None);
-    let told = format!("{alone} initLimit and syncLimit; for an ensemble list all its servers");
-    assert!(limits.contains(&told), "{limits:?}");
+    let expected = format!("{alone} initLimit and syncLimit; for an ensemble list all its servers");
+    assert!(limits.contains(&expected), "{limits:?}");
     assert_eq!(warned("", None), Vec::<String>::new());
 }
 

@@ -35,6 +35,20 @@ pub(super) fn read(data: &[u8], password: &str) -> Result<Vec<Entry>, Fault> {
     if !bool::from(sum.finalize().as_slice().ct_eq(digest)) {
         return Err(if password.is_empty() { Fault::NoPassword } else { Fault::WrongPassword });
     }
+    entries(body, |protected| unprotect(protected, &password).map(KeyBytes::Pkcs8))
+}
+
+/// Whether there is a private key, which shows without the password.
+pub(super) fn has_key(data: &[u8]) -> Result<bool, Fault> {
+    let all = entries(data, |_| Err(Fault::NoPassword))?;
+    Ok(all.iter().any(|entry| matches!(entry, Entry::Key(_))))
+}
+
+/// * `unprotect`: gives the private key under its protection.
+fn entries(
+    body: &[u8],
+    unprotect: impl Fn(&[u8]) -> Result<KeyBytes, Fault>,
+) -> Result<Vec<Entry>, Fault> {
     let mut bytes = Bytes(body);
     bytes.take(MAGIC.len())?;
     let version = bytes.u32()?;
@@ -53,7 +67,7 @@ pub(super) fn read(data: &[u8], password: &str) -> Result<Vec<Entry>, Fault> {
                 for _ in 0..bytes.u32()? {
                     chain.push(certificate(&mut bytes, version)?);
                 }
-                let key = unprotect(protected, &password).map(KeyBytes::Pkcs8);
+                let key = unprotect(protected);
                 Entry::Key(KeyEntry { alias, chain, key })
             }
             2 => Entry::Trusted(TrustedEntry {

@@ -79,6 +79,6 @@ fn der_content(data: &[u8]) -> Option<&[u8]> {
     }
 }
 
-fn contains(data: &[u8], what: &[u8]) -> bool {
+pub(super) fn contains(data: &[u8], what: &[u8]) -> bool {
     data.windows(what.len()).any(|window| window == what)
 }

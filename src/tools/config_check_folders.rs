@@ -24,49 +24,66 @@ pub enum FolderState {
     Writable,
 }
 
+/// What a folder of data makes of a start.
+enum Finding {
+    Fine,
+    /// It depends on the user that starts the server.
+    Doubt(String),
+    /// The start is refused for every user.
+    Problem(String),
+}
+
 /// Tries the folders of data. What the start would refuse for every user is a problem; what depends on the user is a warning.
 pub fn look_at_folders(check: &mut Check, state_of: impl Fn(&Path) -> FolderState) {
-    let makes_folders = check.makes_folders;
     for (key, folder) in check.folders.clone() {
-        let place = place_of(check, key);
-        let shown = format!("{key}={}", folder.display());
-        let mut warn = |text: String| doubt(check, FOLDERS, &place, text);
-        let problem = match state_of(&folder) {
-            FolderState::Writable => continue,
-            FolderState::Closed => {
-                warn(format!("{shown}: this user may not write there; {ADVICE}"));
-                continue;
+        match finding(&folder, check.makes_folders, &state_of) {
+            Finding::Fine => {}
+            Finding::Doubt(text) => {
+                let place = place_of(check, key);
+                doubt(check, FOLDERS, &place, format!("{key}={}{text}", folder.display()));
             }
-            FolderState::File => format!("{shown} is a file and has to be a folder; move it away"),
-            FolderState::Missing if !makes_folders => {
-                format!("{shown} is missing, and datadir.autocreate=false; make it")
+            Finding::Problem(text) => {
+                refuse(check, key, format!("{key}={}{text}", folder.display()));
             }
-            FolderState::Missing => {
-                let above = folder.ancestors().skip(1).map(|above| (above, state_of(above)));
-                match above.into_iter().find(|(_, state)| *state != FolderState::Missing) {
-                    Some((above, FolderState::File)) => {
-                        format!(
-                            "{shown} can't be made, as {} is a file; correct the path",
-                            above.display()
-                        )
-                    }
-                    Some((above, FolderState::Closed)) => {
-                        warn(format!(
-                            "{shown} is missing, and this user may not make it in {}; make it, and {ADVICE}",
-                            above.display()
-                        ));
-                        continue;
-                    }
-                    _ => {
-                        warn(format!(
-                            "{shown} is missing, and the start makes it; if it should have data, correct the path or mount its disk"
-                        ));
-                        continue;
-                    }
-                }
-            }
-        };
-        refuse(check, key, problem);
+        }
+    }
+}
+
+/// * `makes_folders`: the start makes folders that are missing. Each text continues the setting.
+fn finding(
+    folder: &Path,
+    makes_folders: bool,
+    state_of: &impl Fn(&Path) -> FolderState,
+) -> Finding {
+    match state_of(folder) {
+        FolderState::Writable => return Finding::Fine,
+        FolderState::Closed => {
+            return Finding::Doubt(format!(": this user may not write there; {ADVICE}"));
+        }
+        FolderState::File => {
+            return Finding::Problem(" is a file and has to be a folder; move it away".to_owned());
+        }
+        FolderState::Missing if !makes_folders => {
+            return Finding::Problem(
+                " is missing, and datadir.autocreate=false; make it".to_owned(),
+            );
+        }
+        FolderState::Missing => {}
+    }
+    let mut above = folder.ancestors().skip(1).map(|above| (above, state_of(above)));
+    match above.find(|(_, state)| *state != FolderState::Missing) {
+        Some((above, FolderState::File)) => Finding::Problem(format!(
+            " can't be made, as {} is a file; correct the path",
+            above.display()
+        )),
+        Some((above, FolderState::Closed)) => Finding::Doubt(format!(
+            " is missing, and this user may not make it in {}; make it, and {ADVICE}",
+            above.display()
+        )),
+        _ => Finding::Doubt(
+            " is missing, and the start makes it; if it should have data, correct the path or mount its disk"
+                .to_owned(),
+        ),
     }
 }
 
@@ -197,7 +214,7 @@ mod tests {
     #[test]
     fn folders_are_tried_and_odd_values_shown_with_what_they_count_as() {
         use FolderState::{Closed, File, Missing, Writable};
-        let told = |flags: &[&str], states: &[(&str, FolderState)]| {
+        let found_in = |flags: &[&str], states: &[(&str, FolderState)]| {
             let mut check = checked("dataDir=/a/b\nclientPort=2181\n", flags);
             let state = |path: &Path| {
                 states
@@ -226,7 +243,7 @@ mod tests {
             (&[], &[("/a/b", File)], "problem: dataDir=/a/b is a file", "wrong"),
             (&[never], &[("/a/b", Missing)], "problem: dataDir=/a/b is missing", "wrong"),
         ] {
-            let (found, its) = told(flags, states);
+            let (found, its) = found_in(flags, states);
             assert!(found.contains(text) && (text.is_empty() == found.is_empty()), "{found}");
             assert_eq!(its, state, "{found}");
         }
@@ -256,7 +273,7 @@ mod tests {
         }
         let alone = format!("dataDir={}\nclientPort=2181\n", data.display());
         let both = format!("{alone}dataLogDir={}\n", logs.display());
-        let told = |text: &str, state: FolderState, denied: &str| {
+        let found_in = |text: &str, state: FolderState, denied: &str| {
             let mut check = checked(text, &[]);
             let before = check.warnings.len();
             let open = |path: &Path| match path.ends_with(denied) {
@@ -271,17 +288,17 @@ mod tests {
             texts.join("\n")
         };
         use FolderState::{Closed, File, Missing, Writable};
-        assert_eq!(told(&alone, Writable, "none"), "");
-        assert_eq!(told(&alone, Missing, "snapshot.a"), "");
+        assert_eq!(found_in(&alone, Writable, "none"), "");
+        assert_eq!(found_in(&alone, Missing, "snapshot.a"), "");
         assert!(
-            told(&alone, Closed, "none").contains("this user may not write to version-2 in it")
+            found_in(&alone, Closed, "none").contains("this user may not write to version-2 in it")
         );
-        assert!(told(&alone, File, "none").starts_with("problem: dataDir="));
-        assert_eq!(told(&alone, Writable, "snapshot.0"), "", "it is not the newest");
-        let snapshot = told(&alone, Writable, "snapshot.a");
+        assert!(found_in(&alone, File, "none").starts_with("problem: dataDir="));
+        assert_eq!(found_in(&alone, Writable, "snapshot.0"), "", "it is not the newest");
+        let snapshot = found_in(&alone, Writable, "snapshot.a");
         assert!(snapshot.contains("version-2/snapshot.a: permission denied; give"), "{snapshot}");
-        assert!(told(&alone, Writable, "log.1").contains("version-2/log.1: permission denied"));
-        let wrong = told(&both, Writable, "none");
+        assert!(found_in(&alone, Writable, "log.1").contains("version-2/log.1: permission denied"));
+        let wrong = found_in(&both, Writable, "none");
         let start = format!("problem: dataLogDir={}: log file {}", logs.display(), data.display());
         assert!(wrong.starts_with(&start), "{wrong}");
         assert!(wrong.ends_with("if dataLogDir was set only now, move log.* there"), "{wrong}");
@@ -297,7 +314,7 @@ mod tests {
             dir.path().display()
         );
         let flags = ["-Dzookeeper.admin.serverAddress=10.0.0.3"];
-        let told = |text: &str| {
+        let found_in = |text: &str| {
             let mut check = checked(text, &flags);
             let before = check.warnings.len();
             look_at_addresses(&mut check, |_| false);
@@ -305,7 +322,7 @@ mod tests {
                 check.warnings[before..].iter().map(|w| w.to_string()).collect();
             (texts, check)
         };
-        let (texts, mut check) = told(&text);
+        let (texts, mut check) = found_in(&text);
         for (found, start) in texts.iter().zip([
             "zoo.cfg:5: clientPortAddress: 10.0.0.1 is no address of this machine",
             "zoo.cfg:7: server.2: 10.0.0.2 is no address of this machine",
@@ -319,7 +336,7 @@ mod tests {
         let verdict =
             "zoo.cfg: no problems in the file, 4 warnings about its folders and addresses\n";
         assert!(table.ends_with(verdict), "{table}");
-        let (texts, _) = told(&format!("{text}quorumListenOnAllIPs=true\n"));
+        let (texts, _) = found_in(&format!("{text}quorumListenOnAllIPs=true\n"));
         assert_eq!(texts.len(), 2, "{texts:?}");
         let mut check = checked(&text, &flags);
         look_at_addresses(&mut check, |_| true);

@@ -54,8 +54,8 @@ mod tests {
     #[test]
     fn errors_of_connections_name_the_options_that_are_missing() {
         let alert = Error::AlertReceived(AlertDescription::CertificateRequired);
-        let told = explained(&io::Error::new(io::ErrorKind::InvalidData, alert), true);
-        assert!(told.ends_with("; give --tls-cert and --tls-key"), "{told}");
+        let text = explained(&io::Error::new(io::ErrorKind::InvalidData, alert), true);
+        assert!(text.ends_with("; give --tls-cert and --tls-key"), "{text}");
         let reset = io::Error::from(io::ErrorKind::ConnectionReset);
         assert_eq!(explained(&reset, true), "connection reset");
         assert_eq!(explained(&reset, false), "connection reset; is it a TLS port? give --tls-ca");

@@ -116,6 +116,14 @@ impl Follower {
         follower
     }
 
+    /// The leader of `epoch` sends its tree, and nothing after it.
+    fn take_tree(&mut self, tree: Tree, zxid: Zxid, epoch: Epoch) {
+        self.step(Input::LeaderTree { zxid, tree: renamed(tree, zxid) });
+        self.hear(Packet::NewLeader { epoch, view: Bytes::new() });
+        self.hear(Packet::UpToDate);
+        assert_eq!(self.server.replica.mode(), Mode::Following);
+    }
+
     fn digest(&self) -> u64 {
         self.server.shared.state.tree.read().digest()
     }
@@ -201,11 +209,8 @@ fn failed_truncation_leaves_the_tree_as_long_as_the_log() {
     apply(&mut tree, &entries[..=ENDED]);
     let digest = tree.digest();
     let zxid = entries[ENDED].0;
-    follower.step(Input::LeaderTree { zxid, tree: renamed(tree, zxid) });
-    follower.hear(Packet::NewLeader { epoch: Epoch(2), view: Bytes::new() });
-    follower.hear(Packet::UpToDate);
+    follower.take_tree(tree, zxid, Epoch(2));
     assert_eq!((follower.digest(), follower.last(), follower.server.rebuilds), (digest, zxid, 1));
-    assert_eq!(follower.server.replica.mode(), Mode::Following);
 }
 
 /// The log after a truncation lacks a transaction, or the snapshot before it came from a Java server that was applying what is cut off.
@@ -233,11 +238,8 @@ fn truncated_history_that_does_not_fit_its_digests_is_replaced_by_the_leaders_tr
     let mut tree = Tree::new(OPTIONS);
     apply(&mut tree, &entries[..=ENDED]);
     let digest = tree.digest();
-    follower.step(Input::LeaderTree { zxid: to, tree: renamed(tree, to) });
-    follower.hear(Packet::NewLeader { epoch: Epoch(2), view: Bytes::new() });
-    follower.hear(Packet::UpToDate);
+    follower.take_tree(tree, to, Epoch(2));
     assert_eq!((follower.digest(), follower.last()), (digest, to));
-    assert_eq!(follower.server.replica.mode(), Mode::Following);
     assert!(!follower.server.replica.peer().core.is_unsure);
 }
 

@@ -184,16 +184,16 @@ mod tests {
             is_member: false,
             takes_fuzzy: true,
         };
-        let told = |at: usize| {
+        let refusal = |at: usize| {
             let mut bytes = whole.to_vec();
             bytes[at] ^= 1;
             let mut upload = Upload::create(dir.path()).unwrap();
             upload.write(&bytes).unwrap();
             check(&upload, rules).map(|checked| checked.zxid).unwrap_err().to_string()
         };
-        let damaged = told(15); // In the number of the database, which no server reads.
+        let damaged = refusal(15); // In the number of the database, which no server reads.
         assert!(damaged.starts_with("the snapshot is damaged (checksum at byte "), "{damaged}");
         assert!(damaged.ends_with("): send another copy"), "{damaged}");
-        assert_eq!(told(0), "snapshot begins with 0x5b4b534e, not with ZKSN");
+        assert_eq!(refusal(0), "snapshot begins with 0x5b4b534e, not with ZKSN");
     }
 }

@@ -202,8 +202,8 @@ impl LearnerHandlers {
         Some(handler.id)
     }
 
-    /// A learner acknowledges NEWLEADER of `epoch` with `zxid`. Returns the learner, and the last zxid of its log that this acknowledges;
-    /// `None`: the zxid is wrong, or the learner is left behind, and the connection is closed.
+    /// A learner acknowledges NEWLEADER of `epoch` with `zxid`. Returns the learner, and the last zxid of its log that this acknowledges.
+    /// Returns `None` where it closes the connection: if the zxid is not that of NEWLEADER, or if the learner lacks too much to keep up.
     pub fn on_ack_new_leader(
         &mut self,
         core: &mut Core,

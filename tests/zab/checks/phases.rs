@@ -16,7 +16,7 @@ pub enum Phase {
     #[default]
     Asking,
     /// LEADERINFO was received.
-    Told,
+    EpochKnown,
     /// ACKEPOCH was sent.
     Promised,
     /// DIFF, TRUNC or SNAP was received.
@@ -30,10 +30,10 @@ pub enum Phase {
 impl Phase {
     /// The phase after a packet of the leader; `None`: the packet belongs to another phase.
     pub fn after(self, packet: &Packet) -> Option<Self> {
-        use Phase::{Asking, Named, Promised, Synchronising, Told, UpToDate};
+        use Phase::{Asking, EpochKnown, Named, Promised, Synchronising, UpToDate};
         Some(match (self, packet) {
             (_, Packet::Ping { .. }) => self,
-            (Asking, Packet::LeaderInfo { .. }) => Told,
+            (Asking, Packet::LeaderInfo { .. }) => EpochKnown,
             (Promised, Packet::Diff { .. } | Packet::Trunc { .. } | Packet::Snap { .. }) => {
                 Synchronising
             }

@@ -17,21 +17,32 @@ pub enum ListenError {
     Bind { address: SocketAddr, source: io::Error },
 }
 
+/// Where the port of an address is set. The host is that of this server's line in any case.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum PortSetting {
+    ServerLine,
+    ObserverMasterPort,
+}
+
 impl ListenError {
     /// The error, and what to do about it.
-    fn with_advice(&self) -> String {
-        let advice = match self {
-            Self::Resolve { .. } => {
+    fn with_advice(&self, port: PortSetting) -> String {
+        let advice = match (self, port) {
+            (Self::Resolve { .. }, _) => {
                 "correct the host in this server's line server.N, or let its name resolve here"
             }
-            Self::Bind { source, .. } => match source.kind() {
-                io::ErrorKind::AddrNotAvailable => {
+            (Self::Bind { source, .. }, port) => match (source.kind(), port) {
+                (io::ErrorKind::AddrNotAvailable, _) => {
                     "this machine has no such address: correct dataDir/myid, or the host in this server's line server.N"
                 }
-                io::ErrorKind::AddrInUse => {
+                (io::ErrorKind::AddrInUse, PortSetting::ServerLine) => {
                     "free the port, or change it in this server's line server.N"
                 }
-                _ => "correct this server's line server.N",
+                (io::ErrorKind::AddrInUse, PortSetting::ObserverMasterPort) => {
+                    "free the port, or change observerMasterPort on all servers"
+                }
+                (_, PortSetting::ServerLine) => "correct this server's line server.N",
+                (_, PortSetting::ObserverMasterPort) => "correct observerMasterPort",
             },
         };
         format!("{}; {advice}", chain(self))
@@ -78,10 +89,16 @@ fn first<T>(
 }
 
 /// [`bind`] for a task; the error is a text that says what to do.
-pub async fn bind_in_task(at: ListenAddress, backlog: i32) -> Result<TcpListener, String> {
+///
+/// * `port`: where the port of the address is set.
+pub async fn bind_in_task(
+    at: ListenAddress,
+    port: PortSetting,
+    backlog: i32,
+) -> Result<TcpListener, String> {
     let bound = tokio::task::spawn_blocking(move || bind(&at, backlog)).await;
     let bound = bound.map_err(|error| chain(&error))?;
-    let (listener, _) = bound.map_err(|error| error.with_advice())?;
+    let (listener, _) = bound.map_err(|error| error.with_advice(port))?;
     TcpListener::from_std(listener).map_err(|error| chain(&error))
 }
 
@@ -122,15 +139,25 @@ mod tests {
 
     #[test]
     fn errors_of_listening_say_what_to_do() {
-        let text_of = |kind: io::ErrorKind| {
+        let text_at = |port, kind: io::ErrorKind| {
             let address = "10.0.0.9:2888".parse().unwrap();
-            ListenError::Bind { address, source: kind.into() }.with_advice()
+            ListenError::Bind { address, source: kind.into() }.with_advice(port)
         };
+        let text_of = |kind| text_at(PortSetting::ServerLine, kind);
         assert!(text_of(io::ErrorKind::AddrNotAvailable).contains("correct dataDir/myid"));
         assert!(text_of(io::ErrorKind::AddrInUse).contains("10.0.0.9:2888: address in use; free"));
         let source = io::ErrorKind::NotFound.into();
-        let unresolved = ListenError::Resolve { host: "zk2".to_owned(), source }.with_advice();
+        let unresolved = ListenError::Resolve { host: "zk2".to_owned(), source };
+        let unresolved = unresolved.with_advice(PortSetting::ServerLine);
         assert!(unresolved.starts_with("can't resolve host zk2"), "{unresolved}");
+        let for_observers = |kind| text_at(PortSetting::ObserverMasterPort, kind);
+        assert!(
+            for_observers(io::ErrorKind::AddrInUse)
+                .ends_with("or change observerMasterPort on all servers")
+        );
+        let denied = for_observers(io::ErrorKind::PermissionDenied);
+        assert!(denied.ends_with("; correct observerMasterPort"), "{denied}");
+        assert!(for_observers(io::ErrorKind::AddrNotAvailable).contains("server.N"), "the host");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The listening socket of the client port, which a reconfiguration can move.
 
-use super::bind::bind_in_task;
+use super::bind::{PortSetting, bind_in_task};
 use super::listening_socket::{ListeningEvent, ListeningSocket};
 use super::resolve;
 use crate::member::ListenAddress;
@@ -68,7 +68,7 @@ impl ClientPort {
     async fn try_next(&mut self) -> ListeningEvent {
         let (address, backlog) = (self.machine.wanted.clone(), self.backlog);
         let bind = async || match address.clone() {
-            Some(address) => bind_in_task(address, backlog).await,
+            Some(address) => bind_in_task(address, PortSetting::ServerLine, backlog).await,
             None => std::future::pending().await,
         };
         self.socket.next(&mut self.machine.listening, bind).await

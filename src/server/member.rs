@@ -40,6 +40,7 @@ pub fn connect(
         patience: patience(config, ensemble),
         options,
         entry_max: entry_max(config),
+        observer_master_port: ensemble.observer_master_port,
     };
     Ok(Some(Peers::new(
         shared.clone(),

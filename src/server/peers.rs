@@ -30,6 +30,7 @@ pub struct LearnerSettings {
     pub options: Options,
     /// `jute.maxbuffer` and its `extrasize` together: limit on the payload of a packet.
     pub entry_max: usize,
+    pub observer_master_port: Option<u16>,
 }
 
 /// The sockets and configuration files of a member of an ensemble.
@@ -80,7 +81,10 @@ impl Peers {
             elections,
             files,
             listening: BTreeMap::new(),
-            learner_port: Arc::new(LearnerPort::new(settings.entry_max)),
+            learner_port: Arc::new(LearnerPort::new(
+                settings.entry_max,
+                settings.observer_master_port,
+            )),
             settings,
             inbox,
         }

@@ -5,7 +5,7 @@ use crate::member::ListenAddress;
 use crate::member::election_connections::Input;
 use crate::member::election_listeners::ListenerId;
 use crate::member::listening::{Listening, Port};
-use crate::net::bind::bind_in_task;
+use crate::net::bind::{PortSetting, bind_in_task};
 use crate::net::listening_socket::{ListeningEvent, ListeningSocket};
 
 const BACKLOG: i32 = 50;
@@ -13,7 +13,7 @@ const BACKLOG: i32 = 50;
 /// Tries once to bind the address, and if that succeeds, accepts connections for ever. The name is resolved each time.
 pub async fn listen(listener: ListenerId, place: ListenAddress, reports: Reports) {
     let (mut machine, mut socket) = (Listening::new(Port::Elections), ListeningSocket::new(None));
-    let bind = || bind_in_task(place.clone(), BACKLOG);
+    let bind = || bind_in_task(place.clone(), PortSetting::ServerLine, BACKLOG);
     loop {
         match socket.next(&mut machine, bind).await {
             ListeningEvent::Bound(_) => reports.put_input(Input::Listening { listener }),

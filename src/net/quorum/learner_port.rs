@@ -5,6 +5,7 @@ use crate::member::ListenAddress;
 use crate::member::quorum_connection::QuorumConnection;
 use crate::member::unfinished_packets::UnfinishedPackets;
 use crate::model::{LogMinute, ServerId};
+use crate::net::bind::PortSetting;
 use crate::zab::LearnerConnectionId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
@@ -18,6 +19,8 @@ pub struct LearnerPort {
     accepted: AtomicU64,
     /// `jute.maxbuffer` and its `extrasize` together; `None`: the default of both.
     entry_max: Option<usize>,
+    /// `observerMasterPort`.
+    observer_master_port: Option<u16>,
     unfinished: Mutex<Unfinished>,
     /// WARNs about hosts whose connections are closed before their first packet, with the reason.
     logged: Mutex<LogMinute<(IpAddr, String)>>,
@@ -33,8 +36,16 @@ struct Unfinished {
 }
 
 impl LearnerPort {
-    pub fn new(entry_max: usize) -> Self {
-        Self { entry_max: Some(entry_max), ..Self::default() }
+    pub fn new(entry_max: usize, observer_master_port: Option<u16>) -> Self {
+        Self { entry_max: Some(entry_max), observer_master_port, ..Self::default() }
+    }
+
+    /// Where the port of an address is set.
+    pub(super) fn set_by(&self, address: &ListenAddress) -> PortSetting {
+        match self.observer_master_port == Some(address.port) {
+            true => PortSetting::ObserverMasterPort,
+            false => PortSetting::ServerLine,
+        }
     }
 
     /// When memory is short, connections of servers in no configuration are closed before those of these members.
@@ -53,10 +64,12 @@ impl LearnerPort {
         };
     }
 
-    /// Why no learner can connect at one of these addresses.
+    /// Why no follower can connect at one of these addresses. At `observerMasterPort` none has to.
     pub fn error(&self, addresses: impl Iterator<Item = ListenAddress>) -> Option<String> {
         let unbound = lock(&self.unbound);
-        addresses.filter_map(|address| unbound.get(&address).cloned()).next()
+        let mut quorum_ports =
+            addresses.filter(|address| self.set_by(address) == PortSetting::ServerLine);
+        quorum_ports.find_map(|address| unbound.get(&address).cloned())
     }
 
     /// Whether to log a WARN for a connection of this host that is closed for this reason.
@@ -132,5 +145,26 @@ impl Drop for UnfinishedPlace {
         let mut unfinished = lock(&self.port.unfinished);
         unfinished.packets.forget(self.connection);
         unfinished.stops.remove(&self.connection);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unbound_observer_master_port_keeps_no_follower_away() {
+        let port = LearnerPort::new(1, Some(2889));
+        let at = |port| ListenAddress { host: Some("zk1".to_owned()), port };
+        let (quorum, observers) = (at(2888), at(2889));
+        assert_eq!(port.set_by(&quorum), PortSetting::ServerLine);
+        assert_eq!(port.set_by(&observers), PortSetting::ObserverMasterPort);
+        let error = || port.error([quorum.clone(), observers.clone()].into_iter());
+        port.note_attempt(&observers, Some("in use"));
+        assert_eq!(error(), None);
+        port.note_attempt(&quorum, Some("in use too"));
+        assert_eq!(error().as_deref(), Some("in use too"));
+        port.note_attempt(&quorum, None);
+        assert_eq!(error(), None);
     }
 }

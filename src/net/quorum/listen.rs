@@ -24,7 +24,7 @@ pub async fn listen(
     events: Sink<PeerEvent>,
 ) {
     let (mut machine, mut socket) = (Listening::new(Port::Learners), ListeningSocket::new(None));
-    let open = || bind_in_task(address.clone(), BACKLOG);
+    let open = || bind_in_task(address.clone(), port.set_by(&address), BACKLOG);
     loop {
         match socket.next(&mut machine, open).await {
             ListeningEvent::Bound(_) => port.note_attempt(&address, None),

@@ -176,10 +176,6 @@ pub(super) const NEVER: &[(&str, &[&str])] = &[
     ),
     ("of a thread that closes connections to learners and waits for it", &["socket_closing_time"]),
     (
-        "of the hand-over of packets to an observer master: here a follower sends them to its observers in the step that receives them",
-        &["om_commit_process_time_ms", "om_proposal_process_time_ms"],
-    ),
-    (
         "of the request throttler's queue, which every request passes in Java even if it is not throttled",
         &["request_throttle_queue_time_ms"],
     ),

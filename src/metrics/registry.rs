@@ -281,6 +281,10 @@ registry! {
         proposal_ack_creation_latency,
         /// At a learner: time from a transaction's creation until its proposal is received.
         proposal_latency,
+        /// At an observer master: time that it takes over a proposal for its observers, which is always 0: they get it at its commit.
+        om_proposal_process_time_ms,
+        /// At an observer master: time until a commit is with the connections of all its observers.
+        om_commit_process_time_ms,
     }
     counter_sets {
         /// Writes refused because they would have passed a hard limit; of the samples only their number is shown.

@@ -308,6 +308,9 @@ impl<D: Disk + Clone + 'static> turn::TurnDriver for Driver<D> {
 
     fn perform(&mut self) {
         self.perform_all();
+        if let (Some(roles), Some(peers)) = (&mut self.parts.roles, &mut self.parts.peers) {
+            roles.publish_relayed(&self.parts.member.replica, peers.take_relaying());
+        }
     }
 }
 

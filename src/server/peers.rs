@@ -20,6 +20,7 @@ use crate::tree::freeze::Frozen;
 use crate::zab::LearnerConnectionId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 use tokio_util::task::AbortOnDropHandle;
 
 /// Settings of learner connections.
@@ -52,6 +53,8 @@ pub struct Peers {
     listening: BTreeMap<ListenAddress, AbortOnDropHandle<()>>,
     learner_port: Arc<LearnerPort>,
     inbox: Arc<Inbox>,
+    /// How long a follower took to put packets for its observers, since this was last taken.
+    relaying: Duration,
 }
 
 impl Peers {
@@ -87,6 +90,7 @@ impl Peers {
             )),
             settings,
             inbox,
+            relaying: Duration::ZERO,
         }
     }
 
@@ -133,11 +137,13 @@ impl Peers {
     pub fn perform(&mut self, action: Action) {
         match action {
             Action::SendToLearner { connection, bytes } => {
+                let began = self.leader.is_some().then(Instant::now);
                 if let Some(handle) = self.learners.get_mut(&connection) {
                     handle.put(bytes);
                     self.touched.insert(connection);
                     self.figures.get_mut(&connection).into_iter().for_each(LearnerFigures::sent);
                 }
+                self.relaying += began.map(|began| began.elapsed()).unwrap_or_default();
             }
             Action::SendTree { connection, frozen, learner } => {
                 self.send_tree(connection, frozen, learner)
@@ -185,6 +191,11 @@ impl Peers {
             | Action::Wake(_)
             | Action::End(_) => {}
         }
+    }
+
+    /// How long a follower took to put packets for its observers, since the last call.
+    pub fn take_relaying(&mut self) -> Duration {
+        std::mem::take(&mut self.relaying)
     }
 
     /// What AdminServer shows of these observers.

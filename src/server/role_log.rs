@@ -8,6 +8,7 @@ use crate::replica::{self, Replica};
 use crate::zab::{Note, PeerState, Stats, Sync};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The pause between two WARNs of a member that serves no clients.
 const AWAY_PAUSE_US: u64 = 60_000_000;
@@ -34,6 +35,8 @@ pub struct Roles {
     /// The part of the peer's counters that is in the registry already.
     published: Stats,
     published_of_replica: replica::Stats,
+    /// Proposals and commits that are in the observer master's metrics already, or came while this server was none.
+    relayed: (u64, u64),
 }
 
 impl Roles {
@@ -51,6 +54,7 @@ impl Roles {
             queues: Queues::OfLearner,
             published: Stats::default(),
             published_of_replica: replica::Stats::default(),
+            relayed: (0, 0),
         }
     }
 
@@ -95,6 +99,30 @@ impl Roles {
         metrics.request_commit_queued.add(stats.commits - before.commits + heard + syncs);
         metrics.prep_processor_request_queued.add(own.learners_syncs - own_before.learners_syncs);
         (self.published, self.published_of_replica) = (stats, own);
+    }
+
+    /// Counts what this server has received as an observer master since the last call. As Java, also without an observer.
+    ///
+    /// * `relaying`: how long it took to put what the observers were sent meanwhile.
+    pub fn publish_relayed(&mut self, replica: &Replica, relaying: Duration) {
+        let core = &replica.peer().core;
+        self.take_relayed(core.settings.relays, core.stats, relaying);
+    }
+
+    fn take_relayed(&mut self, relays: bool, stats: Stats, relaying: Duration) {
+        let now = (stats.proposals_heard, stats.commits_heard);
+        let before = std::mem::replace(&mut self.relayed, now);
+        if !relays || self.state != PeerState::Following {
+            return;
+        }
+        let (proposals, commits) = (now.0 - before.0, now.1 - before.1);
+        if proposals > 0 {
+            self.metrics.om_proposal_process_time_ms.record_many(0, proposals);
+        }
+        if commits > 0 {
+            let each_ms = relaying.as_millis() as i64 / commits as i64;
+            self.metrics.om_commit_process_time_ms.record_many(each_ms, commits);
+        }
     }
 
     /// Warns once a minute that no client is served, from when no server has led for initLimit.
@@ -327,6 +355,31 @@ mod tests {
         roles.take(Note::Learns { leader, epoch, sync_type: SyncType::Diff, txns: 0 }, 4_507_000);
         assert_eq!(metrics.election_time.values().count, 3, "an observer has no election");
         assert_eq!(sums(metrics.observer_sync_time.values()), (1, 7));
+    }
+
+    // rows: M-06
+    #[test]
+    fn observer_master_counts_proposals_and_commits_and_other_members_do_not() {
+        let (metrics, mut roles) = roles();
+        let heard = |proposals_heard, commits_heard| Stats {
+            proposals_heard,
+            commits_heard,
+            ..Stats::default()
+        };
+        let counts = || {
+            let values = [&metrics.om_proposal_process_time_ms, &metrics.om_commit_process_time_ms];
+            values.map(|metric| (metric.values().count, metric.values().sum))
+        };
+        let relaying = Duration::from_micros(9500);
+        roles.state = PeerState::Observing;
+        roles.take_relayed(true, heard(3, 3), relaying);
+        roles.state = PeerState::Following;
+        roles.take_relayed(false, heard(5, 5), relaying);
+        assert_eq!(counts(), [(0, 0), (0, 0)], "an observer, and a follower without the port");
+        roles.take_relayed(true, heard(9, 8), relaying);
+        assert_eq!(counts(), [(4, 0), (3, 9)]);
+        roles.take_relayed(true, heard(9, 8), relaying);
+        assert_eq!(counts(), [(4, 0), (3, 9)], "pings alone count nothing");
     }
 
     #[test]

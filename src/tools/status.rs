@@ -40,6 +40,15 @@ struct Figures {
     version: String,
     /// Voters in sync with a leader; `None`: the server does not lead, or `mntr` is not in its whitelist.
     followers: Option<u64>,
+    /// A follower that no quorum counts, such as a removed server that runs; `None`: another mode, or `conf` is not in its
+    /// whitelist.
+    lacks_vote: Option<bool>,
+}
+
+impl Figures {
+    fn shown_mode(&self) -> &str {
+        if self.lacks_vote == Some(true) { "follower, no voter" } else { &self.mode }
+    }
 }
 
 /// A server as it was named, and its figures or why there are none.
@@ -95,11 +104,16 @@ fn figures(server: &str, tls: Option<&Arc<ClientConfig>>) -> Result<Figures, Str
     let answer = asked("srvr")
         .map_err(|error| format!("not reachable: {}", explained(&error, tls.is_some())))?;
     let mut figures = parse_srvr(&answer)?;
-    // A server need not have `mntr` in its whitelist.
+    // A server need not have `mntr` and `conf` in its whitelist.
     if figures.mode == "leader"
         && let Ok(answer) = asked("mntr")
     {
         figures.followers = parse_followers(&answer);
+    }
+    if figures.mode == "follower"
+        && let Ok(answer) = asked("conf")
+    {
+        figures.lacks_vote = parse_lacks_vote(&answer);
     }
     Ok(figures)
 }
@@ -178,7 +192,17 @@ fn parse_srvr(answer: &str) -> Result<Figures, String> {
         latency: value("Latency min/avg/max").unwrap_or_default().to_owned(),
         version: version.split(['-', ',']).next().unwrap_or_default().to_owned(),
         followers: None,
+        lacks_vote: None,
     })
+}
+
+/// Whether the configuration in an answer to `conf` does not have the server as a voter; `None`: there is none in it.
+fn parse_lacks_vote(answer: &str) -> Option<bool> {
+    let id = answer.lines().find_map(|line| line.strip_prefix("serverId="))?.trim();
+    let (_, members) = answer.split_once("\nmembership:")?;
+    let own = format!("server.{id}=");
+    let line = members.lines().find_map(|line| line.strip_prefix(own.as_str()));
+    Some(line.is_none_or(|line| line.contains(":observer")))
 }
 
 /// The number of followers in sync in an answer to `mntr`, without those that don't vote, such as a removed server that runs.
@@ -208,7 +232,7 @@ fn as_table(asked: &[ServerStatus]) -> String {
             Err(why) => vec![server.clone(), why.clone()],
             Ok(figures) => vec![
                 server.clone(),
-                figures.mode.clone(),
+                figures.shown_mode().to_owned(),
                 format!("{:#x}", figures.zxid),
                 (figures.zxid >> 32).to_string(),
                 figures.connections.to_string(),
@@ -243,6 +267,7 @@ fn as_json(asked: &[ServerStatus]) -> String {
         Ok(figures) => serde_json::json!({
             "server": server,
             "mode": figures.mode,
+            "lacksVote": figures.lacks_vote,
             "zxid": format!("{:#x}", figures.zxid),
             "epoch": figures.zxid >> 32,
             "connections": figures.connections,
@@ -281,6 +306,7 @@ mod tests {
             latency: "0/1.5/30".to_owned(),
             version: "3.9.5".to_owned(),
             followers: None,
+            lacks_vote: None,
         };
         assert_eq!(figures, wanted);
         let answer = "zk_x\t1\nzk_synced_followers\t2.0\n";
@@ -353,6 +379,42 @@ mod tests {
         assert_eq!(json["servers"][0]["epoch"], 5);
         assert_eq!(json["servers"][1]["error"], "not reachable: Connection refused");
         assert_eq!(json["whole"], false);
+    }
+
+    #[test]
+    fn follower_that_its_own_configuration_has_as_no_voter_is_shown_as_one() {
+        let conf = |members: &str| {
+            format!("tickTime=2000\nserverId=3\nquorumPort=1\nmembership: \n{members}\nversion=5")
+        };
+        let line = |id, role| format!("server.{id}=zk:1:2:{role};0.0.0.0:2181\n");
+        let others = line(1, "participant") + &line(33, "participant");
+        for (answer, lacks_vote) in [
+            (conf(&others), Some(true)),
+            (conf(&(others.clone() + &line(3, "participant"))), Some(false)),
+            (conf(&(others + &line(3, "observer"))), Some(true)),
+            ("serverId=0\n".to_owned(), None),
+            ("conf is not executed because it is not in the whitelist.\n".to_owned(), None),
+        ] {
+            assert_eq!(parse_lacks_vote(&answer), lacks_vote, "{answer}");
+        }
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let server = listener.local_addr().unwrap().to_string();
+        let serving = std::thread::spawn(move || {
+            for answer in ["Mode: follower\nZxid: 0x7\n".to_owned(), conf("")] {
+                let (mut stream, _) = listener.accept().unwrap();
+                stream.read_exact(&mut [0; 4]).unwrap();
+                stream.write_all(answer.as_bytes()).unwrap();
+            }
+        });
+        let asked = [("zk3".to_owned(), figures(&server, None))];
+        serving.join().unwrap();
+        let table = as_table(&asked);
+        assert!(table.contains("zk3     follower, no voter  0x7 "), "{table}");
+        let json: serde_json::Value = serde_json::from_str(&as_json(&asked)).unwrap();
+        assert_eq!(
+            (&json["servers"][0]["mode"], &json["servers"][0]["lacksVote"]),
+            (&"follower".into(), &true.into())
+        );
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::dynamic::NEXT;
 use super::logins::{self, JaasFile};
+use super::members::DataDirState;
 use super::parse::{self, DEFAULT_CONFIG, Dynamic, ParseContext, Source};
 use super::system_properties::SystemProperties;
 use super::{
@@ -142,7 +143,7 @@ fn load_checked(
         Ok(files) => files,
         Err(problem) => return (None, vec![problem], vec![]),
     };
-    context.lacks_data_dir = files.lacks_data_dir;
+    context.data_dir = files.data_dir;
     let source = Source { name: &files.name, text: &files.text, my_id: files.my_id.as_deref() };
     let dynamic = files.dynamic.as_ref().map(|(name, text)| Dynamic {
         name,
@@ -181,8 +182,8 @@ pub(super) struct Files {
     pub text: Vec<u8>,
     /// First line of `myid`, if there is one.
     pub my_id: Option<String>,
-    /// The folder that `dataDir` names is not there.
-    pub lacks_data_dir: bool,
+    /// What is at the path `dataDir`, if there is no `myid`.
+    pub data_dir: DataDirState,
     /// Name of the dynamic file, and its bytes or why there are none.
     pub dynamic: Option<(String, Result<Vec<u8>, String>)>,
     /// Name and bytes of the file that holds a proposed view.
@@ -205,8 +206,8 @@ impl Files {
         let my_id = data_dir.as_ref().map_or(Ok(None), |dir| read_my_id(read, dir));
         let line = || SettingPlace::Line { file: name.clone(), line: entries["dataDir"].line };
         let my_id = my_id.map_err(|text| text.in_place(line))?;
-        let is_missing = |dir: &String| is_missing(read, dir);
-        let lacks_data_dir = my_id.is_none() && data_dir.as_ref().is_some_and(is_missing);
+        let data_dir = data_dir.filter(|_| my_id.is_none());
+        let data_dir = data_dir.map(|dir| state_of(read, &dir)).unwrap_or_default();
         let dynamic = value("dynamicConfigFile")
             .map(|name| (read(Path::new(&name)).map_err(|error| error.to_string()), name))
             .map(|(text, name)| (name, text));
@@ -215,7 +216,7 @@ impl Files {
             let next = format!("{name}{NEXT}");
             read(Path::new(&next)).ok().map(|text| (next, text))
         });
-        Ok(Self { name, text, my_id, lacks_data_dir, dynamic, next })
+        Ok(Self { name, text, my_id, data_dir, dynamic, next })
     }
 }
 
@@ -259,8 +260,14 @@ impl NoMyId {
     }
 }
 
-fn is_missing(read: &ReadFile<'_>, folder: &str) -> bool {
-    is(io::ErrorKind::NotFound, read(Path::new(folder)))
+/// What is at the path of a folder that has no `myid`.
+fn state_of(read: &ReadFile<'_>, folder: &str) -> DataDirState {
+    use io::ErrorKind::{NotADirectory, NotFound};
+    match read(Path::new(folder)) {
+        Ok(_) => DataDirState::File,
+        Err(error) if [NotFound, NotADirectory].contains(&error.kind()) => DataDirState::Missing,
+        Err(_) => DataDirState::There,
+    }
 }
 
 fn is<T>(kind: io::ErrorKind, result: io::Result<T>) -> bool {

@@ -18,6 +18,9 @@ use std::path::PathBuf;
 const NEVER_PURGED: &str = "autopurge.purgeInterval is 0, so old snapshots and logs are never removed; set it to hours, such as 24, or \
      run oxkeeper purge";
 
+/// The state of a setting that no part knows.
+const UNKNOWN: &str = "unknown";
+
 /// The text before a value that takes the place of an odd one.
 const COUNTS_AS: &str = " (counts as ";
 
@@ -103,6 +106,11 @@ pub fn check(launch: &Launch, env: &Environment) -> Check {
     let is_member = || settings.iter().any(|setting: &Understood| is_of_ensemble(&setting.key));
     if ensemble.is_some() || !is_fine && is_member() {
         settings.iter_mut().for_each(used_by_member);
+    } else if let Some(line) = settings.iter().find(is_meant_as_server_line).cloned() {
+        let idle = settings.iter_mut().filter(|setting| setting.effect == keys::MEMBERS_ONLY);
+        idle.for_each(|setting| {
+            setting.effect = format!("{}, and {} is no server.N line", keys::MEMBERS_ONLY, line.key)
+        });
     }
     for setting in settings.iter_mut().filter(|setting| setting.state == Class::Works.word()) {
         if let Some(why) = idle(&setting.key) {
@@ -203,12 +211,19 @@ fn used_by_member(setting: &mut Understood) {
         Some(flag) => keys::in_flag(flag),
         None => keys::in_file(&setting.key),
     };
-    if let Some(known) = known.filter(|known| known.class == Class::Member)
-        && setting.state == Class::Member.word()
-    {
-        setting.state = Class::Works.word();
-        setting.effect = known.text.to_owned();
+    if let Some(known) = known.filter(|known| known.class == Class::Member) {
+        if setting.state == Class::Member.word() {
+            setting.state = Class::Works.word();
+        }
+        if setting.effect == keys::MEMBERS_ONLY {
+            setting.effect = known.text.to_owned();
+        }
     }
+}
+
+/// Whether an unknown setting of a file is a misspelt `server.N`.
+fn is_meant_as_server_line(setting: &&Understood) -> bool {
+    setting.state == UNKNOWN && keys::nearest_server_line(&setting.key).is_some()
 }
 
 fn of_arguments(arguments: &[String]) -> Vec<Understood> {
@@ -315,7 +330,7 @@ fn defaults(settings: &[Understood]) -> Vec<Understood> {
 
 fn understood(known: Option<&Key>, key: &str, value: &str, place: SettingPlace) -> Understood {
     let (state, effect) = match known {
-        None => ("unknown", "unknown setting, ignored".to_owned()),
+        None => (UNKNOWN, "unknown setting, ignored".to_owned()),
         Some(known) if unsupported::asks_nothing(known, value) => {
             (Class::Works.word(), "same as the default".to_owned())
         }

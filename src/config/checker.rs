@@ -124,6 +124,9 @@ impl Checker {
             Ok(_) => {
                 let text = match min == max {
                     true => format!("{key}={value} must be {min}; correct or remove it"),
+                    false if min < -1 => {
+                        format!("{key}={value} is above {max}; write {max} or less")
+                    }
                     false => format!("{key}={value} is not within {min} and {max}; correct it"),
                 };
                 self.problem(&place, text);

@@ -4,10 +4,10 @@
 //! container image writes just such a file, with the client port in that line and nowhere else.
 
 use super::checker::{Checker, Setting};
-use super::{Entries, Entry, SettingPlace, clashes};
+use super::{Entries, Entry, SettingPlace, clashes, keys};
 use crate::model::{Member, Rule, ServerId, View, ViewError};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Where clients connect: host (`None` is every address) and port.
 pub(super) type ClientAddress = (Option<String>, u16);
@@ -42,12 +42,14 @@ pub(super) struct Members {
     pub ensemble: Option<Found>,
     /// There are lines of an ensemble, and a problem that was reported keeps it from being known.
     pub is_lost: bool,
+    /// There is no `server.N` line, and a setting that looks like a misspelt one, as a warning says.
+    pub has_misspelt_line: bool,
 }
 
 impl Members {
     /// A problem that was reported keeps the lines from being known.
-    const fn unknown() -> Self {
-        Self { own_line: OwnLine { client: None, is_lost: true }, is_lost: true, ensemble: None }
+    fn unknown() -> Self {
+        Self { own_line: OwnLine { client: None, is_lost: true }, is_lost: true, ..Self::default() }
     }
 }
 
@@ -88,7 +90,8 @@ pub(super) fn take(
         let ensemble = lost(checker, place, (my_id, file), &lines, standalone_enabled);
         // The line that is wrong may be the one with the client port.
         let is_lost = lines.iter().any(|(_, line)| line.raw.contains(';'));
-        return Members { own_line: OwnLine { client: None, is_lost }, is_lost: true, ensemble };
+        let own_line = OwnLine { client: None, is_lost };
+        return Members { own_line, is_lost: true, ensemble, ..Members::default() };
     }
     let version = checker.all().into_iter().find(|(key, _)| key == "version");
     let counted = lines.iter().chain(&version);
@@ -129,7 +132,7 @@ pub(super) fn take(
         many_addresses: many_in_file.map_or(many_by_flag, |(on, _)| on),
         standalone_enabled,
     };
-    Members { own_line, ensemble: Some(ensemble), is_lost: false }
+    Members { own_line, ensemble: Some(ensemble), ..Members::default() }
 }
 
 /// What stands for an ensemble whose lines have a problem, so that its other settings are checked too; `None` if a single
@@ -176,7 +179,8 @@ fn take_standalone(
     without_members(checker, lines, oracle.is_some());
     idle_oracle(checker, oracle);
     warn_standalone(checker, file);
-    Members::default()
+    let has_misspelt_line = misspelt_line(checker).is_some();
+    Members { has_misspelt_line, ..Members::default() }
 }
 
 /// Warns of a standalone server that has what only members of an ensemble need: its `server.N` lines may be misspelt.
@@ -190,7 +194,25 @@ fn warn_standalone(checker: &mut Checker, file: &MyId<'_>) {
         (None, limits) => limits.join(" and "),
     };
     let whole = checker.whole.clone();
-    checker.warn(&whole, format!("no server.N line, so this server is standalone although it has {found}; for an ensemble list all its servers"));
+    let text = match misspelt_line(checker) {
+        Some((key, meant)) => format!(
+            "no server.N line ({key} is none), so this server is standalone although it has {found}; write {meant}"
+        ),
+        None => format!(
+            "no server.N line, so this server is standalone although it has {found}; for an ensemble list all its servers"
+        ),
+    };
+    checker.warn(&whole, text);
+}
+
+/// The first setting that looks like a misspelt `server.N` line, and the key that is meant.
+fn misspelt_line(checker: &Checker) -> Option<(String, String)> {
+    let unknown = checker.all().into_iter().filter(|(key, _)| keys::in_file(key).is_none());
+    let meant = unknown.filter_map(|(key, setting)| {
+        let meant = keys::nearest_server_line(&key)?;
+        Some((setting.place, key, meant))
+    });
+    meant.min().map(|(_, key, meant)| (key, meant))
 }
 
 /// Groups, weights and a version without `server.N` lines have no effect, but must be valid.
@@ -212,12 +234,21 @@ fn without_members(checker: &mut Checker, lines: &[(String, Setting)], by_oracle
     }
 }
 
+/// What is at the path `dataDir`, as far as a missing `myid` shows.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(super) enum DataDirState {
+    #[default]
+    There,
+    Missing,
+    File,
+}
+
 /// The file `myid`.
 pub(super) struct MyId<'a> {
     /// Its first line, if there is one.
     text: Option<&'a str>,
     path: String,
-    lacks_folder: bool,
+    data_dir: DataDirState,
     /// `dataDir` has a problem of its own: the file is in another folder then.
     pub is_elsewhere: bool,
     /// Where `dataDir` is set.
@@ -225,15 +256,14 @@ pub(super) struct MyId<'a> {
 }
 
 impl<'a> MyId<'a> {
-    /// * `lacks_folder`: there is no folder `dataDir`.
-    pub fn new(checker: &Checker, text: Option<&'a str>, lacks_folder: bool) -> Self {
+    pub fn new(checker: &Checker, text: Option<&'a str>, data_dir: DataDirState) -> Self {
         let (path, place) = match checker.get("dataDir") {
             Some(Setting { value, place, .. }) => {
                 (PathBuf::from(value).join("myid").display().to_string(), place.clone())
             }
             None => ("myid in dataDir".to_owned(), checker.whole.clone()),
         };
-        Self { text, path, lacks_folder, is_elsewhere: false, place }
+        Self { text, path, data_dir, is_elsewhere: false, place }
     }
 
     /// `None` without a file, and for -1, which means the same to Java.
@@ -252,11 +282,21 @@ impl<'a> MyId<'a> {
 
     /// * `listed`: the ids that it may have.
     fn report_missing(&self, checker: &mut Checker, listed: &str) {
-        let Self { path, lacks_folder, is_elsewhere, place, .. } = self;
+        let Self { path, data_dir, is_elsewhere, place, .. } = self;
         if *is_elsewhere {
             return;
         }
-        let folder = if *lacks_folder { " (its folder too: is a disk not mounted?)" } else { "" };
+        let folder = match data_dir {
+            DataDirState::There => "",
+            DataDirState::Missing => " (its folder too: is a disk not mounted?)",
+            DataDirState::File => {
+                let folder = Path::new(path).parent().unwrap_or(Path::new(path)).display();
+                let text = format!(
+                    "dataDir={folder} is a file and has to be a folder; correct the path, or move the file away"
+                );
+                return checker.problem(place, text);
+            }
+        };
         let text =
             format!("the file {path} is missing{folder}; write this server's id into it{listed}");
         checker.problem(place, text);

@@ -6,7 +6,7 @@ use super::checker::Checker;
 use super::client_address::SecureAddress;
 use super::ensemble::{self, Ensemble, Files};
 use super::logins::{JaasFile, Logins};
-use super::members::MyId;
+use super::members::{DataDirState, MyId};
 use super::sasl::{ClientSasl, QuorumSasl, SaslRules};
 use super::system_properties::SystemProperties;
 use super::tls::{AdminTls, ClientTls, QuorumTls};
@@ -50,13 +50,13 @@ pub(super) struct ParseContext<'a> {
     pub flags: &'a [String],
     /// The file that `-Djava.security.auth.login.config` names.
     pub jaas: Option<&'a JaasFile>,
-    /// There is no folder `dataDir`.
-    pub lacks_data_dir: bool,
+    /// What is at the path `dataDir`, if there is no `myid`.
+    pub data_dir: DataDirState,
 }
 
 impl<'a> ParseContext<'a> {
     pub const fn new(env: &'a Environment, flags: &'a [String]) -> Self {
-        Self { env, flags, jaas: None, lacks_data_dir: false }
+        Self { env, flags, jaas: None, data_dir: DataDirState::There }
     }
 }
 
@@ -220,12 +220,13 @@ fn assemble(
     let (mut system, odd_words) = SystemProperties::with_warnings(context.env, context.flags);
     checker.warnings.extend(odd_words);
     let many_addresses = system.is_true("zookeeper.multiAddress.enabled", false);
-    let mut my_id = MyId::new(&checker, my_id, context.lacks_data_dir);
+    let mut my_id = MyId::new(&checker, my_id, context.data_dir);
     let data_dir = file_settings::take_data_dir(&mut checker);
     my_id.is_elsewhere = data_dir.is_none();
     let members = members::take(&mut checker, &my_id, many_addresses, files.lacks_lines);
     let mut idle = unsupported::Idle::default();
     let (is_member, is_lost) = (members.ensemble.is_some(), members.is_lost);
+    let has_misspelt_line = members.has_misspelt_line;
     let keys = members.ensemble.and_then(|found| ensemble::take_keys(&mut checker, found));
     quorum_sasl::check_switches(&mut checker);
     let switches = is_member.then(|| Switches::take(&mut checker));
@@ -265,8 +266,8 @@ fn assemble(
     if let Some(config) = &config {
         check_ports(&mut checker, config, ensemble.as_ref(), (client_place, &http_places));
     }
-    if is_lost {
-        idle.forget(keys::MEMBERS_ONLY); // A member would use them.
+    if is_lost || has_misspelt_line {
+        idle.forget(keys::MEMBERS_ONLY); // The member that is meant would use them.
     }
     checker.warnings.extend(idle.warnings());
     checker.problems.sort_by(|a, b| a.place.cmp(&b.place));

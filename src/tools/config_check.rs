@@ -337,6 +337,25 @@ zoo.cfg: 3 problems, the server refuses to start with it; the first: zoo.cfg:2: 
     }
 
     #[test]
+    fn settings_of_a_member_with_a_wrong_line_keep_what_they_are_for() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("myid"), "2\n").unwrap();
+        let effect_of = |lines: &str, key: &str| {
+            let data = dir.path().display();
+            let text = format!("dataDir={data}\nclientPort=2181\ninitLimit=10\n{lines}");
+            let check = checked(&text, &[]);
+            let found = check.settings.into_iter().find(|setting| setting.key == key).unwrap();
+            (found.state, found.effect)
+        };
+        let lines = "syncLimit=5\nobserverMasterPort=80000\nserver.1=a:1:2\nserver.2=b:1:2\n";
+        let (state, effect) = effect_of(lines, "observerMasterPort");
+        assert!(state == "wrong" && effect.starts_with("port where followers"), "{effect}");
+        let (state, effect) = effect_of("server1=a:1:2\nserver2=b:1:2\n", "initLimit");
+        let expected = "only an ensemble uses this, and server1 is no server.N line";
+        assert_eq!((state, effect.as_str()), ("no effect", expected));
+    }
+
+    #[test]
     fn check_of_a_member_shows_its_ensemble_and_then_the_warnings() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("myid"), "2\n").unwrap();

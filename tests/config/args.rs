@@ -58,6 +58,15 @@ fn missing_myid_is_named_with_its_path_and_whether_the_folder_is_there() {
     assert!(error_of(there).contains(&expected), "{}", error_of(there));
     let folder = "/nowhere/myid is missing (its folder too: is a disk not mounted?); write";
     assert!(error_of(&nowhere).contains(folder), "{}", error_of(&nowhere));
+    let below = path.join("data");
+    let below = error_of(&below);
+    assert!(below.contains("/zoo.cfg/data/myid is missing (its folder too"), "{below}");
+    let expected = format!(
+        "zoo.cfg:2: dataDir={} is a file and has to be a folder; correct the path, or move the file away",
+        path.display()
+    );
+    let file = error_of(&path);
+    assert!(file.ends_with(&expected) && !file.contains("myid"), "{file}");
 }
 
 // rows: D-01

@@ -48,13 +48,14 @@ fn missing_setting_is_reported_with_its_line() {
     );
     let error = with("initLimit=0\nsyncLimit=2", Some("1")).unwrap_err();
     assert!(error.starts_with("zoo.cfg:6: initLimit=0 is not within 1 and"), "{error}");
-    for wrong in [
-        "initLimit=-1\nsyncLimit=2",
-        "initLimit=5\nsyncLimit=-2",
-        "initLimit=5\nsyncLimit=2\nobserverMasterPort=65536",
-    ] {
+    for wrong in ["initLimit=-1\nsyncLimit=2", "initLimit=5\nsyncLimit=-2"] {
         assert!(with(wrong, Some("1")).unwrap_err().contains("is not within"), "{wrong}");
     }
+    let error = with("initLimit=5\nsyncLimit=2\nobserverMasterPort=65536", Some("1")).unwrap_err();
+    assert!(
+        error.ends_with("observerMasterPort=65536 is above 65535; write 65535 or less"),
+        "{error}"
+    );
     let error = with("initLimit=5\nsyncLimit=2\ncnxTimeout=5s", Some("1")).unwrap_err();
     assert_eq!(
         error,

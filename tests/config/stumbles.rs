@@ -155,17 +155,29 @@ fn misspelt_server_lines_are_recognised_and_leave_a_standalone_server() {
         assert!(config.ensemble.is_none());
         config.warnings.iter().map(ToString::to_string).collect::<Vec<_>>()
     };
-    let alone = "zoo.cfg: no server.N line, so this server is standalone although it has";
+    let alone = "so this server is standalone although it has";
     for line in ["server1", "Server.1", "sever.1", "servers.1", "server-1"] {
         let warnings = warned(&format!("{line}=a:1:2"), Some("1"));
         let hint = warnings.iter().any(|warning| warning.ends_with("is it server.1?"));
         assert!(hint, "{warnings:?}");
-        let expected = format!("{alone} the file /d/myid; for an ensemble list all its servers");
+        let expected = format!(
+            "zoo.cfg: no server.N line ({line} is none), {alone} the file /d/myid; write server.1"
+        );
         assert!(warnings.contains(&expected), "{warnings:?}");
     }
+    let misspelt = "initLimit=5\nsyncLimit=2\nserver2=b:1:2\nserver1=a:1:2\n";
+    let warnings = warned(misspelt, None).join("\n");
+    assert!(
+        !warnings.contains("remove"),
+        "the limits have an effect once the lines are right: {warnings}"
+    );
+    assert!(warnings.contains("(server2 is none)"), "the first of them: {warnings}");
     let limits = warned("initLimit=5\nsyncLimit=2", None);
-    let expected = format!("{alone} initLimit and syncLimit; for an ensemble list all its servers");
+    let expected = format!(
+        "zoo.cfg: no server.N line, {alone} initLimit and syncLimit; for an ensemble list all its servers"
+    );
     assert!(limits.contains(&expected), "{limits:?}");
+    assert!(limits.join("\n").contains("only an ensemble uses this; remove them"), "{limits:?}");
     assert_eq!(warned("", None), Vec::<String>::new());
 }
 

@@ -2,6 +2,7 @@
 //! `UPDATE_EXPECT=1 cargo test --test tidy reasons` writes it.
 
 use super::source::{File, project_files, root, shipped_rust, unescaped};
+use crate::{Complaints, none, one};
 use std::collections::BTreeSet;
 use support::written::expect_file;
 
@@ -12,7 +13,8 @@ A test writes this page from the source: `UPDATE_EXPECT=1 cargo test --test tidy
 `{risk}` in [messages.md](messages.md)) or as the value of `reason` or `error`. A line may consist of several of them, each after `: `. `{}` and `{name}` stand for values, so
 search for words from the middle of a line. Settings without effect have their reason in [configuration.md](configuration.md).
 
-What to do follows the last semicolon. Where a text has none, [the table of reasons](messages.md#reasons) or the line around it says it.
+What to do follows the last semicolon. Where a text has none, [the table of reasons](messages.md#reasons) or the line around it says it; the same test checks that the texts in
+that table are texts of the source.
 ";
 
 /// Each section, what it begins with, and the paths of its texts. A file is in the first section that names it.
@@ -44,19 +46,30 @@ const SECTIONS: &[(&str, &str, &[&str])] = &[
     ),
 ];
 
-/// The texts of `#[error("...")]`, and all strings that say what to do after a semicolon.
+/// What stands before a text that becomes the value of `reason` or `error`, if it says what to do or not.
+const BEFORE_REASONS: &[&str] = &["#[error(", "Err(", "end_role(", "let why = ", "let reason = "];
+
+/// Texts that the system or another program makes.
+const FROM_ELSEWHERE: &[&str] = &["No space left on device", "Permission denied"];
+
+/// The string that a text of code begins with, or with which the arguments of `format!` begin.
+fn first_string(code: &str) -> Option<String> {
+    let code = code.trim_start();
+    let literal = code.strip_prefix("format!(").unwrap_or(code).trim_start().strip_prefix('"')?;
+    let end = literal.match_indices('"').find(|(at, _)| !literal[..*at].ends_with('\\'))?;
+    Some(unescaped(&literal[..end.0]))
+}
+
+/// The texts of errors and reasons, and all strings that say what to do after a semicolon.
 fn texts(file: &File) -> BTreeSet<String> {
     let shipped = file.shipped();
-    let errors = shipped.match_indices("#[error(").filter_map(|(at, found)| {
-        let literal = file.text[at + found.len()..].trim_start().strip_prefix('"')?;
-        let end = literal.match_indices('"').find(|(at, _)| !literal[..*at].ends_with('\\'))?;
-        Some(unescaped(&literal[..end.0]))
-    });
+    let reasons = BEFORE_REASONS.iter().flat_map(|before| shipped.match_indices(before));
+    let reasons = reasons.filter_map(|(at, before)| first_string(&file.text[at + before.len()..]));
     let says_what_to_do = |text: &String| text.contains("; ") && !text.contains('\n');
     let strings = file.strings().into_iter().map(|(_, text)| text).filter(says_what_to_do);
     // Not `{0}: {1}`, which has no words of its own.
     let has_words = |text: &String| text.split(' ').filter(|word| is_word(word)).count() > 1;
-    errors.chain(strings).filter(has_words).collect()
+    reasons.chain(strings).filter(has_words).collect()
 }
 
 fn is_word(part: &str) -> bool {
@@ -90,10 +103,55 @@ fn page_of_reasons_has_every_text() {
     expect_file(&root().join("docs/reasons.md"), &page(&project_files()));
 }
 
+/// The quoted texts in the first column of the table of reasons, without those that come from elsewhere.
+fn quoted_reasons(messages: &str) -> Vec<&str> {
+    let (_, table) = messages.split_once("\n## Reasons\n").unwrap_or_default();
+    let rows = table.lines().filter_map(|line| line.strip_prefix("| \"")?.split_once("\" | "));
+    let texts = rows.flat_map(|(texts, _)| texts.split("\", \""));
+    texts.filter(|text| !FROM_ELSEWHERE.contains(text)).collect()
+}
+
+/// Complaints about texts in the table of reasons that no string has. `...` stands for anything.
+fn check_quoted_reasons(files: &[File]) -> Complaints {
+    let messages = files.iter().find(|file| file.path == "docs/messages.md");
+    let quoted = quoted_reasons(messages.map(|file| file.text.as_str()).unwrap_or_default());
+    let shipped = shipped_rust(files);
+    let strings: Vec<String> =
+        shipped.iter().flat_map(File::strings).map(|(_, text)| text).collect();
+    let has = |string: &String, quoted: &str| {
+        let mut parts = quoted.split("...").map(str::trim).filter(|part| !part.is_empty());
+        parts.try_fold(string.as_str(), |rest, part| Some(rest.split_once(part)?.1)).is_some()
+    };
+    let gone =
+        quoted.into_iter().filter(|quoted| !strings.iter().any(|string| has(string, quoted)));
+    gone.map(|quoted| format!("docs/messages.md: no string is {quoted:?}")).collect()
+}
+
+#[test]
+fn texts_in_the_table_of_reasons_are_in_the_source() {
+    let files = project_files();
+    let messages = files.iter().find(|file| file.path == "docs/messages.md").unwrap();
+    assert!(15 < quoted_reasons(&messages.text).len(), "the table was not found");
+    none(check_quoted_reasons(&files));
+}
+
+#[test]
+fn stale_texts_in_the_table_of_reasons_are_found() {
+    let page = |text: &str| {
+        let rows = format!("# M\n\n## Reasons\n\n| Reason |\n|---|\n| \"{text}\" | x | y |\n");
+        let source = "fn f() { let why = format!(\"{} is of epoch {}: gone\", 1, 2); }";
+        [File::new("docs/messages.md", &rows), File::new("src/zab/x.rs", source)]
+    };
+    none(check_quoted_reasons(&page("... is of epoch ...: gone\", \"Permission denied")));
+    one(check_quoted_reasons(&page("... is of term ...: gone")), "is of term");
+    one(check_quoted_reasons(&page("gone ... is of epoch")), "gone ... is of epoch");
+}
+
 #[test]
 fn errors_and_advice_are_listed_and_logged_lines_are_not() {
     let source = "#[error(\"port \\\"{0}\\\" is taken\")] struct E; #[error(\"{0}: {1}\")] struct F;
         fn f() { warn(\"{key}={value} is risky; remove it\"); warn(\"a name\"); log(\"gone away; look\") }
+        fn g() { return Err(format!(\"{0} is in use\", 1)); } fn h() { let why = \"it was silent\"; }
         #[cfg(test)] mod tests { const A: &str = \"not this; never\"; }";
     let files = [
         File::new("src/config/x.rs", source),
@@ -101,6 +159,11 @@ fn errors_and_advice_are_listed_and_logged_lines_are_not() {
     ];
     let page = page(&files);
     let listed: Vec<&str> = page.lines().filter(|line| line.starts_with("- ")).collect();
-    let expected = ["- `port \"{0}\" is taken`", "- `{key}={value} is risky; remove it`"];
+    let expected = [
+        "- `it was silent`",
+        "- `port \"{0}\" is taken`",
+        "- `{0} is in use`",
+        "- `{key}={value} is risky; remove it`",
+    ];
     assert_eq!(listed, expected);
 }

@@ -280,17 +280,25 @@ impl Core {
         theirs.filter(|theirs| i64::from(ours.0) < *theirs)
     }
 
+    /// Whether a server's vote for itself was received since this server's last election began. Without it the epoch of its history is
+    /// unknown: by its own configuration, which may be older, it may not vote (world 505979).
+    pub(super) fn has_voted_for_itself(&self, server: ServerId) -> bool {
+        self.vote_epochs.contains_key(&server)
+    }
+
     /// Ends the role if a learner that votes is promised to a later epoch than this server's: it promised a rival that did not
-    /// come to lead, and can follow no leader before a later epoch is opened. Not for a learner whose history is of a later epoch:
-    /// it would replace this ensemble's history.
+    /// come to lead, and can follow no leader before a later epoch is opened.
+    ///
+    /// Not for a learner whose history is of a later epoch, or of an unknown one: it would replace this ensemble's history.
     pub(super) fn stands_down_for_promise(
         &mut self,
         learner: ServerId,
         theirs: Epoch,
         ours: Epoch,
     ) -> bool {
-        let can_come =
-            self.later_promises.may(learner) && self.foreign_epoch(learner, ours).is_none();
+        let is_of_this_ensemble =
+            self.has_voted_for_itself(learner) && self.foreign_epoch(learner, ours).is_none();
+        let can_come = self.later_promises.may(learner) && is_of_this_ensemble;
         let stands_down_for_promise = ours < theirs && self.is_voter(learner) && can_come;
         if stands_down_for_promise {
             self.later_promises.note(learner, self.settings.init_ticks());

@@ -289,7 +289,15 @@ impl Leader {
             self.try_propose_epoch(core, out);
         } else if !core.stands_down_for_promise(info.id, accepted, self.epoch) {
             let (theirs, ours) = (accepted.0, self.epoch.0);
-            if is_observer && ours < theirs && core.is_voter(info.id) {
+            let cannot_come = ours < theirs && core.is_voter(info.id);
+            if cannot_come && !core.has_voted_for_itself(info.id) {
+                let why = format!(
+                    "it is promised to epoch {theirs}, ours is {ours}, and has not voted for itself, so the epoch of its history is \
+                     unknown; it tries again by itself"
+                );
+                return self.handlers.close(id, why, out);
+            }
+            if cannot_come && is_observer {
                 // Its promise counts in the quorum of the proposed configuration, and would be given twice.
                 let why = format!(
                     "it is to vote by the proposed configuration, and is promised to epoch {theirs}, ours is {ours}"

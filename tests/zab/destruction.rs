@@ -83,16 +83,15 @@ impl World {
         is_possible.then_some(spared)
     }
 
-    /// The role of a server by the leader's configuration and by its own. `None`: they differ, it has none, or it knows a later
-    /// configuration. A server that does not vote for itself, by its own configuration, tells the leader no epoch of its data
-    /// (world 505979).
+    /// The role of a server by the leader's configuration. `None`: it has none, it is to begin as an observer and is a voter by its
+    /// own, or it knows a later configuration.
     fn role_of(&self, at: usize) -> Option<Kind> {
         let view = &self.servers[self.leader()?].peer.as_ref().expect("the server leads").core.view;
         let known = self.views_on(at, &self.servers[at].disk);
         let role_in = |view: &View| Some(view.members.get(&ServerId(at as i64))?.role);
-        let is_alike = role_in(view) == role_in(&known[0]);
+        let fits = role_in(view) != Some(Kind::Observer) || role_in(&known[0]) == role_in(view);
         let is_newest = known.iter().all(|known| known.version <= view.version);
-        role_in(view).filter(|_| is_alike && is_newest)
+        role_in(view).filter(|_| fits && is_newest)
     }
 
     /// A server starts, while all others have a leader of an earlier epoch than that of the server's data: a voter with the lost history,

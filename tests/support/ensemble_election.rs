@@ -3,7 +3,7 @@
 use super::election::votes_for;
 use super::ensemble::{Ensemble, Witness};
 use oxkeeper::model::ServerId;
-use oxkeeper::zab::{Input, Peer, Role};
+use oxkeeper::zab::{Input, Notification, Peer, PeerState, Role, Vote};
 use std::collections::BTreeSet;
 
 impl<W: Witness> Ensemble<W> {
@@ -11,6 +11,7 @@ impl<W: Witness> Ensemble<W> {
     /// for a quorum. More of these would count as quorums of proposed configurations whose voters have not voted.
     pub fn is_elected(&mut self, at: usize, leader: usize) {
         self.servers[at].is_looking = false;
+        self.hear_later_promise(at, leader);
         let Some(peer) = &self.servers[at].peer else { return };
         let view = peer.core.view.clone();
         let (backed, others): (Vec<_>, Vec<_>) = votes_for(peer, ServerId(leader as i64))
@@ -28,6 +29,24 @@ impl<W: Witness> Ensemble<W> {
                 self.step(at, vote);
             }
         }
+    }
+
+    /// The leader hears the vote for itself of a server that is promised to a later epoch: only then it ends its role for that promise.
+    fn hear_later_promise(&mut self, at: usize, leader: usize) {
+        let core_of = |at: usize| {
+            let peer = self.servers.get(at).and_then(|server| server.peer.as_ref());
+            peer.map(|peer| &peer.core)
+        };
+        let (Some(core), Some(leading)) = (core_of(at), core_of(leader)) else { return };
+        if core.accepted <= leading.accepted {
+            return;
+        }
+        let (epoch, zxid) = (i64::from(core.current.0), core.history.last().to_wire());
+        let vote = Vote { epoch, zxid, leader: core.me };
+        let (state, from) = (PeerState::Looking, core.me);
+        let notification =
+            Notification { state, vote, round: 0, version: 2, config: None, is_ours: false };
+        self.step(leader, Input::Notification { from, notification });
     }
 
     /// Whether a server follows `leader`, or is looking and its history is not ahead of that one's.

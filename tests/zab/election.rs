@@ -247,7 +247,7 @@ fn election_does_not_wait_for_a_voter_whose_connection_broke() {
 }
 
 #[test]
-fn later_round_is_joined_during_the_last_wait_only_for_a_better_vote() {
+fn later_round_is_joined_in_the_last_wait_for_a_better_vote_or_without_a_quorum() {
     let mut one = One::of_three();
     one.hear(2, Looking, vote(1, 5, 1), 1);
     check(one.hear(3, Looking, vote(3, 4, 1), 8), []);
@@ -257,8 +257,15 @@ fn later_round_is_joined_during_the_last_wait_only_for_a_better_vote() {
 
     let mut left = One::of_three();
     left.hear(2, Looking, vote(1, 5, 1), 1);
-    check(left.hear(2, Looking, vote(3, 4, 1), 8), []);
+    check(left.hear(2, Looking, vote(3, 4, 1), 8), ["2<1@5/1 r8", "3<1@5/1 r8"]);
     assert!(left.wait(400).iter().all(|said| !said.contains("elected")), "2 votes elsewhere");
+
+    // The round in which the others elect each other now has to be joined at once: they don't wait longer than this server would before
+    // it sends its vote again, and a leader without this server's history is left again (tests/zab, world 2300038386).
+    let mut outbid = One::of_three();
+    outbid.hear(2, Looking, vote(1, 5, 1), 1);
+    check(outbid.hear(3, Looking, vote(3, 4, 1), 8), []);
+    check(outbid.hear(2, Looking, vote(3, 4, 1), 8), ["2<1@5/1 r8", "3<1@5/1 r8"]);
 
     let mut undisturbed = One::of_three();
     undisturbed.hear(2, Looking, vote(1, 5, 1), 1);

@@ -292,8 +292,12 @@ impl Election {
         }
         if self.round < heard.round {
             if self.ends_at.is_some() && heard.vote < self.vote {
-                // If the sender agreed with this server, it votes in that round now: a leader elected here would wait for it in vain.
-                return self.votes.remove(from);
+                // If the sender agreed with this server, it votes in that round now: a leader elected here would wait for it in vain. Without
+                // it there may be no quorum any more, and then that round is joined at once, before it elects another.
+                self.votes.remove(from);
+                if self.has_quorums(&self.agreeing()) {
+                    return;
+                }
             }
             self.round = heard.round;
             self.votes.clear();
@@ -367,14 +371,8 @@ impl Election {
         if self.is_over {
             return;
         }
-        let wanted = Ballot {
-            state: PeerState::Looking,
-            vote: self.vote,
-            round: self.round,
-            versioned: false,
-        };
-        let agreeing = self.votes.for_same(&wanted);
-        if !self.setup.views.have_quorums_or(&agreeing, self.alone()) {
+        let agreeing = self.agreeing();
+        if !self.has_quorums(&agreeing) {
             self.ends_at = None;
             return;
         }
@@ -395,6 +393,17 @@ impl Election {
             return;
         }
         self.end(self.vote, agreeing, out);
+    }
+
+    /// The servers that vote as this one does.
+    fn agreeing(&self) -> BTreeSet<ServerId> {
+        let (state, vote, round) = (PeerState::Looking, self.vote, self.round);
+        self.votes.for_same(&Ballot { state, vote, round, versioned: false })
+    }
+
+    /// Whether `agreeing` are enough to elect.
+    fn has_quorums(&self, agreeing: &BTreeSet<ServerId>) -> bool {
+        self.setup.views.have_quorums_or(agreeing, self.alone())
     }
 
     /// Whether a voter says that in this round another server was elected, one that is up: the other server may have voted with

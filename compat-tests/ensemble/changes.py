@@ -4,7 +4,9 @@ Each reconfiguration is sent to one member, or two rival ones to two members; a 
 that it is still being carried out. Then the fault ends, and these must hold: one leader, and never two of one epoch; one configuration
 in force at all of its members, in memory and in their files; it is the acknowledged one, or one that was requested and not
 answered, or the one before; versions never go back. Every few changes the load ends: no acknowledged write is lost, no session has
-expired, all members have the same tree. Some of these spans run with forceSnapshotSync. A seed chooses configurations, forms of
+expired, all members have the same tree. A Java server that knows of a proposed configuration which was never committed looks for a
+leader for ever (docs/deviations.md): it is stopped, its proposal removed, and started, as its operator would have to do; how often this
+happened is printed. Some of these spans run with forceSnapshotSync. A seed chooses configurations, forms of
 requests, faults and their moments, but not the timing inside the servers, so that a seed need not reproduce a failure.
 """
 
@@ -28,6 +30,7 @@ from wire import Expired, Lost
 QUICK, LONG, SPAN = 10, 100, 10
 SETTLE_SECONDS = 90  # A bound against hanging.
 ANSWER_SECONDS = 15
+LOOKS_SECONDS = 20  # After so long without any other cause, a Java server that may never find the leader is helped.
 PAUSE_SECONDS = 0.03  # Between writes of each worker: all packets pass one process.
 LIMITS = ["initLimit=20", "syncLimit=5", "snapCount=700", *SETTINGS]
 
@@ -69,6 +72,7 @@ class Trial:
         self.table = collections.defaultdict(collections.Counter)
         self.refusals, self.led, self.targets = collections.Counter(), set(), []
         self.longest, self.killed_leaders, self.told, self.led_by = 0.0, collections.Counter(), "", None
+        self.helped = 0
 
     def leader(self):
         leaders = [member for member in self.members if member.process and mode_of(member) == "leader"]
@@ -203,7 +207,7 @@ class Trial:
     def settle(self, candidates):
         """Waits until all members show the same configuration, which must be one of `candidates`, and have the roles that it
         gives them."""
-        heard = {}
+        heard, began = {}, time.monotonic()
 
         def once():
             heard.clear()
@@ -225,6 +229,8 @@ class Trial:
             for member in self.inside(found):
                 wanted = ["observer"] if (member.number, OBSERVER) in found.roles else ["leader", "follower"]
                 if modes.get(member) not in wanted:
+                    if LOOKS_SECONDS < time.monotonic() - began and self.looks_for_ever(member, modes, version):
+                        self.forget_proposal(member)
                     return False
                 heard[member] = tell(member)
                 if heard[member] != text or not in_its_files(member, version):
@@ -240,6 +246,19 @@ class Trial:
         except Failed as error:
             ended = [member for member in self.members if member.process and member.process.poll() is not None]
             raise Failed(f"{error}; {self.told}; answers {heard}; ended by themselves: {ended}") from None
+
+    def looks_for_ever(self, member, modes, version):
+        """Whether a Java member, which runs and serves nobody, knows of a newer configuration than the one in force."""
+        proposed = member.folder / "zoo.cfg.dynamic.next"
+        is_looking = member.kind != "o" and modes.get(member) == "" and proposed.exists()
+        named = re.search(r"^version=([0-9a-f]+)$", proposed.read_text(), re.M) if is_looking else None
+        return bool(named) and version < int(named.group(1), 16)
+
+    def forget_proposal(self, member):
+        self.helped += 1
+        member.end()
+        (member.folder / "zoo.cfg.dynamic.next").unlink()
+        member.launch()
 
     def one_leader_per_epoch(self):
         """Checks epochs in the logs of our servers, and in the zxids of the leaders that were seen between changes."""
@@ -350,7 +369,7 @@ def check(ensemble, arguments):
     refused = ", ".join(f"{count} with {error}" for error, count in sorted(trial.refusals.items()))
     alone = "" if ensemble.network else f"no member was cut off ({made.hindrance}); "
     return (f"{alone}seed {seed}, {often} changes, {snaps} of {len(words)} spans with forceSnapshotSync, leaders killed: {killed}; "
-            f"refused: {refused or 'none'}; longest recovery {trial.longest:.1f} s; {'; '.join(words)}")
+            f"refused: {refused or 'none'}; longest recovery {trial.longest:.1f} s; Java servers that looked for ever: {trial.helped}; {'; '.join(words)}")
 
 
 def print_table(table):

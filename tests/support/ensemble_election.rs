@@ -38,8 +38,8 @@ impl<W: Witness> Ensemble<W> {
             peer.map(|peer| &peer.core)
         };
         let (Some(core), Some(leading)) = (core_of(at), core_of(leader)) else { return };
-        if core.accepted <= leading.accepted {
-            return;
+        if core.accepted <= leading.accepted || self.servers[leader].leads.is_none() {
+            return; // A leader that still waits for followers would take it for a vote that was changed.
         }
         let (epoch, zxid) = (i64::from(core.current.0), core.history.last().to_wire());
         let vote = Vote { epoch, zxid, leader: core.me };

@@ -248,7 +248,7 @@ class Trial:
             raise Failed(f"{error}; {self.told}; answers {heard}; ended by themselves: {ended}") from None
 
     def looks_for_ever(self, member, modes, version):
-        """Whether a Java member, which runs and serves nobody, knows of a newer configuration than the one in force."""
+        """Whether a Java member that runs without a leader knows of a newer configuration than the one in force."""
         proposed = member.folder / "zoo.cfg.dynamic.next"
         is_looking = member.kind != "o" and modes.get(member) == "" and proposed.exists()
         named = re.search(r"^version=([0-9a-f]+)$", proposed.read_text(), re.M) if is_looking else None

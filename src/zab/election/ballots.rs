@@ -74,12 +74,13 @@ impl Ballots {
         self.0.iter().filter(|(_, cast)| ballot.agrees(cast)).map(|(&id, _)| id).collect()
     }
 
-    /// The servers that make `ballot` the outcome of an election that others have ended: a quorum, if the leader itself
-    /// says that it leads. Without the leader's own vote, servers that still follow a dead leader would elect it for
-    /// ever.
+    /// The servers that make `ballot` the outcome of an election that others have ended: a quorum of the configuration in force, if
+    /// the leader itself says that it leads. Without the leader's own vote, servers that still follow a dead leader would elect
+    /// it for ever.
     ///
-    /// A configuration that was proposed to this server does not count here, as it does in Java: it may never be
-    /// committed, and a server that follows an established leader decides nothing.
+    /// No proposed configuration counts here: one that was never committed may have no quorum any more, and a Java server, which counts
+    /// it, then looks for a leader for ever. The election waits for quorums of the proposed configurations after this, for 400 ms; a
+    /// server that joins the leader without them does not promise its epoch (docs/deviations.md, "Elections").
     ///
     /// * `me`, `round`: when `ballot` is for this server, only an election of its own round can have made it leader.
     pub fn settle(

@@ -57,6 +57,22 @@ fn a_connect_request_waits_for_an_election_that_has_just_begun() {
 }
 
 #[test]
+fn connect_request_is_not_held_with_more_than_10_000_connections() {
+    let connect = hello_bytes(&hello());
+    let shared = shared(1000);
+    shared.at_rest.store(true, Ordering::Relaxed);
+    shared.connects_held_until_ms.store(500, Ordering::Relaxed);
+    let mut others: Vec<Connection> = (1..10_000).map(|_| connection_of(&shared)).collect();
+    let mut last = connection_of(&shared);
+    assert_eq!(last.advance(&connect, 0), (0, Need::Answer), "the 10,000th connection is held");
+    let mut excess = connection_of(&shared);
+    assert_eq!(excess.advance(&connect, 0), (0, Need::Close(String::new())), "no leader");
+    assert_eq!(last.advance(&connect, 0), (0, Need::Close(String::new())), "it is one too many");
+    shared.conns.remove(excess.conn().id);
+    assert_eq!(others[0].advance(&connect, 0), (0, Need::Answer), "there are 10,000 again");
+}
+
+#[test]
 fn http_and_tls_clients_are_answered_in_their_protocol_and_closed() {
     for (bytes, answer, about) in [
         (&b"GET /ruok HTTP/1.1\r\n"[..], &b"HTTP/1.1 400 "[..], "an HTTP request"),

@@ -9,6 +9,7 @@ use super::plan::{MS, Micros, PlantedFault};
 use super::world::World;
 use crate::member::Input;
 use crate::model::ServerId;
+use crate::store::Command;
 
 /// A server reads the oracle's file again within this time.
 const READ_US: Micros = 60 * MS;
@@ -72,13 +73,17 @@ impl World {
         process.may_go_alone || process.events.iter().any(is_answer)
     }
 
-    /// Whether a server's disk has all that the other server may have committed, and the other server's epochs.
+    /// Whether a server's disk has all that the other server may have committed, and the other server's epochs. An epoch on its way to
+    /// the other server's disk is one that this server is about to promise or to open.
     fn knows_all_of(&self, server: usize, other: usize) -> bool {
         let durable = self.servers[server].durable;
         let other_process = self.servers[other].process.as_ref();
         let is_at_rest = other_process.is_none_or(|process| {
             let believed = process.standing();
-            believed.accepted <= durable.accepted && believed.current <= durable.current
+            let is_epoch = |command: &Command| matches!(command, Command::SaveEpoch { .. });
+            believed.accepted <= durable.accepted
+                && believed.current <= durable.current
+                && !process.log.iter().any(is_epoch)
         });
         is_at_rest && self.makes_up_for(server, other)
     }

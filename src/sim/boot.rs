@@ -2,7 +2,9 @@
 
 use super::membership;
 use super::plan::{Climate, Micros, PlantedFault};
-use super::process::{Clock, Disk, LearnerConnections, Process, Server, SimElectionConnections};
+use super::process::{
+    Clock, Disk, LearnerConnections, Process, Server, SimClientPort, SimElectionConnections,
+};
 use super::restorer::SimRestorer;
 use crate::config::Config;
 use crate::member::configured::{PartSettings, SnapshotStyle, entry_max, patience};
@@ -31,6 +33,8 @@ pub struct Booted {
     pub was_quarantined: bool,
     /// The operator has rewritten the server's configuration file.
     pub forgets_view: bool,
+    /// The tree does not fit the digests of the log: transactions are missing in it.
+    pub has_other_tree: bool,
 }
 
 /// Starts a server on what its disk holds.
@@ -44,9 +48,8 @@ pub fn boot(
     now_us: Micros,
 ) -> Result<Booted, Box<dyn Error>> {
     let disk = FailStop::new(server.disk.clone());
-    let (config, forgets_view) = membership::load(&server.disk, climate, me)?;
-    let ensemble = config.ensemble.as_ref();
-    let patience = ensemble.map(|ensemble| patience(&config, ensemble));
+    let (config, forgets_view) = membership::load(&server.disk, climate, me, server.trusts_empty)?;
+    let patience = config.ensemble.as_ref().map(|ensemble| patience(&config, ensemble));
     let entry_max = entry_max(&config);
     let folders = Folders::new(&config.data_dir, &config.data_log_dir);
     let began = Now { us: 0, wall_ms: server.wall_ms(now_us) };
@@ -54,11 +57,11 @@ pub fn boot(
     let is_believed = climate.plant == Some(PlantedFault::UnmissedLoss);
     recover::prepare_folders(&disk, &folders, config.data_dir_auto_create)?;
     let may_lack = server.is_damaged || server.has_lost || server.is_unsure;
-    let (tree, found) = restore(&disk, &folders, may_lack, &parts)?;
+    let (tree, mismatches, found) = restore(&disk, &folders, may_lack, &parts)?;
     let last_zxid = tree.last_zxid();
     let (tree_options, recovery) = (parts.tree, parts.recovery);
     let style = SnapshotStyle::of(&config);
-    let history = history(server, &found, is_believed.then_some(last_zxid));
+    let history = history(server, &found, mismatches, is_believed.then_some(last_zxid));
     let started = assemble(&disk, &folders, &config, parts, tree, history, began);
     let started = started?.take_first_snapshot(&found.recovered, began, |shared, frozen| {
         let body = stream_of(&shared.state.tree.read(), frozen);
@@ -71,7 +74,7 @@ pub fn boot(
     let (clock, slow_after): (Clock, _) = (|| Duration::ZERO, Duration::from_secs(1));
     let worker = Worker::new(disk.clone(), log, &folders.snapshots, slow_after, clock);
     let process = Process {
-        found_view: ensemble.map(|_| member.replica.peer().core.view.clone()),
+        found_view: config.ensemble.as_ref().map(|_| member.replica.peer().core.view.clone()),
         member,
         shared,
         disk,
@@ -94,6 +97,7 @@ pub fn boot(
         entry_max,
         election_connections: SimElectionConnections::default(),
         clients: BTreeMap::new(),
+        client_port: SimClientPort::bound(config.client_port),
         leader_epoch: Epoch(0),
         served: None,
         leads_us: climate.alone.then_some(now_us),
@@ -105,7 +109,7 @@ pub fn boot(
         restoring: None,
     };
     let was_quarantined = found.was_quarantined && !is_believed;
-    Ok(Booted { process, durable, was_quarantined, forgets_view })
+    Ok(Booted { process, durable, was_quarantined, forgets_view, has_other_tree: 0 < mismatches })
 }
 
 /// The settings that a server takes from its configuration, and those that only worlds set.
@@ -132,24 +136,30 @@ fn part_settings(
 
 /// The restored history, as `member` gets it.
 ///
-/// * `believed`: a planted fault: the last zxid of quarantined data, which counts nevertheless.
-fn history(server: &Server, found: &Found, believed: Option<Zxid>) -> RestoredHistory {
+/// * `mismatches`: digests that differed in replay. `believed`: a planted fault: the last zxid of quarantined data, which counts
+///   nevertheless.
+fn history(
+    server: &Server,
+    found: &Found,
+    mismatches: u64,
+    believed: Option<Zxid>,
+) -> RestoredHistory {
     // Quarantined data is not replayed.
     let is_replayed = found.recovered.last.or(believed).is_some();
-    let mismatches = u64::from(is_replayed && server.has_other_digests);
+    let mismatches = mismatches + u64::from(is_replayed && server.has_other_digests);
     let history = RestoredHistory::of(&found.recovered, mismatches);
     RestoredHistory { last: believed.or(history.last), ..history }
 }
 
-/// The tree on a disk, as a member restores it.
+/// The tree on a disk, as a member restores it, and how many digests differed in replay.
 ///
-/// * `may_lack`: data may be damaged or missing; otherwise it must not be quarantined.
+/// * `may_lack`: data may be damaged or missing; otherwise it must not be quarantined, and no digest differs.
 fn restore(
     disk: &Disk,
     folders: &Folders,
     may_lack: bool,
     parts: &PartSettings,
-) -> Result<(Tree, Found), Box<dyn Error>> {
+) -> Result<(Tree, u64, Found), Box<dyn Error>> {
     let was_marked = quarantine::is_marked(disk, folders)?;
     let mut restorer = SimRestorer::new(parts.tree);
     let found = start::restore(disk, folders, parts.recovery, &mut restorer, || Duration::ZERO);
@@ -158,7 +168,7 @@ fn restore(
         return Err("undamaged data was quarantined".into());
     }
     match restorer.finish() {
-        (tree, 0) => Ok((tree, found)),
+        (tree, mismatches) if mismatches == 0 || may_lack => Ok((tree, mismatches, found)),
         (_, mismatches) => Err(format!("{mismatches} digests differ in replay").into()),
     }
 }

@@ -19,6 +19,9 @@ impl World {
         if self.process(at).is_none() || !self.net.reaches(node, server) {
             return None;
         }
+        if !self.is_at_client_port(at) {
+            return None;
+        }
         let end = self.net.connect(
             Attached { node, holder: Holder::Client(client) },
             Attached { node: server, holder: Holder::ClientConnection(at) },

@@ -203,6 +203,21 @@ pub struct Climate {
     pub small_buffers: Option<usize>,
     /// `oxkeeper.lagBytes`: small in some worlds, so that commits wait for learners, and learners are left behind.
     pub lag_bytes: Option<u64>,
+    /// Servers lose a log that is not their newest one, together with the snapshots that make up for it: none of them may replay the
+    /// newest log without it.
+    pub loses_older_logs: bool,
+    /// The folders of configuration files can't be written for a while. Where members change, a server then ends instead of acknowledging a
+    /// reconfiguration, and one that starts then ends before it serves; elsewhere it writes none, and goes on.
+    pub locks_folders: bool,
+    /// A machine is lost for good. Where members change, a reconfiguration can still remove it at the end; elsewhere all others settle
+    /// without it.
+    pub loses_machine: bool,
+    /// Operators remove the snapshots of a server whose log has everything. It must not start without `snapshot.trust.empty`, votes with all
+    /// that it had after a start with that setting, and has to start without it from then on.
+    pub migrates: bool,
+    /// Reconfigurations give members other client ports, some of which another program has for a while. No client is served at another port
+    /// than the configuration in force names, and each member is at that port at the end.
+    pub moves_ports: bool,
     /// An operator destroys the data of a quorum while all servers are down (`super::destruction`).
     pub destroys: bool,
     /// An operator restores older and foreign trees (`super::restores`).
@@ -281,7 +296,22 @@ impl Climate {
         .with_newest()
         .with_changing_pair()
         .with_other_destructions()
+        .with_rare_operations()
         .with_standalone()
+    }
+
+    /// Settings each with a stream of its own. The numbers of the streams are those with which no world that `tests/sabotage` names has
+    /// one of these settings, so that these worlds stay as they were.
+    fn with_rare_operations(self) -> Self {
+        let has = |stream, one_in| Rng::new(self.seed, stream).one_in(one_in);
+        Self {
+            loses_older_logs: has(156, 8),
+            locks_folders: has(160, 8),
+            loses_machine: has(106, 10),
+            migrates: has(113, 10),
+            moves_ports: self.changes && has(137, 4),
+            ..self
+        }
     }
 
     /// Few worlds have no ensemble.

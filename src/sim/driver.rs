@@ -254,6 +254,10 @@ impl World {
         if !self.servers[server].becomes_whole() {
             self.fail("snapshots", format!("{server} serves and has no snapshot"));
         }
+        if self.serves_locked(server) {
+            let what = "serves and can't write its configuration files";
+            self.fail("configurations", format!("{server} {what}"));
+        }
     }
 
     /// The end of the history that each server's disk has, or had when it acknowledged it.

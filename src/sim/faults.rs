@@ -66,7 +66,10 @@ impl World {
                     self.crash(server, Crash { kind: CrashKind::Process, down_us });
                 }
             }
-            Fault::LockConfiguration { server, for_us } => self.lock_configuration(server, for_us),
+            Fault::LockConfiguration { server, for_us, restarts } => {
+                self.lock_configuration(server, for_us, restarts);
+            }
+            Fault::TakePort { server, port, for_us } => self.take_port(server, port, for_us),
             Fault::CopyDisk { server } => self.back_up(server),
             Fault::Oracle { server } => self.turn_oracle(server),
             Fault::CopyTree { server } => self.copy_tree(server),
@@ -146,7 +149,8 @@ impl World {
     pub fn cannot(&mut self, at: ProcessId, why: &str) {
         let found = &self.servers[at.server];
         let (crash, is_damaged, has_lost) = (found.crash, found.is_damaged, found.has_lost);
-        let is_locked = self.now_us < found.locked_us;
+        // Without reconfigurations a server writes no configuration files.
+        let is_locked = self.now_us < found.locked_us && self.climate().changes;
         self.note(at.server, || format!("! ends: {why}"));
         if let Some(crash) = crash {
             self.crash(at.server, crash);
@@ -234,7 +238,10 @@ impl World {
         if found.process.is_some() || self.now_us < found.starts_us {
             return;
         }
-        if let Some(loss) = found.losing.take() {
+        if !found.is_gone && self.finds_its_port_taken(server) {
+            return self.start_at(server, self.now_us + DAMAGED_DOWN_US);
+        }
+        if let Some(loss) = self.servers[server].losing.take() {
             self.lose(server, loss);
         }
         if self.servers[server].is_gone {
@@ -242,7 +249,7 @@ impl World {
         }
         let (at, found) = (self.process_id(server), &self.servers[server]);
         match boot(found, server, self.climate(), self.now_us) {
-            Ok(Booted { process, durable, was_quarantined, forgets_view }) => {
+            Ok(Booted { process, durable, was_quarantined, forgets_view, has_other_tree }) => {
                 let view = process.view().clone();
                 let is_unsure = process.member.replica.peer().core.is_unsure;
                 let digest = process.shared.state.tree.read().digest();
@@ -259,10 +266,19 @@ impl World {
                 let before = std::mem::replace(&mut found.durable, durable);
                 let before = found.owed.take().filter(|_| !is_unsure).unwrap_or(before);
                 let is_credulous = found.has_other_digests && !is_unsure;
+                let has_trusted = std::mem::take(&mut found.trusts_empty);
+                let is_whole = !found.has_lost && !found.is_damaged;
+                let forgets_migration = has_trusted && is_whole && is_unsure;
                 self.begin_tape(at);
                 self.see(&Seen::Started { server, found: durable, before, digest });
                 if is_credulous {
                     self.fail("digests", format!("{server} votes with a tree of other digests"));
+                }
+                if has_other_tree {
+                    self.fail("digests", format!("{server} has replayed a log with a hole"));
+                }
+                if forgets_migration {
+                    self.fail("durability", format!("{server} has all of its log, and doubts it"));
                 }
                 if forgets_view {
                     self.see(&Seen::ForgetsView { server });
@@ -290,6 +306,7 @@ impl World {
             let found = &mut self.servers[server];
             found.stalled_us = found.stalled_us.min(self.now_us);
             (found.locked_us, found.losing) = (0, None);
+            found.taken_ports.clear();
             if let Some(crash) = found.crash {
                 self.crash(server, crash);
             }

@@ -39,8 +39,9 @@ impl World {
                 }
             }
             Action::CloseLeader => self.close_leader(at),
-            // A simulated server always listens at all its addresses.
-            Action::ListenForLearners(_) | Action::SetMembers(_) | Action::MoveClientPort(_) => {}
+            // A simulated server always listens at all its addresses for other servers.
+            Action::ListenForLearners(_) | Action::SetMembers(_) => {}
+            Action::MoveClientPort(place) => self.move_client_port(at, place),
             // The driver performs these itself.
             Action::Log(_)
             | Action::Wake(_)

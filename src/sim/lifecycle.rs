@@ -184,26 +184,30 @@ impl World {
         }
     }
 
-    /// The members of the newest configuration that any server has in force; a standalone server by itself.
+    /// The members of the newest configuration that any server has in force; a standalone server by itself. Where members don't change,
+    /// a machine that is lost for good does not count.
     fn members(&self) -> BTreeSet<usize> {
         if self.climate().alone {
             return BTreeSet::from([0]);
         }
         let views = self.servers.iter().filter_map(|server| Some(server.process.as_ref()?.view()));
         let newest = views.max_by_key(|view| view.version);
-        newest.into_iter().flat_map(|view| view.members.keys()).map(|id| id.0 as usize).collect()
+        let members =
+            newest.into_iter().flat_map(|view| view.members.keys()).map(|id| id.0 as usize);
+        members.filter(|&at| self.climate().changes || !self.servers[at].is_gone).collect()
     }
 
     fn is_settled(&self) -> bool {
         let last = self.checks.history.last();
-        let settled = |process: &Process| {
-            process.is_serving() && process.is_quiet() && process.last() == last
+        let settled = |server: usize, process: &Process| {
+            let serves = process.is_serving() && process.serves_where_wanted(server);
+            serves && process.is_quiet() && process.last() == last
         };
         self.clients.iter().all(Client::is_idle)
             && self
                 .members()
                 .iter()
-                .all(|&at| self.servers[at].process.as_ref().is_some_and(settled))
+                .all(|&at| self.servers[at].process.as_ref().is_some_and(|it| settled(at, it)))
     }
 
     /// The state of servers and clients, in words.
@@ -216,7 +220,8 @@ impl World {
                     let (mode, last) = (process.member.replica.mode(), process.last());
                     let quiet = if process.is_quiet() { "quiet" } else { "busy" };
                     let view = membership::short(process.view());
-                    format!("; server {number} {mode:?} at {last}, {quiet}, {view}")
+                    let port = process.client_port.port;
+                    format!("; server {number} {mode:?} at {last}, port {port:?}, {quiet}, {view}")
                 }
             };
         }

@@ -4,7 +4,7 @@
 //! that a server can't notice has to be avoided by its operator: a server may vote with less than it had only while a quorum of other
 //! servers has all of it, in each configuration that any server counts.
 
-use super::boot::boot;
+use super::boot::{Booted, boot};
 use super::check::{Durable, Seen};
 use super::membership;
 use super::plan::{Crash, CrashKind, Loss, Micros, PlantedFault};
@@ -15,11 +15,13 @@ use crate::model::{ServerId, View, Zxid};
 use crate::store::disk::{read_file, replace_file};
 use crate::store::epoch::{self, EpochFile};
 use crate::store::record::{HEADER_LEN, Records, Step};
-use crate::store::scan::FileSource;
+use crate::store::scan::{self, FileSource};
 use crate::store::sim_disk::SimDisk;
 use crate::store::{Disk as _, names};
 use crate::zab::Core;
 use std::collections::BTreeSet;
+use std::convert::Infallible;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 impl World {
@@ -40,9 +42,24 @@ impl World {
         found.backup = Some(Backup { disk, tree: found.tree, view: found.view.clone() });
     }
 
-    pub fn lock_configuration(&mut self, server: usize, for_us: Micros) {
+    pub fn lock_configuration(&mut self, server: usize, for_us: Micros, restarts: Option<Micros>) {
         self.trace.count("configuration files locked");
-        self.servers[server].locked_us = self.now_us + for_us;
+        let (now_us, found) = (self.now_us, &mut self.servers[server]);
+        if found.locked_us <= now_us {
+            found.locked_from_us = now_us;
+        }
+        found.locked_us = now_us + for_us;
+        if let Some(down_us) = restarts.filter(|_| found.process.is_some()) {
+            self.crash(server, Crash { kind: CrashKind::Process, down_us });
+        }
+    }
+
+    /// Whether a server that may be reconfigured serves although it has never been able to write its configuration files.
+    pub fn serves_locked(&self, server: usize) -> bool {
+        let found = &self.servers[server];
+        let began_us = found.process.as_ref().map(|process| process.began_us);
+        let is_locked = self.now_us < found.locked_us && self.climate().changes;
+        is_locked && began_us.is_some_and(|began_us| found.locked_from_us < began_us)
     }
 
     /// A server's process ends, and files are lost before the next one starts.
@@ -88,6 +105,9 @@ impl World {
         }
         self.trace.count(loss.name());
         self.note(server, || format!("! {}", loss.name()));
+        if loss == Loss::Migration {
+            return self.migrate(server);
+        }
         let keeps_data = matches!(
             loss,
             Loss::DynamicFile | Loss::ProposedFile | Loss::MyId | Loss::Digests | Loss::Machine
@@ -109,9 +129,9 @@ impl World {
             Loss::CurrentEpoch => remove_epochs(&disk, &[EpochFile::Current]),
             Loss::BothEpochs => remove_epochs(&disk, &[EpochFile::Accepted, EpochFile::Current]),
             Loss::Logs => clear(&disk, &folders().logs, ""),
-            Loss::NewestLog | Loss::OlderLog => {
-                log_lost_by(&disk, loss).iter().for_each(|at| gone(&disk, at));
-            }
+            Loss::NewestLog => newest_log(&disk).iter().for_each(|at| gone(&disk, at)),
+            Loss::OlderLog => older_log(&disk).iter().for_each(|log| gone(&disk, &log.path)),
+            Loss::OlderLogAndSnapshots => lose_older_log(&disk),
             Loss::Snapshots => clear(&disk, &folders().snapshots, "snapshot."),
             Loss::LogsAndSnapshots => {
                 clear(&disk, &folders().logs, "");
@@ -126,6 +146,7 @@ impl World {
             Loss::MyId => gone(&disk, &membership::my_id()),
             Loss::Digests => found.has_other_digests = true,
             Loss::Machine => found.is_gone = true,
+            Loss::Migration => {}
             Loss::OldData | Loss::OldDisk => {
                 let Some(Backup { disk: old, tree, view }) = &found.backup else { return };
                 found.tree = *tree;
@@ -144,20 +165,82 @@ impl World {
     }
 
     /// Whether there is anything to lose.
-    fn can_lose(&self, server: usize, loss: Loss) -> bool {
+    fn can_lose(&mut self, server: usize, loss: Loss) -> bool {
         let found = &self.servers[server];
         match loss {
             Loss::OldData | Loss::OldDisk => found.backup.is_some(),
             Loss::DynamicFile => membership::dynamic_file(&found.disk).is_some(),
-            Loss::NewestLog | Loss::OlderLog => log_lost_by(&found.disk, loss).is_some(),
+            Loss::NewestLog => newest_log(&found.disk).is_some(),
+            // A loss that may not show: see `shows_lost_log`.
+            Loss::OlderLog => older_log(&found.disk).is_some_and(|log| log.next.counter() != 1),
+            Loss::OlderLogAndSnapshots => self.shows_lost_log(server),
+            Loss::Migration => self.may_migrate(server),
             Loss::ProposedFile => found.disk.open(&membership::proposed_file()).is_ok(),
-            // Only where clients may reconfigure the ensemble without this machine, and two machines are left to vote.
+            // Where clients may reconfigure the ensemble without this machine, two machines have to be left to vote.
             Loss::Machine => {
                 let left = self.servers.iter().filter(|other| !other.is_gone).count();
-                self.climate().changes && 3 <= left
+                if self.climate().changes { 3 <= left } else { self.climate().loses_machine }
             }
             _ => true,
         }
+    }
+
+    /// Whether the server has an older log, and notices the loss of it together with the snapshots that make up for it. It shows as a gap
+    /// if the newest log begins with a later transaction of its epoch than the first. Otherwise no zxid shows it, and digests do not if
+    /// none follows (world 750000006202); and a tree that does not fit its digests counts nevertheless when no server leads for initLimit.
+    /// So then the loss comes about only if there is no snapshot left to go on from: a start on a copy of the disk says so.
+    fn shows_lost_log(&mut self, server: usize) -> bool {
+        let Some(log) = older_log(&self.servers[server].disk) else { return false };
+        if log.next.counter() != 1 {
+            return true;
+        }
+        let started = self.start_on_copy(server, true, lose_older_log);
+        started.is_none_or(|booted| booted.was_quarantined)
+    }
+
+    /// Starts a server on a copy of its disk that has been changed. * `may_lack`: data may be missing.
+    fn start_on_copy(
+        &mut self,
+        server: usize,
+        may_lack: bool,
+        change: impl FnOnce(&SimDisk),
+    ) -> Option<Booted> {
+        let (climate, now_us) = (self.climate().clone(), self.now_us);
+        let found = &mut self.servers[server];
+        let copy = found.disk.image().crash(0);
+        change(&copy);
+        let (disk, has_lost) = (std::mem::replace(&mut found.disk, copy), found.has_lost);
+        found.has_lost |= may_lack;
+        let booted = boot(found, server, &climate, now_us);
+        (found.disk, found.has_lost) = (disk, has_lost);
+        booted.ok()
+    }
+
+    /// Whether a server's log has all of its history, from the first transaction on, so that its operator may remove its snapshots.
+    fn may_migrate(&self, server: usize) -> bool {
+        let found = &self.servers[server];
+        let is_whole = !found.is_damaged && !found.has_lost && !found.is_unsure;
+        let (last, mut zxids) = (found.durable.last, BTreeSet::new());
+        let scanned = scan::scan(&found.disk, &folders().logs, None, |zxid, _, _| {
+            zxids.insert(zxid);
+            Ok::<_, Infallible>(ControlFlow::Continue(()))
+        });
+        let has_end = scanned.is_ok_and(|it| it.gap.is_none() && it.highest == Some(last));
+        let committed = self.checks.history.committed().iter();
+        let mut committed = committed.take_while(|it| it.zxid <= last);
+        let has_all = committed.all(|it| zxids.contains(&it.zxid.to_wire()));
+        is_whole && found.tree == Zxid::ZERO && has_end && has_all
+    }
+
+    /// An operator removes a server's snapshots, as those do who come from ZooKeeper 3.4, and the server's next process has to start with
+    /// `snapshot.trust.empty`. Without that setting it must not start, and later processes must start without it.
+    fn migrate(&mut self, server: usize) {
+        let remove = |disk: &SimDisk| clear(disk, &folders().snapshots, "snapshot.");
+        if self.start_on_copy(server, false, remove).is_some() {
+            self.fail("durability", format!("{server} starts without its snapshots"));
+        }
+        remove(&self.servers[server].disk);
+        self.servers[server].trusts_empty = true;
     }
 
     /// Whether the server notices that its data is incomplete, so that it does not vote with it.
@@ -171,11 +254,14 @@ impl World {
             Loss::SnapshotFolder | Loss::Data => self.climate().marks_new,
             // The epoch at the end of the log, which is taken otherwise, is lower than acceptedEpoch.
             Loss::CurrentEpoch => durable.last.epoch() < durable.accepted,
-            Loss::Digests | Loss::DynamicFile | Loss::MyId | Loss::Machine => true,
+            Loss::Digests | Loss::DynamicFile | Loss::MyId | Loss::Machine | Loss::Migration => {
+                true
+            }
             Loss::BothEpochs
             | Loss::Logs
             | Loss::NewestLog
             | Loss::OlderLog
+            | Loss::OlderLogAndSnapshots
             | Loss::ProposedFile
             | Loss::OldData
             | Loss::OldDisk => false,
@@ -200,7 +286,7 @@ impl World {
 
     /// Whether nothing that was committed is lost with these files.
     fn may_lose(&self, server: usize, loss: Loss) -> bool {
-        if let Loss::DynamicFile | Loss::MyId = loss {
+        if let Loss::DynamicFile | Loss::MyId | Loss::Migration = loss {
             return true;
         }
         let mut views = self.believed_views();
@@ -258,9 +344,9 @@ impl World {
         views.max_by_key(|view| view.version)
     }
 
-    /// Whether the ensemble has a member that is lost for good.
+    /// Whether the ensemble has a member that is lost for good and that a reconfiguration is to remove.
     pub fn has_lost(&self) -> bool {
-        let is_gone = |id: &ServerId| self.servers[id.0 as usize].is_gone;
+        let is_gone = |id: &ServerId| self.climate().changes && self.servers[id.0 as usize].is_gone;
         self.newest_view().is_some_and(|view| view.members.keys().any(is_gone))
     }
 
@@ -327,18 +413,33 @@ fn clear(disk: &SimDisk, folder: &Path, begin: &str) {
     names.for_each(|name| gone(disk, &folder.join(name)));
 }
 
-/// The file of the log that such a loss takes. Not an older one whose successor begins with the first transaction of an epoch: that all
-/// logs of an epoch are lost shows at the next digest at the earliest, and there may be none (world 750000006202).
-fn log_lost_by(disk: &SimDisk, loss: Loss) -> Option<PathBuf> {
+fn newest_log(disk: &SimDisk) -> Option<PathBuf> {
     let files = names::logs(disk, &folders().logs).ok()?;
-    let mut newest_first = files.iter().rev();
-    let newest = newest_first.next()?;
-    let found = match loss {
-        Loss::OlderLog if newest.zxid.counter() == 1 => return None,
-        Loss::OlderLog => newest_first.next()?,
-        _ => newest,
-    };
-    Some(folders().logs.join(&found.name))
+    Some(folders().logs.join(&files.last()?.name))
+}
+
+/// The log before the newest one.
+struct OlderLog {
+    path: PathBuf,
+    /// The zxids with which it and the newest log begin.
+    begin: Zxid,
+    next: Zxid,
+}
+
+fn older_log(disk: &SimDisk) -> Option<OlderLog> {
+    let files = names::logs(disk, &folders().logs).ok()?;
+    let [.., older, newest] = &files[..] else { return None };
+    let path = folders().logs.join(&older.name);
+    Some(OlderLog { path, begin: older.zxid, next: newest.zxid })
+}
+
+/// Removes the log before the newest one, and the snapshots that have transactions of it or later ones.
+fn lose_older_log(disk: &SimDisk) {
+    let Some(log) = older_log(disk) else { return };
+    gone(disk, &log.path);
+    let snapshots = names::snapshots(disk, &folders().snapshots).unwrap_or_default();
+    let snapshots = snapshots.iter().filter(|file| log.begin <= file.zxid);
+    snapshots.for_each(|file| gone(disk, &folders().snapshots.join(&file.name)));
 }
 
 /// Removes a file durably.

@@ -159,14 +159,20 @@ pub fn files(disk: &SimDisk) -> ConfigFiles<SimDisk> {
 ///
 /// Also gives whether the operator has written these files again.
 ///
+/// * `trusts_empty`: the operator starts the server with `snapshot.trust.empty`.
+///
 /// # Errors
 /// As [`config::load`], and those of the disk.
 pub fn load(
     disk: &SimDisk,
     climate: &Climate,
     me: usize,
+    trusts_empty: bool,
 ) -> Result<(Config, bool), Box<dyn Error>> {
-    let flags = vec![format!("-Dreadonlymode.enabled={}", climate.read_only)];
+    let mut flags = vec![format!("-Dreadonlymode.enabled={}", climate.read_only)];
+    if trusts_empty {
+        flags.push("-Dzookeeper.snapshot.trust.empty=true".to_owned());
+    }
     let launch = Launch { settings: Settings::File(CONFIG_FILE.into()), flags };
     if let Some(mut members) = written_members(disk)?
         && !members.iter().any(|line| line.starts_with(&format!("server.{me}=")))

@@ -7,7 +7,7 @@
 //! standalone server in place of an ensemble, whose data an operator restores.
 //!
 //! Reading order: `climate` (the settings of a world), [`plan`] (its faults and client actions), [`workload`] (requests and replies),
-//! `world` (the scheduler), `process`, `boot`, `driver`, `disk` and the three kinds of connections (what a server's threads do), `client`,
+//! `world` (the scheduler), `process`, `boot`, `driver`, `disk`, `client_ports` and the three kinds of connections (what a server's threads do), `client`,
 //! `client_requests`, `faults`, `destruction` (a quorum loses its data), `restores` (a tree is restored over all of it), `java` (what members running Java send otherwise), [`history`]
 //! (what was proposed and committed), [`check`], `lifecycle`, [`shrink`].
 //!
@@ -19,6 +19,7 @@ mod boot;
 pub mod check;
 mod client;
 mod client_connections;
+mod client_ports;
 mod client_requests;
 mod climate;
 mod destruction;

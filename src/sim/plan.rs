@@ -69,8 +69,10 @@ pub enum Fault {
     Damage { server: usize, place: u64, kills: bool, down_us: Micros },
     /// A server's disk is copied.
     CopyDisk { server: usize },
-    /// A server's configuration files can't be written.
-    LockConfiguration { server: usize, for_us: Micros },
+    /// A server's configuration files can't be written. * `restarts`: the process ends, and the next one starts so long after it.
+    LockConfiguration { server: usize, for_us: Micros, restarts: Option<Micros> },
+    /// Another program on the server's machine takes a port.
+    TakePort { server: usize, port: u16, for_us: Micros },
     /// The oracle lets this one of two voters go on without the other, or, with `None`, neither.
     Oracle { server: Option<usize> },
     /// A server's process ends, and the next one does not start while the disk of its logs is not mounted.
@@ -96,6 +98,8 @@ pub enum Loss {
     /// One file of the log, the newest or the one before it: some of the losses of logs.
     NewestLog,
     OlderLog,
+    /// The file of the log before the newest one, and the snapshots that make up for it.
+    OlderLogAndSnapshots,
     Snapshots,
     /// All but the epochs: some of the losses of snapshots.
     LogsAndSnapshots,
@@ -113,8 +117,10 @@ pub enum Loss {
     OldDisk,
     /// The digests in the log are not those of the tree.
     Digests,
-    /// The machine, for good: a reconfiguration removes it.
+    /// The machine, for good: where members change, a reconfiguration removes it.
     Machine,
+    /// All snapshots, which the operator removes; the log has everything. The next process is started with `snapshot.trust.empty`.
+    Migration,
 }
 
 impl Loss {
@@ -143,6 +149,7 @@ impl Loss {
             Self::Logs => "lost: logs",
             Self::NewestLog => "lost: newest log",
             Self::OlderLog => "lost: older log",
+            Self::OlderLogAndSnapshots => "lost: older log and its snapshots",
             Self::Snapshots => "lost: snapshots",
             Self::LogsAndSnapshots => "lost: logs and snapshots",
             Self::SnapshotFolder => "lost: snapshots and epochs",
@@ -154,6 +161,7 @@ impl Loss {
             Self::OldDisk => "restored: older disk",
             Self::Digests => "other digests",
             Self::Machine => "lost: machines",
+            Self::Migration => "snapshots removed by the operator",
         }
     }
 }
@@ -250,6 +258,7 @@ impl Plan {
         if climate.restores {
             add_faults(&climate, 19, 50..700, &mut steps, |rng| restore(rng, &climate));
         }
+        add_rare_operations(&climate, &mut steps);
         if climate.starts_together {
             // There are no faults until the servers serve; clients may connect.
             let is_calm = |at_us| at_us < STARTS_TOGETHER_US + SERVES_US;
@@ -372,10 +381,56 @@ fn add_losses(climate: &Climate, steps: &mut Vec<Step>) {
         };
         let fault = match rng.below(6) {
             0 | 1 => Fault::CopyDisk { server },
-            2 if climate.changes => Fault::LockConfiguration { server, for_us: down_us },
+            2 if climate.changes => {
+                Fault::LockConfiguration { server, for_us: down_us, restarts: None }
+            }
             _ => Fault::Lose { server, loss, down_us },
         };
         steps.push(Step { at_us, event: PlannedEvent::Fault(fault) });
+    }
+}
+
+/// Adds what [`Climate`] has chances of their own for.
+fn add_rare_operations(climate: &Climate, steps: &mut Vec<Step>) {
+    // Where a disk may be damaged at any time, no other server loses files.
+    let server = |rng: &mut Rng| climate.damaged.unwrap_or_else(|| rng.pick(climate.servers()));
+    let mut lose = |stream, pause_ms, loss| {
+        add_faults(climate, stream, pause_ms, steps, |rng| Fault::Lose {
+            server: server(rng),
+            loss,
+            down_us: rng.range(5, 900) * MS,
+        });
+    };
+    if climate.loses_older_logs {
+        lose(61, 100..1000, Loss::OlderLogAndSnapshots);
+    }
+    if climate.loses_machine {
+        lose(62, 300..3000, Loss::Machine);
+    }
+    if climate.migrates {
+        lose(63, 200..1200, Loss::Migration);
+    }
+    if climate.locks_folders {
+        add_faults(climate, 64, 100..1200, steps, |rng| Fault::LockConfiguration {
+            server: rng.pick(climate.servers()),
+            for_us: rng.range(50, 1500) * MS,
+            restarts: (!rng.one_in(3)).then(|| rng.range(5, 200) * MS),
+        });
+    }
+    if climate.moves_ports {
+        let mut ports = Rng::new(climate.seed, 65);
+        for step in &mut *steps {
+            if let PlannedEvent::Client { action: ClientAction::Send(requests), .. } =
+                &mut step.event
+            {
+                requests.iter_mut().for_each(|request| request.give_other_ports(&mut ports));
+            }
+        }
+        add_faults(climate, 66, 50..500, steps, |rng| Fault::TakePort {
+            server: rng.pick(climate.servers()),
+            port: workload::CLIENT_PORT + 1 + rng.below(3) as u16,
+            for_us: rng.range(100, 2500) * MS,
+        });
     }
 }
 

@@ -7,6 +7,7 @@ use super::restored_tree::{RestoreAsked, SimRestoring};
 use crate::member::configured::SnapshotStyle;
 use crate::member::dial::{Dial, DialTimeouts};
 use crate::member::election_connections::ConnectionId;
+use crate::member::listening::ClientListening;
 use crate::member::quorum_connection::QuorumConnection;
 use crate::member::quorum_outbox::QuorumOutbox;
 use crate::member::{Action, Input, Member, QuorumPeer};
@@ -74,6 +75,20 @@ pub struct SimElectionConnections {
     pub dialing: BTreeSet<ConnectionId>,
 }
 
+/// Where a process serves clients.
+pub struct SimClientPort {
+    pub machine: ClientListening,
+    /// The port that is bound; `None`: no client can connect.
+    pub port: Option<u16>,
+}
+
+impl SimClientPort {
+    /// The port of a start, which is bound.
+    pub const fn bound(port: Option<u16>) -> Self {
+        Self { machine: ClientListening::bound(), port }
+    }
+}
+
 pub struct Process {
     pub member: Member,
     pub shared: Arc<Shared>,
@@ -104,6 +119,7 @@ pub struct Process {
     pub entry_max: usize,
     pub election_connections: SimElectionConnections,
     pub clients: BTreeMap<EndId, ClientConnection>,
+    pub client_port: SimClientPort,
     /// The epoch in the LEADERINFO of the current leader.
     pub leader_epoch: Epoch,
     /// The last zxid of the tree when the process last served.
@@ -245,8 +261,13 @@ pub struct Server {
     pub has_other_digests: bool,
     /// Its machine is lost for good.
     pub is_gone: bool,
-    /// Its configuration files can't be written until this time.
+    /// Its configuration files can't be written from the first of these times until the second.
+    pub locked_from_us: Micros,
     pub locked_us: Micros,
+    /// Ports that other programs have, and until when.
+    pub taken_ports: BTreeMap<u16, Micros>,
+    /// Its operator starts it with `snapshot.trust.empty` until a start has succeeded.
+    pub trusts_empty: bool,
     /// What is lost before its next process starts.
     pub losing: Option<Loss>,
     pub backup: Option<Backup>,

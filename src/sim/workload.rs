@@ -19,6 +19,8 @@ pub const PATHS: [&str; 8] = ["/a", "/b", "/c", "/a/x", "/a/y", "/b/x", "/b/x/z"
 pub const PAIR: [&str; 2] = ["/pair1", "/pair2"];
 /// The version of a planned request that is to succeed only if the znode is still as its client saw it last.
 pub const SEEN_VERSION: i32 = -2;
+/// The client port of each server in its first configuration.
+pub const CLIENT_PORT: u16 = 2181;
 /// The version of a configuration that is never in force.
 const UNKNOWN_CONFIG: i64 = 77;
 
@@ -112,7 +114,12 @@ pub enum Body {
 /// A server's line in a configuration.
 pub fn member(server: usize, votes: bool) -> String {
     let role = if votes { "participant" } else { "observer" };
-    format!("server.{server}=host{server}:2888:3888:{role};2181")
+    format!("server.{server}=host{server}:2888:3888:{role};{CLIENT_PORT}")
+}
+
+/// A port at which a reconfiguration may have clients served.
+fn some_client_port(rng: &mut Rng) -> u16 {
+    CLIENT_PORT + rng.below(4) as u16
 }
 
 /// Groups and weights of voters, as lines of a configuration. None if there would be no quorum without the voter `spared`.
@@ -206,6 +213,17 @@ impl Request {
             _ => Required::Any,
         };
         Self::new(Op::Reconfig { required, joining, leaving, members }, "")
+    }
+
+    /// Gives the members that a reconfiguration names other client ports.
+    pub fn give_other_ports(&mut self, rng: &mut Rng) {
+        let Op::Reconfig { joining, members, .. } = &mut self.op else { return };
+        let old = format!(";{CLIENT_PORT}");
+        for text in joining.iter_mut().chain(members) {
+            let mut parts = text.split(&old);
+            let first = parts.next().unwrap_or_default().to_owned();
+            *text = parts.fold(first, |new, part| format!("{new};{}{part}", some_client_port(rng)));
+        }
     }
 
     /// Whether it becomes a transaction.

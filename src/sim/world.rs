@@ -125,6 +125,11 @@ impl World {
             (climate.destroys, "worlds whose quorums lose their data"),
             (climate.restores, "worlds with restores"),
             (!climate.java.is_empty(), "worlds with Java members"),
+            (climate.loses_older_logs, "worlds that lose older logs"),
+            (climate.locks_folders, "worlds with locked configuration folders"),
+            (climate.loses_machine, "worlds that lose a machine"),
+            (climate.migrates, "worlds that start with snapshot.trust.empty"),
+            (climate.moves_ports, "worlds that move client ports"),
             (
                 climate.loses_files && climate.marks_new,
                 "worlds that lose files, db.autocreate=false",

@@ -2,6 +2,8 @@
 
 use super::checker::Checker;
 use super::system_properties::SystemProperties;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 
 const SASL_REQUIRED: &str = "zookeeper.sessionRequireClientSASLAuth";
 const SASL_PROVIDER: &str = "org.apache.zookeeper.server.auth.SASLAuthenticationProvider";
@@ -29,6 +31,7 @@ pub(super) fn find(
     system: &SystemProperties,
     clients_use_tls: bool,
 ) -> Providers {
+    check_super_digest(checker, system);
     let mut providers = Providers { x509: clients_use_tls, ..Providers::default() };
     for (name, property) in system.all() {
         if !name.starts_with("zookeeper.authProvider.") {
@@ -145,4 +148,23 @@ fn sasl_alone(
 pub(super) fn names(text: &str) -> Vec<String> {
     let kept = text.trim_end_matches(',');
     kept.split(',').map(|name| super::system_properties::trim(name).to_owned()).collect()
+}
+/// Bytes of the shortest digest that may be configured, of MD5.
+const DIGEST_MIN: usize = 16;
+
+/// Warns of a password in place of its digest: no client could be `super`.
+fn check_super_digest(checker: &mut Checker, system: &SystemProperties) {
+    const KEY: &str = "DigestAuthenticationProvider.superDigest";
+    let Some(property) = system.get(&format!("zookeeper.{KEY}")) else { return };
+    let is_digest =
+        |text: &str| STANDARD.decode(text).is_ok_and(|digest| DIGEST_MIN <= digest.len());
+    let (_, digest) = property.value.split_once(':').unwrap_or_default();
+    if !is_digest(digest) {
+        let place = property.place.clone();
+        let text = format!(
+            "{KEY} is not user:DIGEST with a digest in base64, so no client is the superuser; make it by \
+             printf 'super:PASSWORD' | openssl dgst -sha1 -binary | base64"
+        );
+        checker.warn(&place, text);
+    }
 }

@@ -11,6 +11,9 @@ use super::{Entries, Problem, SettingPlace, Warning};
 /// What to do about a value with a comment after it.
 const COMMENT: &str = "a comment needs a line of its own, so move it";
 
+/// The folder in `dataDir` and `dataLogDir` that has the files.
+const DATA_FOLDER: &str = "version-2";
+
 /// Whether a value goes on with what was meant as a comment.
 fn has_comment(value: &str) -> bool {
     value.contains(" #") || value.contains("\t#")
@@ -202,7 +205,22 @@ impl Checker {
             return None;
         }
         let path = PathBuf::from(&value);
-        if path.is_relative() && !path.starts_with(".") {
+        if path.ends_with(DATA_FOLDER) {
+            let above = path.parent().unwrap_or(&path).display();
+            self.warn(
+                &place,
+                format!(
+                    "{key}={value} ends with {DATA_FOLDER}, which the server adds itself: its files are in {value}/{DATA_FOLDER}; \
+                     for those in {value} write {key}={above}"
+                ),
+            );
+        }
+        if value.starts_with(['"', '\'']) {
+            self.warn(
+                &place,
+                format!("{key}={value}: the quotation marks are part of the path; remove them"),
+            );
+        } else if path.is_relative() && !path.starts_with(".") {
             self.warn(&place, format!("{key}={value} is relative; write ./{value} if it is meant"));
         }
         Some(path)

@@ -109,14 +109,25 @@ fn take_plain(checker: &mut Checker, own: OwnLine, has_secure: bool) -> Option<C
         (Some((port, place)), host, own) => {
             let fixed = (take_host(checker, "clientPortAddress", host)?, port as u16);
             let Some(own) = own else { return Some(fixed) };
-            let text = format!(
-                "clientPort={port} differs from this server's own server line; remove one of them"
-            );
+            let shown =
+                |(host, port): &ClientAddress| format!("{}:{port}", host.as_deref().unwrap_or("*"));
+            let (keys, line) = (shown(&fixed), shown(&own));
             match differs(&fixed, &own) {
-                Some(true) => checker.problem(&place, text),
+                Some(true) => {
+                    let text = format!(
+                        "clientPort={port} gives clients {keys}, and this server's own server.N line gives {line}; remove one of them"
+                    );
+                    checker.problem(&place, text);
+                }
                 Some(false) => {}
-                // Names are not resolved here; Java refuses if they turn out to be two addresses.
-                None => checker.warn(&place, format!("{text}, or else the line counts")),
+                // Java refuses if the names turn out to be two addresses.
+                None => {
+                    let text = format!(
+                        "clientPort={port} gives clients {keys}, and this server's own server.N line gives {line}, which counts: names are not \
+                         compared here; remove one of them"
+                    );
+                    checker.warn(&place, text);
+                }
             }
             Some(own)
         }

@@ -7,6 +7,7 @@ use super::checker::{Checker, Setting};
 use super::{Entries, Entry, SettingPlace, clashes, keys};
 use crate::model::{Member, Rule, ServerId, View, ViewError};
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 /// Where clients connect: host (`None` is every address) and port.
@@ -287,6 +288,10 @@ impl<'a> MyId<'a> {
             return;
         }
         let folder = match data_dir {
+            _ if path.starts_with(['"', '\'']) => {
+                " (quotation marks are part of dataDir: remove them)"
+            }
+            _ if path.ends_with("/version-2/myid") => " (dataDir is the folder above version-2)",
             DataDirState::There => "",
             DataDirState::Missing => " (its folder too: is a disk not mounted?)",
             DataDirState::File => {
@@ -387,6 +392,12 @@ fn whose(
     None
 }
 
+/// Whether no other machine finds a server at this host.
+fn is_loopback(host: &str) -> bool {
+    let is_address = host.parse::<IpAddr>().is_ok_and(|ip| ip.to_canonical().is_loopback());
+    is_address || host.eq_ignore_ascii_case("localhost")
+}
+
 /// Warns of ensembles that work but are risky.
 fn warn(
     checker: &mut Checker,
@@ -418,8 +429,17 @@ fn warn(
     if !view.has_quorum(&view.voters().collect()) {
         checker.warn(place, "all voters together are not a quorum; correct the weights");
     }
+    let is_local =
+        |member: &Member| member.addresses.iter().all(|address| is_loopback(&address.host));
+    let is_spread = !view.members.values().all(is_local);
     for (key, Setting { place, .. }) in lines {
         let member = view.members.values().find(|member| *key == format!("server.{}", member.id));
+        if is_spread && member.is_some_and(is_local) {
+            let text = format!(
+                "{key} has an address of this machine alone, and other servers have others, so they can't connect to it; name its host"
+            );
+            checker.warn(place, text);
+        }
         let is_any = |host: &str| ["0.0.0.0", "0:0:0:0:0:0:0:0"].contains(&host);
         if member.is_some_and(|member| member.addresses.iter().any(|a| is_any(&a.host))) {
             let text = format!(

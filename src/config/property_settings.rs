@@ -242,7 +242,7 @@ fn takes_word(
     {
         checker.warn(
             place,
-            format!("{key}={value} has no effect: only {word} has one; write {word}, or remove it"),
+            format!("{key}={value} has no effect: only {word} has one; remove it, or write {word}, with which {price}"),
         );
     }
     let found = found.filter(|found| found.value == word);

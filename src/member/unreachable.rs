@@ -54,6 +54,8 @@ fn ids(servers: &[ServerId]) -> String {
 impl fmt::Display for Unreachable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let error = self.error.as_deref().unwrap_or("no answer yet");
+        // Most errors begin with the address.
+        let error = error.strip_prefix(&format!("{}: ", self.address)).unwrap_or(error);
         write!(f, "{} at {}: {error}", self.id, self.address)
     }
 }
@@ -73,7 +75,7 @@ mod tests {
         assert_eq!((reach.heard(), reach.missing()), ("3".to_owned(), "none".to_owned()));
         reach = Reach {
             heard: Vec::new(),
-            missing: vec![missing(1, Some("Connection refused")), missing(2, None)],
+            missing: vec![missing(1, Some("zk1:3888: Connection refused")), missing(2, None)],
             ..Reach::default()
         };
         assert_eq!((reach.heard(), reach.without_vote()), ("no other server".to_owned(), None));

@@ -31,7 +31,7 @@ pub enum RecoverError<E: Error + 'static> {
         newest.why
     )]
     AllSnapshotsBad { dir: PathBuf, tried: usize, newest: Skipped },
-    #[error("no snapshot found in {}, but there are log entries; if the log is whole from its beginning (upgraded from 3.4) start once with snapshot.trust.empty=true{}", dir.display(), if *is_member { "; or empty the directories of one member at a time, except for myid" } else { "; or restore the snapshots" })]
+    #[error("no snapshot found in {}, but there are log entries; {}; only if the log begins with zxid 0x1 (upgraded from 3.4), start once with snapshot.trust.empty=true", dir.display(), if *is_member { "empty the directories of one member at a time, except for myid, and the leader sends its tree" } else { "restore the snapshots, or a backup" })]
     NoSnapshot { dir: PathBuf, is_member: bool },
     #[error(
         "snapshot {} is damaged, and the log lacks transactions that it held: the log is whole up to {} at most",
@@ -52,8 +52,8 @@ pub enum RecoverError<E: Error + 'static> {
     #[error("{} has a currentEpoch of {epoch}, and neither a snapshot nor a log entry is there", dir.display(), epoch = epoch.0)]
     OnlyEpochs { dir: PathBuf, epoch: Epoch },
     #[error(
-        "there is no folder {}, although {} is the folder of a member with data: mount its disk. If the logs are lost for \
-         good, empty both folders, and the leader sends its tree; to go on with what the snapshot has, make the folder",
+        "there is no folder {}, although {} is the folder of a member with data: mount its disk. If dataLogDir was set only now, \
+         make the folder and move log.* there. If the logs are lost for good, empty both folders, and the leader sends its tree; to go on with what the snapshot has, make the folder",
         logs.display(),
         snapshots.display()
     )]

@@ -23,8 +23,8 @@ pub struct Options {
     pub json: bool,
     #[command(flatten)]
     pub tls: TlsOptions,
-    /// The servers, each with its client port; 2181 if none is given.
-    #[arg(required = true, value_name = "HOST[:PORT]")]
+    /// The servers, each with its client port; 2181 if none is given. Commas may stand between them.
+    #[arg(required = true, value_name = "HOST[:PORT]", value_delimiter = ',')]
     pub servers: Vec<String>,
 }
 
@@ -190,10 +190,19 @@ fn parse_srvr(answer: &str) -> Result<Figures, String> {
         connections: number("Connections"),
         znodes: number("Node count"),
         latency: value("Latency min/avg/max").unwrap_or_default().to_owned(),
-        version: version.split(['-', ',']).next().unwrap_or_default().to_owned(),
+        version: shown_version(version),
         followers: None,
         lacks_vote: None,
     })
+}
+
+/// `oxkeeper 0.2.0` for a server of this project, the number alone for ZooKeeper's.
+fn shown_version(version: &str) -> String {
+    let (number, build) = version.split_once('-').unwrap_or((version, ""));
+    match build.strip_prefix("oxkeeper.") {
+        Some(own) => format!("oxkeeper {}", own.split(['-', ',']).next().unwrap_or(own)),
+        None => number.split(',').next().unwrap_or(number).to_owned(),
+    }
 }
 
 /// Whether the configuration in an answer to `conf` does not have the server as a voter; `None`: there is none in it.
@@ -322,6 +331,14 @@ mod tests {
             assert!(parse_srvr(answer).unwrap_err().contains(why), "{answer}");
         }
         assert_eq!(parse_srvr("Mode: follower\nZxid: x\n").unwrap().zxid, 0);
+        for (version, shown) in [
+            ("3.9.5-oxkeeper.0.2.0-1a2b3c, built on 2026-01-01", "oxkeeper 0.2.0"),
+            ("3.9.5-oxkeeper.0.2.0, built on 2026-01-01", "oxkeeper 0.2.0"),
+            ("3.4.14-4c25d480e66aadd371de8bd2fd8da255ac140bcf, built on x", "3.4.14"),
+            ("3.4.14, built on x", "3.4.14"),
+        ] {
+            assert_eq!(shown_version(version), shown);
+        }
     }
 
     #[test]

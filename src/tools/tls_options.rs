@@ -41,6 +41,9 @@ pub fn explained(error: &io::Error, has_tls: bool) -> String {
         (Some(Error::AlertReceived(AlertDescription::CertificateRequired)), _) => {
             "; give --tls-cert and --tls-key"
         }
+        (Some(Error::AlertReceived(AlertDescription::HandshakeFailure)), _) => {
+            "; is it a port without TLS? leave out --tls-ca"
+        }
         (None, io::ErrorKind::ConnectionReset) if !has_tls => "; is it a TLS port? give --tls-ca",
         _ => "",
     };
@@ -56,6 +59,9 @@ mod tests {
         let alert = Error::AlertReceived(AlertDescription::CertificateRequired);
         let text = explained(&io::Error::new(io::ErrorKind::InvalidData, alert), true);
         assert!(text.ends_with("; give --tls-cert and --tls-key"), "{text}");
+        let alert = Error::AlertReceived(AlertDescription::HandshakeFailure);
+        let text = explained(&io::Error::new(io::ErrorKind::InvalidData, alert), true);
+        assert!(text.ends_with("; is it a port without TLS? leave out --tls-ca"), "{text}");
         let reset = io::Error::from(io::ErrorKind::ConnectionReset);
         assert_eq!(explained(&reset, true), "connection reset");
         assert_eq!(explained(&reset, false), "connection reset; is it a TLS port? give --tls-ca");

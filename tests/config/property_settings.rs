@@ -142,7 +142,7 @@ fn words_that_java_reads_as_something_else_are_warned_of() {
     let ends = [
         "neither true nor false; write one of them",
         "write gz or snappy",
-        "write yes, or remove it",
+        "remove it, or write yes, with which ACLs are not checked",
     ];
     assert_eq!(warnings.len(), ends.len(), "{warnings:?}");
     for end in ends {

@@ -191,3 +191,75 @@ fn problem_of_data_dir_leaves_out_that_myid_is_missing() {
     let error = file(&format!("dataDir=/d\n{servers}"), None).unwrap_err().to_string();
     assert!(error.contains("the file /d/myid is missing"), "{error}");
 }
+
+#[test]
+fn data_dir_with_version_2_or_quotation_marks_is_named_as_the_cause() {
+    let warned = |line: &str| {
+        let config = file(&format!("dataDir={line}\nclientPort=1\n"), None).unwrap();
+        config.warnings.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+    };
+    let warning = warned("/x/data/version-2");
+    assert!(warning.ends_with("for those in /x/data/version-2 write dataDir=/x/data"), "{warning}");
+    let warning = warned("\"/x/data\"");
+    assert!(
+        warning.ends_with("the quotation marks are part of the path; remove them"),
+        "{warning}"
+    );
+    assert_eq!(warned("/x/version-2/data"), "");
+    let servers = "clientPort=1\ninitLimit=5\nsyncLimit=2\nserver.1=a:1:2\nserver.2=b:1:2\n";
+    for (line, why) in [
+        ("'/x/data'", "(quotation marks are part of dataDir: remove them)"),
+        ("/x/version-2", "(dataDir is the folder above version-2)"),
+    ] {
+        let error = file(&format!("dataDir={line}\n{servers}"), None).unwrap_err().to_string();
+        assert!(error.contains(why), "{error}");
+    }
+}
+
+#[test]
+fn loopback_address_beside_others_is_warned_of() {
+    let warned = |lines: &str| {
+        let text = format!("dataDir=/d\nclientPort=9\ninitLimit=5\nsyncLimit=2\n{lines}");
+        let config = file(&text, Some("1")).unwrap();
+        config.warnings.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+    };
+    for host in ["127.0.1.1", "localhost", "::ffff:127.0.0.1", "::1"] {
+        let host = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
+        let own = format!("server.1={host}:1:2\n");
+        let spread = warned(&format!("{own}server.2=zk2:1:2\nserver.3=zk3:1:2\n"));
+        let expected = "zoo.cfg:5: server.1 has an address of this machine alone";
+        assert!(spread.starts_with(expected) && spread.lines().count() == 1, "{spread}");
+        let other = "server.2=127.0.0.1:3:4\nserver.3=localhost:5:6\n";
+        assert_eq!(warned(&format!("{own}{other}")), "");
+    }
+}
+
+#[test]
+fn password_in_place_of_its_digest_is_warned_of() {
+    let warned = |value: &str| {
+        let line = format!("DigestAuthenticationProvider.superDigest={value}");
+        let config = file(&format!("dataDir=/d\nclientPort=1\n{line}\n"), None).unwrap();
+        config.warnings.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+    };
+    for wrong in ["super:password", "super", "super:", "xQJmxLMiHGwaqBvst5y6rkB6HQs="] {
+        let warning = warned(wrong);
+        assert!(
+            warning.contains("is not user:DIGEST") && !warning.contains("password"),
+            "{warning}"
+        );
+    }
+    for right in ["super:xQJmxLMiHGwaqBvst5y6rkB6HQs=", "super:CY9rzUYh03PK3k6DJie09g=="] {
+        assert_eq!(warned(right), "");
+    }
+}
+
+#[test]
+fn odd_words_are_to_be_removed_before_a_guarantee_is_given_up() {
+    let text = "dataDir=/d\nclientPort=1\nforceSync=false\n";
+    let config = file(text, None).unwrap();
+    let expected = "zoo.cfg:3: forceSync=false has no effect: only no has one; remove it, or write no, with which acknowledged \
+        writes can be lost";
+    assert!(
+        config.force_sync && config.warnings.iter().any(|warning| warning.to_string() == expected)
+    );
+}

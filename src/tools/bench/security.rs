@@ -158,7 +158,8 @@ fn authenticate(
             return Err(refused("the server does something else in between"));
         };
         if !Code(header.err).is_ok() {
-            return Err(refused(&format!("refused with error {}", Code(header.err))));
+            let text = "the server refused it; check user and password, its log has the reason";
+            return Err(refused(&format!("{text} (error {})", Code(header.err))));
         }
         let response: SetSaslResponse<'_> = Reader::new(body).read()?;
         let challenge = response.token.unwrap_or_default();

@@ -41,7 +41,7 @@ pub fn load_trust(settings: &StoreSettings) -> Result<Vec<CertificateDer<'static
                 "no trusted certificate in it, only keys and certificates without Java's mark; add one: \
                  keytool -importcert -keystore FILE -alias ALIAS -file CERTIFICATE"
             }
-            Kind::Pem => "no certificate in it",
+            Kind::Pem => "no certificate in it; name the file of the authority's certificate",
         });
         return Err(error(settings, TRUST_STORE, Some(kind), fault.into()));
     }

@@ -7,7 +7,7 @@ use super::checker::{Checker, Setting};
 use super::metrics_provider::Prometheus;
 use super::system_properties::SystemProperties;
 use super::tls::ClientTls;
-use crate::model::Member;
+use crate::model::{Member, View};
 use std::collections::BTreeMap;
 
 /// Refuses lines without a host, and an address that two ports of servers share.
@@ -39,6 +39,33 @@ pub(super) fn check_lines(checker: &mut Checker, lines: &[(String, Setting)]) {
                     checker.problem(place, text);
                 }
             }
+        }
+    }
+}
+
+/// Warns of a server whose quorum and election port are those of all other servers in reverse, as far as each has the same two.
+pub(super) fn warn_of_swapped_ports(
+    checker: &mut Checker,
+    lines: &[(String, Setting)],
+    view: &View,
+) {
+    let ports = |member: &Member| -> Option<(u16, u16)> {
+        let [address] = member.addresses.as_slice() else { return None };
+        Some((address.quorum_port, address.election_port))
+    };
+    for member in view.members.values() {
+        let Some((quorum, election)) = ports(member) else { continue };
+        let mut others = view.members.values().filter(|other| other.id != member.id);
+        let key = format!("server.{}", member.id);
+        let line = lines.iter().find(|(its, _)| *its == key);
+        if let Some((_, Setting { place, .. })) = line
+            && 2 < view.members.len()
+            && others.all(|other| ports(other) == Some((election, quorum)))
+        {
+            let text = format!(
+                "{key} has the quorum port {quorum} and the election port {election}, in reverse of all other servers; swap them if that is not meant"
+            );
+            checker.warn(place, text);
         }
     }
 }

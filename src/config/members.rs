@@ -125,6 +125,7 @@ pub(super) fn take(
         return Members { own_line, is_lost: true, ..Members::default() };
     };
     warn(checker, &place, &lines, &view, oracle.as_ref());
+    clashes::warn_of_swapped_ports(checker, &lines, &view);
     let ensemble = Found {
         place,
         my_id,

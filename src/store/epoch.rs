@@ -33,7 +33,7 @@ pub enum EpochError {
     Malformed { path: PathBuf, text: String },
     /// No server writes such files: acceptedEpoch is saved before currentEpoch.
     #[error(
-        "epoch file {}: epoch {current} was never promised, acceptedEpoch is {accepted}",
+        "epoch file {}: currentEpoch {current} is later than acceptedEpoch {accepted}, which no server writes",
         path.display(),
         current = current.0,
         accepted = accepted.0
@@ -41,7 +41,7 @@ pub enum EpochError {
     Unpromised { path: PathBuf, current: Epoch, accepted: Epoch },
     /// A server that does not know its promise may break it: two leaders in one epoch.
     #[error(
-        "epoch file {} is missing, and currentEpoch is {current}: the epoch that this server promised is not known",
+        "epoch file {} is missing, and currentEpoch is {current}: the epoch that this server has accepted is not known",
         path.display(),
         current = current.0
     )]

@@ -263,3 +263,28 @@ fn odd_words_are_to_be_removed_before_a_guarantee_is_given_up() {
         config.force_sync && config.warnings.iter().any(|warning| warning.to_string() == expected)
     );
 }
+
+#[test]
+fn server_with_the_ports_of_all_others_in_reverse_is_warned_of() {
+    let warned = |ports: [&str; 3]| {
+        let [a, b, c] = ports;
+        let text = format!(
+            "dataDir=/d\nclientPort=9\ninitLimit=5\nsyncLimit=2\nserver.1=a:{a}\nserver.2=b:{b}\nserver.3=c:{c}\n"
+        );
+        let config = file(&text, Some("1")).unwrap();
+        config.warnings.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+    };
+    let warning = warned(["2888:3888", "3888:2888", "2888:3888"]);
+    assert!(
+        warning
+            .starts_with("zoo.cfg:6: server.2 has the quorum port 3888 and the election port 2888"),
+        "{warning}"
+    );
+    for ports in [
+        ["2888:3888", "2888:3888", "2888:3888"],
+        ["2888:3888", "3888:2888", "2889:3888"],
+        ["1:2", "3:4", "5:6"],
+    ] {
+        assert_eq!(warned(ports), "");
+    }
+}

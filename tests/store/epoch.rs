@@ -97,7 +97,7 @@ fn a_current_epoch_that_was_never_promised_is_damage() {
     assert_eq!(check(None, 900), Ok(()), "nothing says that it is wrong");
     assert_eq!((check(Some(7), 7), check(Some(7), 6)), (Ok(()), Ok(())));
     let error = check(Some(7), 8).unwrap_err();
-    assert!(error.contains("currentEpoch: epoch 8 was never promised"), "{error}");
+    assert!(error.contains("currentEpoch: currentEpoch 8 is later than acceptedEpoch"), "{error}");
 }
 
 // rows: D-05

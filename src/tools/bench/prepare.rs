@@ -7,9 +7,9 @@ use crate::model::{Code, op};
 use jute::{DecodeError, Reader};
 use std::time::Duration;
 
-/// Requests sent before the first of their answers is read.
+/// Limit on the requests that are sent before the first of their answers is read; a folder may come on top.
 const BATCH: usize = 256;
-/// Bytes of values sent before the first of their answers is read.
+/// The same of the bytes of their values; one value may come on top.
 const BATCH_BYTES: usize = 4 << 20;
 /// Longest wait for one answer: a server may be busy with the last requests of the run.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -71,6 +71,9 @@ impl ZnodeSetup {
         for connection in 0..connections {
             znodes.own_folder(&mut path, connection);
             batch.push((path.clone(), &[][..]));
+            if batch.len() == BATCH {
+                self.all(op::CREATE, "create", std::mem::take(&mut batch))?;
+            }
         }
         for key in 0..znodes.keys {
             if key.is_multiple_of(KEYS_PER_FOLDER) {

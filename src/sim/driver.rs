@@ -353,6 +353,7 @@ impl World {
                 self.note(at.server, || format!("> in force {text}, last {removes_proposed}"));
             }
             ConfigChange::Proposed(views) => {
+                self.look_for_logged_view(at, views);
                 if 1 < views.len() {
                     self.trace.count("several proposed configurations kept");
                 }

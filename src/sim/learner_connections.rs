@@ -63,6 +63,9 @@ impl World {
         while let Ok(Some(packet)) = Packet::decode(&mut bytes) {
             let packet = &packet;
             self.note(server, || format!("> to {peer:?} {}", short(&format!("{packet:x?}"))));
+            if let (QuorumPeer::Leader { .. }, &Packet::Ack { zxid }) = (peer, packet) {
+                self.look_for_saved_view(at, zxid);
+            }
             self.see(&match peer {
                 QuorumPeer::Leader { .. } => Seen::ToLeader { server, packet, durable, epoch },
                 QuorumPeer::Learner(_) => Seen::ToLearner { server, packet, durable },

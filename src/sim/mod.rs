@@ -44,6 +44,7 @@ pub mod restored_tree;
 mod restorer;
 mod restores;
 mod sasl;
+mod saved_views;
 pub mod script;
 pub mod shrink;
 mod trace;

@@ -1,0 +1,42 @@
+//! Checks of when proposed configurations are saved: `.dynamic.next` is written after the log has the proposal and before the proposal is
+//! acknowledged.
+
+use super::membership;
+use super::network::ProcessId;
+use super::world::World;
+use crate::model::{View, Zxid};
+use crate::store::disk::read_file;
+
+impl World {
+    /// Checks that `.dynamic.next` has a proposed configuration before this server acknowledges the proposal.
+    pub fn look_for_saved_view(&mut self, at: ProcessId, acknowledged: Zxid) {
+        let version = acknowledged.to_wire();
+        let Some(process) = self.process(at) else { return };
+        let core = &process.member.replica.peer().core;
+        let is_proposed = core.all_views().skip(1).any(|view| view.version == version);
+        if !is_proposed {
+            return;
+        }
+        let server = at.server;
+        let saved =
+            read_file(&self.servers[server].disk, &membership::proposed_file()).unwrap_or_default();
+        if !String::from_utf8_lossy(&saved).contains(&format!("version={version:x}")) {
+            let what =
+                format!("{server} acknowledges {acknowledged}, and has not saved its members");
+            self.fail("promises", what);
+        }
+    }
+
+    /// Checks that the log has the newest of the configurations that are saved, if this server's history has it.
+    pub fn look_for_logged_view(&mut self, at: ProcessId, saved: &[View]) {
+        let newest = saved.last().and_then(|view| Zxid::from_wire(view.version));
+        let durable = self.servers[at.server].durable.last;
+        let Some(newest) = newest.filter(|newest| durable < *newest) else { return };
+        let Some(process) = self.process(at) else { return };
+        if process.member.replica.peer().core.history.entry(newest).is_some() {
+            let what =
+                format!("{} saves the members of {newest}, and its log has {durable}", at.server);
+            self.fail("promises", what);
+        }
+    }
+}

@@ -240,6 +240,9 @@ fn bench_names_the_parent_that_is_missing() {
     let dir = tempfile::tempdir().expect("a folder");
     let server = Process::start(dir.path(), "maxClientCnxns=0");
     let output = bench(&server, &["--under", "/nope", "--keys", "1"]);
-    let told = text(&output.stderr);
-    assert!(!output.status.success() && told.contains("/nope does not exist: create it"), "{told}");
+    let errors = text(&output.stderr);
+    assert!(
+        !output.status.success() && errors.contains("/nope does not exist: create it"),
+        "{errors}"
+    );
 }

@@ -76,16 +76,16 @@ fn each_command_prints_its_usage_on_help() {
     for arguments in [["purge", "-n", "3", &folder], ["purge", &folder, "-n", "3"]] {
         let output = Command::new(OXKEEPER).args(arguments).output().unwrap();
         assert!(output.status.success() && output.stdout.is_empty(), "{output:?}");
-        let told = String::from_utf8(output.stderr).expect("UTF-8");
+        let errors = String::from_utf8(output.stderr).expect("UTF-8");
         let expected = format!("nothing to remove: no snapshots in {folder}/version-2");
-        assert!(told.starts_with(&expected), "{told}");
+        assert!(errors.starts_with(&expected), "{errors}");
         assert!(!dir.path().join("version-2").exists(), "it makes no folder");
     }
     std::fs::create_dir(dir.path().join("version-2")).expect("a folder");
     std::fs::write(dir.path().join("version-2/snapshot.0"), "x").expect("a file");
     let output = Command::new(OXKEEPER).args(["purge", &folder, "-n", "3"]).output().unwrap();
-    let told = String::from_utf8(output.stderr).expect("UTF-8");
-    assert_eq!(told, format!("nothing to remove: {folder}/version-2 has 1 of 3 snapshots\n"));
+    let errors = String::from_utf8(output.stderr).expect("UTF-8");
+    assert_eq!(errors, format!("nothing to remove: {folder}/version-2 has 1 of 3 snapshots\n"));
 }
 
 #[test]

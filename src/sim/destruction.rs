@@ -120,6 +120,7 @@ impl World {
             let found = &mut self.servers[server];
             found.stalled_us = found.stalled_us.min(self.now_us);
             (found.locked_us, found.losing, found.lost) = (0, None, Zxid::ZERO);
+            found.taken_ports.clear();
             // What the disks hold is looked at below; what a server had before counts no more.
             found.owed = None;
             (found.is_unsure, found.has_lost, found.has_other_digests) = (false, false, false);

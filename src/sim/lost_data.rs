@@ -219,7 +219,8 @@ impl World {
     /// Whether a server's log has all of its history, from the first transaction on, so that its operator may remove its snapshots.
     fn may_migrate(&self, server: usize) -> bool {
         let found = &self.servers[server];
-        let is_whole = !found.is_damaged && !found.has_lost && !found.is_unsure;
+        let is_whole =
+            !(found.is_damaged || found.has_lost || found.is_unsure || found.trusts_empty);
         let (last, mut zxids) = (found.durable.last, BTreeSet::new());
         let scanned = scan::scan(&found.disk, &folders().logs, None, |zxid, _, _| {
             zxids.insert(zxid);

@@ -53,7 +53,7 @@ enum Stage {
     },
     /// The opening has failed, and the refusal is sent: the peer gets time to read it.
     Refused(ConnectionError),
-    /// What the opening, or this server's hello, has put into the output is not written yet.
+    /// Bytes of the opening, or of this server's hello, are in the output and not written yet.
     WritingOpening,
     Messages,
 }
@@ -68,7 +68,7 @@ pub struct ElectionConnection {
     is_writing: bool,
     /// What the opening waits for.
     work: Option<Work>,
-    /// When the connection is closed unless its hello has come or is sent, and its opening is done.
+    /// When the connection is closed, unless hello and opening are done by then.
     deadline_ms: u64,
     /// Why the connection must be closed; nothing more is read.
     error: Option<ConnectionError>,
@@ -108,7 +108,7 @@ impl ElectionConnection {
         self.input.len()
     }
 
-    /// The connection that this server makes is there: the hello is written.
+    /// This server's dial has succeeded: its hello is put into the output.
     ///
     /// * `opening_until_ms`: when the opening has to be done, if there is one.
     pub fn connected(&mut self, opening_until_ms: u64) {

@@ -10,10 +10,10 @@ use bytes::Bytes;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Limit on the memory of one peer's unsent packets, see [`cost`]. A peer with more than that unsent is disconnected: it
-/// costs the server this, and no more.
+/// Limit on the memory of one peer's unsent packets, see [`cost`]. A peer with more than that unsent is disconnected, so
+/// that it costs the server about this.
 ///
-/// Proposals do not reach the limit at a peer that acknowledges what it reads: a leader takes fewer writes before that. So
+/// Proposals alone do not reach the limit at a peer that acknowledges what it reads: `oxkeeper.lagBytes` stops writes earlier. So
 /// the limit is reached only by a peer that acknowledges, or sends requests, and does not read what it is sent.
 pub const QUEUED_BYTES_MAX: usize = 512 << 20;
 
@@ -62,7 +62,7 @@ impl TreeToSend {
 pub enum Piece {
     More,
     Last,
-    /// There is another tree now, or so much was saved for the frozen one that it was given up.
+    /// A restore or the leader's tree has replaced the tree, or so much was saved for the frozen one that it was given up.
     Replaced,
 }
 
@@ -89,7 +89,7 @@ pub enum OutboxEvent {
 }
 
 enum Item {
-    /// `cost`: of all, `answers`: of the answers among them; see [`cost`].
+    /// `cost`: memory of all pieces, `answers`: memory of the answers among them; see [`cost`].
     Bytes {
         bytes: Vec<Bytes>,
         cost: usize,
@@ -175,7 +175,8 @@ impl QuorumOutbox {
         (packets.sum(), self.unsent as u64)
     }
 
-    /// Puts bytes after all that was put before. `false`, once: so much is unsent that the connection is to be closed.
+    /// Puts bytes after all that was put before. Returns `false` once, when so much is unsent that the caller has to close the
+    /// connection.
     #[must_use]
     pub fn put(&mut self, bytes: Vec<Bytes>) -> bool {
         if self.is_closed {
@@ -206,7 +207,7 @@ impl QuorumOutbox {
         self.tree.is_some()
     }
 
-    /// What is sent next, once what was given before has been sent or is kept by the caller.
+    /// What is sent next. The caller asks when it has sent or kept all bytes that this gave before.
     pub fn next(&mut self, now_ms: u64) -> Next {
         if !self.opening.is_empty() {
             return Next::Bytes(vec![std::mem::take(&mut self.opening).into()]);

@@ -10,14 +10,14 @@ pub struct AuditEvent {
     pub by: AuditUser,
     pub operation: AuditedOperation,
     pub path: Option<Box<str>>,
-    /// How the request asks for a znode to be created: `ephemeral_sequential`.
+    /// The kind of znode that a create asks for: `ephemeral_sequential`.
     pub znode_type: Option<&'static str>,
     /// The list that a setACL asks for, as text.
     pub acl: Option<Box<str>>,
     pub result: AuditResult,
 }
 
-/// Whose doing an event is.
+/// The user of an event.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AuditUser {
     /// The server's own: its start and its stop.
@@ -60,12 +60,12 @@ impl AuditedOperation {
     }
 }
 
-/// How it ended.
+/// How an operation ended, or that it has begun.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum AuditResult {
     Success,
     Failure,
-    /// It has begun; its end is not logged.
+    /// The operation has begun; its end is not logged.
     Invoked,
 }
 

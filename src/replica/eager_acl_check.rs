@@ -15,7 +15,7 @@ impl Core {
     /// `true`: the write was refused, and is answered.
     ///
     /// A write after an unanswered one of its session is not refused here: the answers would come in another order than
-    /// the requests (P-83), and the earlier write may be what permits it.
+    /// the requests, and the earlier write may be what permits it.
     ///
     /// * `is_forwarding`: whether this server has forwarded a request of the session that is not proposed yet.
     pub fn refuses_early(

@@ -1,12 +1,12 @@
 //! Clients' requests: which are allowed, when they are answered, and with what bytes.
 //!
-//! A connection is one pure machine ([`Connection`]): frames, handshake, gate, outbox. It answers reads itself under the
+//! A connection is one pure machine ([`Connection`]): frames, handshake, outbox, and the gate that makes reads wait for writes. It answers reads itself under the
 //! shared lock of the tree; writes become [`ClientCommand`]s to `replica`, which prepares them with [`prep`], and answers
 //! through the connection's [`Conn`]. `net` moves the bytes.
 //!
 //! # Invariants
 //! 1. Replies leave in request order: a read waits until every earlier write and sync of its connection is answered,
-//!    and everything after a waiting read waits with it. Writes follow writes without waiting (P-83).
+//!    and everything after a waiting read waits with it. Writes follow writes without waiting.
 //! 2. An event caused by a transaction comes in a connection's bytes before any reply that shows the change (P-33).
 //! 3. No lock is held while another of an earlier kind is taken: tree, watch shard, outbox.
 

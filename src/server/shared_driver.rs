@@ -17,7 +17,8 @@ use tokio::runtime::Handle;
 /// How many clients the log thread sends replies to itself: few, because the next batch waits meanwhile.
 const DIRECT_REPLIES_MAX: u32 = 4;
 
-/// Transactions of a flush that the log thread applies itself. More are applied on the core that has read and prepared them.
+/// Transactions of a flush that the log thread applies itself. More are applied by the thread that has read and prepared them, whose
+/// processor has them in its cache.
 const FLUSH_MAX: u32 = DIRECT_REPLIES_MAX;
 
 /// If a timer is so late, the process stood still.

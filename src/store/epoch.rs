@@ -46,7 +46,7 @@ pub enum EpochError {
         current = current.0
     )]
     NoPromise { path: PathBuf, current: Epoch },
-    /// With a guess the history could count for less than it did, and a leader with an older epoch could truncate it.
+    /// If the epoch were guessed too low, a leader with an older epoch could truncate the history.
     #[error(
         "epoch file {} is missing, acceptedEpoch is {accepted}, and the log ends with {last}: the epoch of the history is not known",
         path.display(),

@@ -27,7 +27,7 @@ const BYTES_HARD: &str = "byteHardLimit";
 struct Track(BTreeMap<String, i64>);
 
 impl Track {
-    /// `None`: not such a text. Empty data is a text without numbers, but null data is not.
+    /// `None`: the data can't be parsed. Empty data is a text without numbers, but null data is not.
     fn parse(data: Option<&[u8]>) -> Option<Self> {
         let text = String::from_utf8_lossy(data?);
         let mut values = BTreeMap::new();
@@ -86,15 +86,15 @@ pub struct Exceeded {
 /// Limits and counts of the quotas of one namespace; `None` where there is no such znode.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct QuotaTotals {
-    /// Znodes; the hard limit if there is one, -1 for none.
+    /// Limit on znodes: the hard limit if one is set, else the soft one; -1: no limit.
     pub count_limit: Option<i64>,
-    /// Bytes; the hard limit if there is one, -1 for none.
+    /// The same of bytes.
     pub bytes_limit: Option<i64>,
     pub count_usage: Option<i64>,
     pub bytes_usage: Option<i64>,
 }
 
-/// Limits or counts are no text of numbers.
+/// Limits or counts can't be parsed as pairs of a name and a number.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Unreadable;
 
@@ -156,7 +156,7 @@ impl Tree {
     pub(super) fn quota_of_deleted(&mut self, path: &str, bytes: usize) {
         if path.starts_with("/zookeeper")
             && let Some((parent, LIMITS)) = path.rsplit_once('/')
-            // As Java cuts it: `/zookeeper/other` would do too.
+            // As Java, which cuts off as many characters as `/zookeeper/quota` has, whatever they are.
             && let Some((at, _)) = parent.char_indices().nth(QUOTA.len())
         {
             self.quotas.remove(&parent[at..]);

@@ -31,8 +31,9 @@ const FRAME_LEN_MAX: usize = 64 << 20;
 const GRACE_US: u64 = 10_000_000;
 /// Pause between attempts to connect again.
 const RETRY: Duration = Duration::from_millis(100);
-/// How long a server may take for a handshake, and for the end of a session.
+/// How long a server may take for a handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
+/// How long a server may take to end a session.
 const LAST_REPLIES_MAX: Duration = Duration::from_secs(2);
 
 /// A message of a thread to the run.
@@ -57,11 +58,11 @@ pub struct Share {
     pub servers: Arc<[Server]>,
     pub session_timeout_ms: i32,
     pub seed: u64,
-    /// Microseconds since the start from which no request is sent; may be moved to an earlier time.
+    /// When the last request may be sent, in microseconds since the start; may be moved to an earlier time.
     pub end_us: Arc<AtomicU64>,
 }
 
-/// Runs a share to its end. `start`: gives the start of the run, once all threads are connected; closed: there is no run.
+/// Runs a share to its end. `start`: receives the time of the start, once all threads are connected; a closed channel cancels the run.
 pub fn work(share: Share, news: UnboundedSender<ThreadMessage>, start: &Receiver<Instant>) {
     let mut ready = Vec::with_capacity(share.numbers.len());
     for &number in &share.numbers {

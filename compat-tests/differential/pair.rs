@@ -14,10 +14,11 @@ use tempfile::TempDir;
 /// The servers to compare, and their settings.
 #[derive(Clone, Debug)]
 pub struct Setup {
+    /// The server that is compared with Java, which is server A.
     pub b: Kind,
     /// What a proxy in front of B corrupts, to check that the comparison detects it.
     pub fault: Option<Fault>,
-    /// Dump trees as the superuser: needs auth.
+    /// Dump trees as the superuser, after an auth packet.
     pub as_super: bool,
     /// Lines of zoo.cfg, each after a line break.
     pub settings: String,
@@ -64,7 +65,7 @@ impl Pair {
         let start = |name: &str, kind: Kind| {
             let dir: PathBuf = home.path().join(name);
             std::fs::create_dir(&dir)?;
-            // Only answers are compared here, and an fsync for each write would take most of the time.
+            // Nothing on disk is compared, and an fsync for each write would take most of the time.
             Server::start(kind, &dir, &format!("forceSync=no{}", setup.settings))
         };
         let (a, b) = (start("a", Kind::Java)?, start("b", setup.b.clone())?);

@@ -15,7 +15,7 @@ const EMPTY: &str = "127.0.0.1";
 /// # Errors
 /// The reason why it is no valid host. Whether a name or the zone of an address exists is not checked here.
 ///
-/// Source: `InetAddress.getByName`, JDK 17; a listener at `0.0.0.0` is one at `::`.
+/// Source: `InetAddress.getByName`, JDK 17, which listens at `::` for `0.0.0.0`.
 fn host_of(value: &str) -> Result<Option<String>, &'static str> {
     let host = match value.strip_prefix('[') {
         None if value.is_empty() => EMPTY,
@@ -147,7 +147,7 @@ fn differs(fixed: &ClientAddress, own: &ClientAddress) -> Option<bool> {
     if one != other && (is_name(&one) || is_name(&other)) { None } else { Some(one != other) }
 }
 
-/// `None` if it is no valid host; a problem says why.
+/// The host of a setting; `None` if the value is no valid host, as a problem says.
 fn take_host(checker: &mut Checker, key: &str, setting: Option<Setting>) -> Option<Option<String>> {
     let Some(Setting { value, place, .. }) = setting else { return Some(None) };
     let wrong = |why| checker.problem(&place, format!("{key}={value} {why}; correct it"));

@@ -6,14 +6,14 @@ use tracing::level_filters::LevelFilter;
 /// Number of older files that logback's window holds at most.
 pub(super) const OLDER_MAX: u32 = 21;
 
-/// When a file is renamed, and how the older ones are called.
+/// When a file is renamed, and how the older ones are named.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Rolling {
     /// A file of this size gets no further line.
     pub size_bytes: u64,
     /// Number of older files.
     pub kept: u32,
-    /// The number of the newest older file.
+    /// The number in the name of the newest older file.
     pub first: u32,
     /// What stands before and after the number in the path of an older file.
     pub older: (String, String),
@@ -70,7 +70,7 @@ pub(super) fn level(text: &str) -> Option<LevelFilter> {
     }
 }
 
-/// A size as logback reads it: a number, then nothing, `KB`, `MB` or `GB`.
+/// A size as logback reads it: a number, then nothing, `KB`, `MB` or `GB`, which may have an `s`.
 ///
 /// Source: `ch.qos.logback.core.util.FileSize`, logback 1.3.15.
 pub(super) fn size(text: &str) -> Option<u64> {

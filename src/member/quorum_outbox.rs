@@ -21,9 +21,12 @@ pub const QUEUED_BYTES_MAX: usize = 512 << 20;
 /// answers. About 140,000 answers; a learner that reads has as many unsent as its clients have syncs and sessions under way,
 /// at most.
 ///
-/// Other packets do not count, so that a slow learner with much unsent is read: its ACKs let the leader go on. A learner
-/// that stops reading because its own writes are blocked, as Java's may when it answers PING, has that many answers unread;
-/// it is closed when it was silent for syncLimit.
+/// Other packets do not count, so that a slow learner with much unsent is read: its ACKs let the leader go on.
+///
+/// A learner may stop reading because its own writes are blocked, as Java's may when it answers PING:
+/// 1. Answers to it are unsent above this limit, so this server reads nothing from it.
+/// 2. Its writes are blocked, as nothing reads them, and it waits for them before it reads.
+/// 3. Both wait, until this server closes the connection, because it has heard nothing for syncLimit.
 const ANSWERS_MAX: usize = 16 << 20;
 
 /// What a piece takes in addition to its bytes: its [`Bytes`], what the allocator adds, and its places in the lists that it is in.

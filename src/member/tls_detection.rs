@@ -43,7 +43,7 @@ pub struct ClientDetection {
     pub handshakes_max: Option<u32>,
 }
 
-/// What may come after the bytes that are there.
+/// Whether more bytes may come after those that are there.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Rest {
     MayFollow,
@@ -124,7 +124,7 @@ impl Detection {
             (_, Spoken::Plain, _) => self.plain(),
             (_, Spoken::Open, Rest::MayFollow) => return Next::Wait { until: self.open_max() },
             (_, Spoken::Open, Rest::Ended) => Decision::Refuse(Refused::Gone),
-            // A silent connection counts as plain, as in Java: the dialing server may wait for this one.
+            // A silent connection counts as plain, as in Java: the dialing server may wait for bytes of this server.
             (Self::Servers { .. }, Spoken::Open, Rest::Late) => self.plain(),
             (Self::Clients(_), Spoken::Open, Rest::Late) => {
                 Decision::Refuse(Refused::Late(self.open_max()))
@@ -179,7 +179,7 @@ impl ClientDetection {
 }
 
 impl Handshake {
-    /// On a connection that this server has made to another one. `None`: it is plain. Times are since it was made.
+    /// The handshake of a connection that this server has dialed; `None`: it is plain. Times are since it was made.
     ///
     /// * `speaks_tls`: `sslQuorum`.
     pub fn dialed(speaks_tls: bool) -> Option<Self> {
@@ -187,7 +187,7 @@ impl Handshake {
         speaks_tls.then_some(whole)
     }
 
-    /// Whether it may begin in addition to `others` that are under way on ports of this kind.
+    /// Whether the handshake may begin in addition to `others` that are under way on ports of this kind.
     ///
     /// # Errors
     /// If there are as many as the limit allows.
@@ -196,7 +196,7 @@ impl Handshake {
         if is_admitted { Ok(()) } else { Err(Refused::TooManyHandshakes) }
     }
 
-    /// Why it is given up when its time is over.
+    /// Why the handshake is given up when its time is over.
     pub fn late(&self) -> Refused {
         Refused::Late(self.until.saturating_sub(self.since))
     }
@@ -231,7 +231,7 @@ mod tests {
     /// What each port answers 3 s after the accept.
     struct Row {
         port: Detection,
-        /// Nothing that decides has come: until when it waits, in seconds; and what it decides then.
+        /// Without a byte that decides: until when the port waits, in seconds; and what it decides then.
         open: u64,
         late: Decision,
         tls: Decision,

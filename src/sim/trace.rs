@@ -3,7 +3,7 @@
 use super::plan::Micros;
 use std::collections::BTreeMap;
 
-/// What becomes of the lines.
+/// Where the lines go.
 #[derive(Default)]
 pub enum Tracing {
     #[default]
@@ -17,7 +17,7 @@ pub enum Tracing {
 #[derive(Default)]
 pub struct Trace {
     pub tracing: Tracing,
-    /// Number of lines that would have been written: two runs of one plan have the same.
+    /// Number of lines that would have been written: two runs of one plan have the same number.
     pub events: u64,
     /// How often each thing happened: a world in which nothing happens proves nothing.
     pub counts: BTreeMap<&'static str, u64>,

@@ -103,9 +103,12 @@ fn read_epoch<D: Disk>(disk: &D, path: PathBuf) -> Result<Option<Epoch>, EpochEr
 /// * `last`: the end of its log; `None`: it has no data that counts.
 ///
 /// A file that a crash left half replaced counts as replaced, and a missing file is written with the epoch of the log's end, as
-/// in Java (D-05, D-06). Without data that counts, currentEpoch stays missing: the epoch of the history is not known then, and
-/// after a crash that leaves a leader's tree without its epoch [`check_history`] must notice that. A log ahead of currentEpoch
-/// is left by an interrupted synchronisation: its end was not acknowledged in the new epoch, and the next leader decides about
+/// in Java (D-05, D-06). Without data that counts, currentEpoch stays missing:
+/// 1. The epoch of the history that this server will have is not known.
+/// 2. A leader sends its tree, and a crash leaves the tree here, before its epoch is saved.
+/// 3. At the next start [`check_history`] notices that: acceptedEpoch is later than the log's epoch, and currentEpoch is missing.
+///
+/// A log ahead of currentEpoch is left by an interrupted synchronisation: its end was not acknowledged in the new epoch, and the next leader decides about
 /// it. Java does not start on such a directory.
 ///
 /// # Errors

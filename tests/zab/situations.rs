@@ -21,7 +21,7 @@ pub enum Starts {
 
 /// Rounds of 5 ms in 100 ms.
 const TOGETHER_ROUNDS: usize = 20;
-/// Servers that start together serve before initLimit is over (200 rounds), which a lost packet would cost.
+/// Servers that start together serve within these rounds: a lost packet would cost a whole initLimit (200 rounds).
 const SERVES_ROUNDS: usize = 180;
 
 impl Conditions {
@@ -82,7 +82,7 @@ impl Conditions {
                 self.have_voters(3);
             }
         }
-        // The loss takes no account of files that are lost or machines that are gone before.
+        // `destroys` assumes that no server has lost files or its machine earlier.
         let loses = self.loses_files || self.loses_machine || self.oracle_switches;
         if rng.one_in(40) && !loses {
             (self.elects, self.destroys) = (true, true);
@@ -127,7 +127,7 @@ impl Conditions {
 
 /// Groups and weights of the voters; majorities if those are drawn, or if the groups have no quorum.
 ///
-/// * `some_weigh_nothing`: a voter without weight is not elected, and votes for none whose history is shorter than its own, so
+/// * `some_weigh_nothing`: a voter without weight is not elected, and does not vote for a candidate with a shorter history, so
 ///   there may be no leader if a proposed configuration needs its vote, here and in ZooKeeper (world 1202166862).
 pub fn some_rule(rng: &mut Rng, view: &View, some_weigh_nothing: bool) -> Rule {
     let (count, mut weights) = (rng.range(1, 3), BTreeMap::new());

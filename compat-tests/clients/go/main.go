@@ -36,7 +36,7 @@ func say(format string, arguments ...any) {
 	fmt.Printf(format+"\n", arguments...)
 }
 
-// In this client each read has a watch channel of its own. Other clients hold one watch per path and kind, so this does too.
+// In this client each read has a watch channel of its own. Other clients hold one watch per path and kind, so this program does too.
 func watch(key string, events <-chan zk.Event) {
 	talk.Lock()
 	defer talk.Unlock()

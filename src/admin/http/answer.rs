@@ -1,4 +1,4 @@
-//! Requests that are read, and answers.
+//! Parsed requests, and answers.
 
 use super::super::effect::Effect;
 use super::super::list::List;
@@ -11,18 +11,18 @@ const HTML: &str = "text/html;charset=iso-8859-1";
 /// What a request to AdminServer asks for.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AdminRequest {
-    /// Nothing that has to be collected first.
+    /// The answer needs no data of the server.
     Answered(Answer),
     Command(Call),
     Probe(Probe),
 }
 
-/// A path that is not Java's.
+/// A path of the URL that Java's AdminServer lacks.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Probe {
     /// Whether clients are served.
     Ready,
-    /// Whether the server's loops turn.
+    /// Whether the driver answers.
     Live,
 }
 

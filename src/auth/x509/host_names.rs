@@ -80,7 +80,7 @@ impl HostNames {
     }
 }
 
-/// An address as text, in its shortest form: an IPv4 address within an IPv6 one is the same as itself.
+/// An address as text, in its shortest form: an IPv4-mapped IPv6 address equals the IPv4 address.
 fn address(host: &str) -> Option<IpAddr> {
     let inner = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
     match inner {

@@ -19,7 +19,7 @@ use tokio_util::task::TaskTracker;
 struct Socket {
     /// Ends its task.
     stop: CancellationToken,
-    /// `None` while it is dialed.
+    /// `None` while the connection is dialed.
     orders: Option<UnboundedSender<Order>>,
 }
 
@@ -48,7 +48,7 @@ impl ElectionSockets {
         }
     }
 
-    /// Turns a report into the machine's input, if it is one.
+    /// Turns a report into the machine's input, if it is meant for the machine.
     ///
     /// * `next_connection`: gives an id for an accepted connection.
     pub fn take(
@@ -86,6 +86,7 @@ impl ElectionSockets {
         }
     }
 
+    /// Performs an action of the machine.
     pub fn perform(&mut self, action: Action) {
         match action {
             Action::Dial { connection, addresses, grace_ms, to: _ } => {

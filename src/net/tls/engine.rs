@@ -80,7 +80,7 @@ struct Configs {
     server: Arc<ServerConfig>,
     /// `None` for client ports.
     client: Option<Arc<ClientConfig>>,
-    /// `None`: peers show no certificates.
+    /// `None`: peers are asked for no certificates.
     verifier: Option<Arc<Verifier>>,
 }
 
@@ -88,7 +88,7 @@ struct Configs {
 pub struct Engine {
     settings: TlsSettings,
     role: EngineRole,
-    /// What is looked at after a handshake.
+    /// The checks after a handshake.
     check: PeerCheck,
     configs: Mutex<Arc<Configs>>,
 }
@@ -107,10 +107,10 @@ impl Engine {
 
     /// Reads the stores again; connections that begin from now on have what is in them. Open connections stay as they are.
     ///
+    /// * `may_replace`: looks at what was read; an error keeps the engine as it was.
+    ///
     /// # Errors
     /// If a store can't be used: then the engine stays as it was.
-    ///
-    /// * `may_replace`: looks at what was read; an error keeps the engine as it was.
     pub fn reload(
         &self,
         may_replace: impl Fn(&Stores) -> Result<(), String>,

@@ -34,6 +34,8 @@ pub struct ZnodeSetup {
 }
 
 impl ZnodeSetup {
+    /// Connects, and opens a session.
+    ///
     /// # Errors
     /// [`PrepareError`] when there is no server, or it gives no session.
     pub fn open(

@@ -21,7 +21,7 @@ def utc(seconds):
 
 
 class Authority:
-    """`folder` has the leaves; `trust.pem` there is what servers trust."""
+    """`folder` has the leaf certificates; `trust.pem` there is what servers trust."""
 
     def __init__(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="oxkeeper-revocation-"))
@@ -98,7 +98,7 @@ class Authority:
         self.made.openssl("crl", "-in", "list.tmp", "-outform", "DER", "-out", name)
 
     def answer(self, who, request):
-        """What a responder says."""
+        """The OCSP response of the responder `who`."""
         signer, index = {"ca": ("ca", "index.txt"), "delegate": ("responder", "index.txt"), "stranger": ("other", "index.txt"),
                          "unknown": ("ca", "empty.txt")}[who]
         with tempfile.TemporaryDirectory() as scratch:
@@ -109,7 +109,7 @@ class Authority:
             return said.read_bytes()
 
     def cert(self, name):
-        """For `client` and `context`."""
+        """The path of a certificate, as `client` and `context` of `run` take it."""
         return str(self.folder / name)
 
 

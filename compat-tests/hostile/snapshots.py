@@ -30,8 +30,7 @@ def large_snapshot(trial):
     # Makes glibc return freed znodes to the system. Otherwise sets alone, without a snapshot, leave 240 MiB of holes in its heap.
     alone.server.environment["MALLOC_MMAP_THRESHOLD_"] = str(256 * KIB)
     with alone as server:
-        client, honest = Client([server.address]), Client([server.address])
-        assert honest.make("/honest")[0] == 0
+        client = Client([server.address])
         for number in range(count):
             client.send_make(f"/large-{number}", data)
             if client.sent - client.received == 8:
@@ -40,6 +39,8 @@ def large_snapshot(trial):
             set_large(client, number, data)
             if client.sent - client.received == 4:
                 assert client.receive()[0] == 0
+        honest = Client([server.address])  # Not before: its session would be silent for as long as that takes.
+        assert honest.make("/honest")[0] == 0
         before, peak, folder = memory(server.process), 0, server.folder / "data/version-2"
         known, began = snapshots(server.folder), time.monotonic()
         done, longest = threading.Event(), {}

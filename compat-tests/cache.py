@@ -19,12 +19,12 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 DOWNLOADS = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "oxkeeper"
 POM = HERE / "pom.xml"
-KAZOO = ("kazoo==2.11.0", "pure-sasl==0.6.2")  # And what it needs for SASL.
+KAZOO = ("kazoo==2.11.0", "pure-sasl==0.6.2")  # pure-sasl: what kazoo needs for SASL.
 
 
 @contextlib.contextmanager
 def alone(name):
-    """A lock file: one thread of one process at a time."""
+    """Holds a lock file: one thread of one process at a time has it."""
     name.parent.mkdir(parents=True, exist_ok=True)
     with open(f"{name}.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -71,9 +71,9 @@ def filled(folder, fill):
 
 @functools.cache
 def jars(version=None, profile=None):
-    """The folder that holds the jars of Java ZooKeeper: pom.xml says which, and of which version when none is given.
+    """The folder that holds the jars of Java ZooKeeper: pom.xml lists them, and has the version that is taken if none is given.
 
-    Without arguments it is the folder that OXKEEPER_JARS names, if it is set: used as is unless empty or missing.
+    Without a version it is the folder that OXKEEPER_JARS names, if it is set: used as is unless empty or missing.
     """
     own = os.environ.get("OXKEEPER_JARS") if version is None else None
     version = version or re.search(r"<zookeeper.version>(.+?)<", POM.read_text())[1]
@@ -93,7 +93,7 @@ def jars(version=None, profile=None):
 
 @functools.cache
 def debian_source(package):
-    """The source of a package of Debian, with Debian's patches. No root is needed: apt gets folders of its own, and the addresses that it uses anyway."""
+    """The source of a package of Debian, with Debian's patches. No root is needed: apt gets folders of its own, and the package sources of this machine."""
     release = pathlib.Path("/etc/debian_version").read_text()
 
     def apt(folder, *words):
@@ -103,9 +103,9 @@ def debian_source(package):
         subprocess.run(["apt-get", "-q", *options, *words], cwd=folder, stdout=sys.stderr, check=True)
 
     def fetch(part):
-        told = subprocess.run(["apt-get", "indextargets", "--format", "$(REPO_URI) $(RELEASE) $(COMPONENT)", "Created-By: Packages",
+        listed = subprocess.run(["apt-get", "indextargets", "--format", "$(REPO_URI) $(RELEASE) $(COMPONENT)", "Created-By: Packages",
                                "Origin: Debian"], capture_output=True, text=True, check=True).stdout
-        lines = sorted(set(told.splitlines()))
+        lines = sorted(set(listed.splitlines()))
         if not lines:
             raise FileNotFoundError("apt has no lists of Debian's packages")
         with tempfile.TemporaryDirectory() as scratch:

@@ -70,7 +70,7 @@ class ZkCli:
             if line == MARKED:
                 lines, events = split_events("".join(text), self.server)
                 self.events += events
-                # Java keeps authentication ids in a hash table as well.
+                # Java keeps authentication ids in a hash table.
                 return lines[:1] + sorted(lines[1:]) if command == "whoami" else lines
             text.append(line)
         raise AssertionError(f"zkCli ended at {command!r}: {text}")
@@ -128,7 +128,7 @@ def compare(script, server, rewrite):
         if line.startswith("$ "):
             done = subprocess.run(main + line[2:].split(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                   stderr=subprocess.STDOUT, text=True, timeout=PATIENCE)
-            # These exit without closing their sessions, which expire at any time later, each taking a zxid.
+            # These zkCli processes, of one command each, exit without closing their sessions, which expire at any time later, each taking a zxid.
             answer = re.sub(r"(?m)^(.Zxid) = 0x\w+$", r"\1 = ZXID", done.stdout)
             out += [line, *split_events(answer, server)[0], f"exit {done.returncode}"]
     if rewrite:

@@ -26,7 +26,7 @@ class TwoNetworks(network.Namespaces):
     def lose(self, *numbers):
         """Drops all packets of these networks; the others work."""
         self.rules = {("network", number): (1.0, 0, False) for number in numbers}
-        self.tell()
+        self.send_rules()
 
 
 class Spread(Ensemble):

@@ -90,16 +90,16 @@ class Change:
         error, found = self.ask(through, **what)
         assert error == 0 or (error is None and through.kind != "o"), f"{name} through {through}: {error}"
         members = self.ensemble.running()
-        told = until(f"{name}: the same configuration at {members}", lambda: self.told(members, found))
-        assert self.version < version_of(told), f"{name}: {told} is not newer than {self.version:x}"
-        self.version = version_of(told)
+        shown = until(f"{name}: the same configuration at {members}", lambda: self.shown(members, found))
+        assert self.version < version_of(shown), f"{name}: {shown} is not newer than {self.version:x}"
+        self.version = version_of(shown)
         self.ensemble.wait(name)
         self.load.progress()
-        until(f"{name}: files of {members}", lambda: all(self.is_kept(member, told) for member in members))
+        until(f"{name}: files of {members}", lambda: all(self.is_kept(member, shown) for member in members))
         self.steps.append(f"{name} {(time.monotonic() - since) * 1000:.0f} ms")
-        return told
+        return shown
 
-    def told(self, members, wanted, least=None):
+    def shown(self, members, wanted, least=None):
         """The configuration all members show: `wanted` if given, otherwise any of version `least` or later."""
         least, found = least or self.version + 1, set()
         for member in members:
@@ -114,7 +114,7 @@ class Change:
             return None
         return found.pop()
 
-    def is_kept(self, member, told):
+    def is_kept(self, member, shown):
         """Whether the member's files have this configuration for the next start, and no proposed one."""
         static = (member.folder / "zoo.cfg").read_text()
         named = re.search(r"^dynamicConfigFile=(.*)$", static, re.M)
@@ -123,7 +123,7 @@ class Change:
         if re.search(r"^server\.", static, re.M) or (member.folder / "zoo.cfg.dynamic.next").exists():
             return False
         with open(named.group(1)) as servers:
-            return sorted(servers.read().split()) == sorted(told.split()[:-1])
+            return sorted(servers.read().split()) == sorted(shown.split()[:-1])
 
 
 def check(ensemble, arguments):
@@ -223,8 +223,8 @@ def every_step(ensemble, change):
 
     ensemble.stop()
     ensemble.start()
-    told = until("the same configuration after a restart", lambda: change.told(ensemble.members, None, change.version))
-    assert version_of(told) == change.version
+    shown = until("the same configuration after a restart", lambda: change.shown(ensemble.members, None, change.version))
+    assert version_of(shown) == change.version
 
 
 def move_client_port(ensemble, change, member, leader):
@@ -242,6 +242,6 @@ def move_client_port(ensemble, change, member, leader):
         raise Failed(f"port {before} still serves")
     except (Lost, OSError):
         pass
-    change.version = version_of(until("a configuration with the new port", lambda: change.told(ensemble.running(), None)))
+    change.version = version_of(until("a configuration with the new port", lambda: change.shown(ensemble.running(), None)))
     change.load.progress()
     change.steps.append("client port")

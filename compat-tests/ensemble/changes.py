@@ -71,7 +71,7 @@ class Trial:
         self.now, self.version = majority(range(1, len(self.members) + 1)), 0
         self.table = collections.defaultdict(collections.Counter)
         self.refusals, self.led, self.targets = collections.Counter(), set(), []
-        self.longest, self.killed_leaders, self.told, self.led_by = 0.0, collections.Counter(), "", None
+        self.longest, self.killed_leaders, self.described, self.led_by = 0.0, collections.Counter(), "", None
         self.helped = 0
 
     def leader(self):
@@ -159,8 +159,8 @@ class Trial:
             asked.append((target, {**what, "version": self.version} if dice.random() < 0.3 else what))
         leader = self.led_by = until("a leader", self.leader)
         ran = [member for member in self.members if member.process]
-        self.told = (f"from {self.now} version {self.version:x} to {' and '.join(map(str, targets))}, {disturb.__name__}, led by "
-                     f"{leader}")
+        self.described = (f"from {self.now} version {self.version:x} to {' and '.join(map(str, targets))}, {disturb.__name__}, led by "
+                          f"{leader}")
         answers = []
         ways = [self.one_of(self.now) for _ in asked]
         early = [self.connected(way) if dice.random() < 0.7 else None for way in ways]
@@ -195,14 +195,14 @@ class Trial:
                   "no answer, not in force")
         self.table[disturb.__name__][column] += 1
         with (self.ensemble.folder / "changes.txt").open("a") as history:  # Kept when the trial fails.
-            print(f"{time.strftime('%T')} {self.told}: {column}, {answers}; now {self.now} version {self.version:x}", file=history)
+            print(f"{time.strftime('%T')} {self.described}: {column}, {answers}; now {self.now} version {self.version:x}", file=history)
         self.refusals.update(error for error, _, _ in answers if error)
         if done and not unanswered:
-            assert done == came, f"acknowledged: {done}, in force: {came}; {self.told}"
+            assert done == came, f"acknowledged: {done}, in force: {came}; {self.described}"
         elif done:
-            assert done == came or done[0] < came[0], f"acknowledged: {done}, in force: {came}; {self.told}"
+            assert done == came or done[0] < came[0], f"acknowledged: {done}, in force: {came}; {self.described}"
         elif not unanswered:
-            assert before == self.now, f"refused with {answers}, in force: {came}; {self.told}"
+            assert before == self.now, f"refused with {answers}, in force: {came}; {self.described}"
 
     def settle(self, candidates):
         """Waits until all members show the same configuration, which must be one of `candidates`, and have the roles that it
@@ -217,22 +217,22 @@ class Trial:
             leaders = [member for member in running if modes[member] == "leader"]
             if len(leaders) != 1:
                 return False
-            text = heard["leader"] = tell(leaders[0])
+            text = heard["leader"] = configuration_of(leaders[0])
             if not text:
                 return False
             found, version = parsed(text)
-            assert found in candidates, f"{leaders[0]} shows {text}, which was never requested; {self.told}"
+            assert found in candidates, f"{leaders[0]} shows {text}, which was never requested; {self.described}"
             if found == candidates[0]:
-                assert version == self.version or not self.version, f"{text} had version {self.version:x}; {self.told}"
+                assert version == self.version or not self.version, f"{text} had version {self.version:x}; {self.described}"
             else:
-                assert self.version < version, f"{text} is not newer than version {self.version:x}; {self.told}"
+                assert self.version < version, f"{text} is not newer than version {self.version:x}; {self.described}"
             for member in self.inside(found):
                 wanted = ["observer"] if (member.number, OBSERVER) in found.roles else ["leader", "follower"]
                 if modes.get(member) not in wanted:
                     if LOOKS_SECONDS < time.monotonic() - began and self.looks_for_ever(member, modes, version):
                         self.forget_proposal(member)
                     return False
-                heard[member] = tell(member)
+                heard[member] = configuration_of(member)
                 if heard[member] != text or not in_its_files(member, version):
                     return False
             if leaders[0].number not in found.voters:
@@ -245,7 +245,7 @@ class Trial:
             until("one leader and one configuration", once, SETTLE_SECONDS)
         except Failed as error:
             ended = [member for member in self.members if member.process and member.process.poll() is not None]
-            raise Failed(f"{error}; {self.told}; answers {heard}; ended by themselves: {ended}") from None
+            raise Failed(f"{error}; {self.described}; answers {heard}; ended by themselves: {ended}") from None
 
     def looks_for_ever(self, member, modes, version):
         """Whether a Java member that runs without a leader knows of a newer configuration than the one in force."""
@@ -280,15 +280,15 @@ class Trial:
             more = [number for number in everybody.numbers if number not in voters][:len(voters) - 1]
             target = majority(sorted([*voters, *more]))
             self.join_beforehand(target)
-            before, self.told = self.now, f"from {self.now} to {target}"
+            before, self.described = self.now, f"from {self.now} to {target}"
 
             def asked():
                 answers = []
                 self.ask(self.one_of(before), answers, members=target.whole(self.members))
                 return answers and answers[0][0] == 0
-            until(f"the change {self.told}", asked, 60)
+            until(f"the change {self.described}", asked, 60)
             self.settle([before, target])
-            assert self.now == target, f"{self.now} is in force; {self.told}"
+            assert self.now == target, f"{self.now} is in force; {self.described}"
 
 
 def mode_of(member):
@@ -296,7 +296,7 @@ def mode_of(member):
     return found.group(1) if found else ""
 
 
-def tell(member):
+def configuration_of(member):
     """The configuration that a member shows after a sync, or an empty text."""
     c = Once(member.address)
     try:

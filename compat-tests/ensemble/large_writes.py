@@ -80,12 +80,12 @@ def check(ensemble, arguments):
     writes = WRITES_LONG if arguments.long else WRITES
     leader = ensemble.leader()
     followers = [member for member in ensemble.members if member is not leader]
-    told, before = [], elections(ensemble)
+    results, before = [], elections(ensemble)
     for name, members in (("leader", [leader]), ("follower", followers[:1]), ("all", ensemble.members)):
         seconds, took = flood(ensemble, members, writes)
-        told.append(f"{name} {CLIENTS * writes / seconds:.0f} MB/s, a small write {statistics.median(took) * 1000:.0f} ms"
+        results.append(f"{name} {CLIENTS * writes / seconds:.0f} MB/s, a small write {statistics.median(took) * 1000:.0f} ms"
                     f" ({max(took) * 1000:.0f} longest)")
         if elections(ensemble) != before:
             raise Failed(f"large writes through {name}: elections by member {elections(ensemble)}, before that {before}")
     peaks = ", ".join(f"{member} {memory_peak_mib(member)}" for member in ensemble.members)
-    return f"{'; '.join(told)}; peak MiB: {peaks}"
+    return f"{'; '.join(results)}; peak MiB: {peaks}"

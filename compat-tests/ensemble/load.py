@@ -187,11 +187,11 @@ class Load:
         deadline = time.monotonic() + 60
         look = time.monotonic() + LOOK_SECONDS
         while not self.failures and (late := [worker for worker, goal in goals if worker.acked < goal]):
-            told = ", ".join(f"{type(worker).__name__} {worker.client.id:#x} at {worker.client.address}" for worker in late)
+            stuck = ", ".join(f"{type(worker).__name__} {worker.client.id:#x} at {worker.client.address}" for worker in late)
             if look < time.monotonic():
                 look = deadline + 1
-                self.ensemble.look_into(told)
-            assert time.monotonic() < deadline, f"no progress: {told}"
+                self.ensemble.look_into(stuck)
+            assert time.monotonic() < deadline, f"no progress: {stuck}"
             time.sleep(0.02)
         assert not self.failures, self.failures[0]
 

@@ -11,7 +11,7 @@ SETTINGS = ["oraclePath=oracle"]  # Relative to each server's working directory.
 QUIET_SECONDS = 3  # Several times the duration of an election: long enough for a server to wrongly lead alone.
 
 
-def tell(member, answer):
+def set_answer(member, answer):
     """Replaces the oracle's file atomically, as the server may read it at any moment."""
     new = member.folder / "oracle.new"
     new.write_text(answer)
@@ -42,21 +42,21 @@ def check(ensemble, arguments):
         other = next(member for member in ensemble.members if member is not stays)
         for leads in ensemble.members:
             make_lead(ensemble, leads)
-            tell(stays, "1\n")
-            tell(other, "0\n")
+            set_answer(stays, "1\n")
+            set_answer(other, "0\n")
             ensemble.stop(other, how=signal.SIGKILL)
             until(f"{stays} goes on alone", lambda: stays.mode() == "leader")
             assert writes(stays, f"/first{rounds}"), "it must commit alone"
-            tell(stays, "0\n")
+            set_answer(stays, "0\n")
             serves_nobody(stays, "its oracle says no now")
-            tell(stays, "1\n")
+            set_answer(stays, "1\n")
             until(f"{stays} goes on alone again", lambda: stays.mode() == "leader", 90)
             assert writes(stays, f"/second{rounds}"), "it must commit alone"
             ensemble.start()
             assert ensemble.leader() is stays, "the restarted server must follow"
             assert writes(other, f"/third{rounds}"), "a write through the restarted server"
             work.alike(ensemble)
-            tell(stays, "0\n")
+            set_answer(stays, "0\n")
             ensemble.wait()
             ensemble.stop(other, how=signal.SIGKILL)
             serves_nobody(stays, "both oracles say no")
@@ -76,7 +76,7 @@ def make_lead(ensemble, leader):
         return
     ensemble.stop()
     for member in ensemble.members:
-        tell(member, "1" if member is leader else "0")
+        set_answer(member, "1" if member is leader else "0")
     leader.launch()
     until(f"{leader} leads alone", lambda: leader.mode() == "leader")
     ensemble.start()

@@ -34,8 +34,8 @@ SHORT = ["initLimit=6"]  # 3 s until a leader without followers gives up.
 def limits(members, least, most):
     """Checks the session timeouts in `conf`, and those that clients are granted."""
     for member in members:
-        told = member.word("conf")
-        assert f"minSessionTimeout={least}\n" in told and f"maxSessionTimeout={most}\n" in told, f"{member}: {told}"
+        shown = member.word("conf")
+        assert f"minSessionTimeout={least}\n" in shown and f"maxSessionTimeout={most}\n" in shown, f"{member}: {shown}"
         for asked, wanted in [(1, least), (10_000_000, most)]:
             c = Client([member.address], asked)
             assert c.granted_ms == wanted, f"{member} grants {c.granted_ms} ms for a requested {asked}, not {wanted}"

@@ -67,7 +67,7 @@ def ends(member):
     return code
 
 
-def told(member):
+def configuration_of(member):
     """The servers and the version of the configuration at a member."""
     c = Client([member.address])
     c.sync()
@@ -76,12 +76,12 @@ def told(member):
     return sorted(found[:-1]), found[-1]
 
 
-def tells(members, lines, version=None):
+def wait_for_configuration(members, lines, version=None):
     heard = {}
 
     def once():
         try:
-            heard.update({member: told(member) for member in members})
+            heard.update({member: configuration_of(member) for member in members})
         except (Lost, Failed, AssertionError) as error:
             heard["error"] = error
             return False
@@ -129,7 +129,7 @@ def members_complete_a_proposed_configuration(ensemble):
     configure(three, [line(leader), line(three)])
     launch(three)
     serve(three)
-    tells((one, two, three), lines)
+    wait_for_configuration((one, two, three), lines)
     write(one, three)
     write(three, two)
 
@@ -154,7 +154,7 @@ def voters_become_observers(ensemble):
         configure(member, [*before, line(member)])
     launch(*ensemble.members)
     serve(*ensemble.members)
-    tells(ensemble.members, lines)
+    wait_for_configuration(ensemble.members, lines)
     write(one, others[0])
     write(others[2], two)
 
@@ -188,7 +188,7 @@ def old_members_join_the_new_configuration(ensemble):
     for member in ensemble.members:
         accepted = int((member.folder / "data/version-2/acceptedEpoch").read_text())
         assert accepted == epoch, f"{member} accepted epoch {accepted}, not {epoch}"
-    tells((one, two), lines)
+    wait_for_configuration((one, two), lines)
     write(one, others[0])
     write(others[2], two)
 
@@ -201,7 +201,7 @@ def observer_learns_that_it_is_a_voter(ensemble):
     configure(four, lines, NEXT)
     launch(three, four)
     serve(three, four)
-    tells((three, four), lines, NEXT)
+    wait_for_configuration((three, four), lines, NEXT)
     write(three, three)
     write(four, three)
 
@@ -222,7 +222,7 @@ def ack_of_an_observer_completes_the_configuration_where_it_votes(ensemble):
     configure(four, [*before, line(four)])
     launch(one, two, three, four)
     serve(three, four)
-    tells((three, four), lines, NEXT)
+    wait_for_configuration((three, four), lines, NEXT)
     write(three, four)
     write(four, three)
 

@@ -47,7 +47,7 @@ def order_of(ensemble):
 def check_roll(ensemble, arguments):
     """Replaces member by member, from Java to this server and back, the leader last, under load; with --long also by SIGKILL."""
     kinds = [member.kind for member in ensemble.members]
-    told = []
+    steps = []
     for how in [signal.SIGTERM, signal.SIGKILL] if arguments.long else [signal.SIGTERM]:
         with Load(ensemble) as load:
             for target in ["o" * len(kinds), kinds]:
@@ -57,17 +57,17 @@ def check_roll(ensemble, arguments):
                     member.kind = target[member.number - 1]
                     ensemble.start()
                     load.progress()
-                told.append(f"led by {ensemble.leader()}")
+                steps.append(f"led by {ensemble.leader()}")
         work.alike(ensemble)
-        told.append(load.words())
-    return ", ".join(told)
+        steps.append(load.words())
+    return ", ".join(steps)
 
 
 def check_hurt(ensemble, arguments):
     """Rolling replacement while another member is killed or partitioned: it rejoins when the replaced member serves."""
     kinds = [member.kind for member in ensemble.members]
     numbers = [member.number for member in ensemble.members]
-    told, turn = [], itertools.count()
+    steps, turn = [], itertools.count()
     with Load(ensemble) as load:
         for target in ["o" * len(kinds), kinds]:
             for member in order_of(ensemble):
@@ -90,9 +90,9 @@ def check_hurt(ensemble, arguments):
                 if killed:
                     harmed.launch()
                 ensemble.wait(f"{harmed} back")
-            told.append(f"led by {ensemble.leader()}")
+            steps.append(f"led by {ensemble.leader()}")
     work.alike(ensemble)
-    return ", ".join([*told, load.words()])
+    return ", ".join([*steps, load.words()])
 
 
 def check_enlarge(ensemble, arguments):

@@ -3,7 +3,7 @@
 from change import BAD_ARGUMENTS, NO_QUORUM, config, line, reconfig
 from client import Client
 from members import until
-from recovery import configure, launch, run_cases, serve, silent, tells, write
+from recovery import configure, launch, run_cases, serve, silent, wait_for_configuration, write
 from wire import Lost
 
 ALONE = ["standaloneEnabled=false"]
@@ -37,7 +37,7 @@ def one_server_becomes_three_and_one_again(ensemble):
     launch(one)
     serve(one)
     assert one.mode() == "leader", f"it is {one.mode()}"
-    tells([one], [line(one)])
+    wait_for_configuration([one], [line(one)])
     for member, other in [(two, three), (three, two)]:
         configure(member, [line(one), line(member), line(other)], settings=ALONE)
         launch(member)
@@ -45,7 +45,7 @@ def one_server_becomes_three_and_one_again(ensemble):
     done(one, joining=f"{line(two)},{line(three)}")
     write(one, two)
     write(one, three)
-    tells([one, two, three], [line(member) for member in (one, two, three)])
+    wait_for_configuration([one, two, three], [line(member) for member in (one, two, three)])
 
     one.end()
     serve(two, three)
@@ -53,7 +53,7 @@ def one_server_becomes_three_and_one_again(ensemble):
     error = ask(two, leaving="3")
     assert error == NO_QUORUM, f"one of the two next voters is down: {error}"
     done(three, leaving="1,2")
-    tells([three], [line(three)])
+    wait_for_configuration([three], [line(three)])
     two.end()
     until("the third member leads alone", lambda: three.mode() == "leader")
     error = ask(three, leaving="3")
@@ -66,12 +66,12 @@ def one_server_becomes_three_and_one_again(ensemble):
     done(three, joining=f"{line(four)},{line(five)}")
     write(three, four)
     write(three, five)
-    tells([three, four, five], [line(member) for member in (three, four, five)])
+    wait_for_configuration([three, four, five], [line(member) for member in (three, four, five)])
     observing = [line(member, "observer") for member in (four, five)]
     done(three, joining=",".join(observing))
     write(three, four)
     write(three, five)
-    tells([three, four, five], [line(three), *observing])
+    wait_for_configuration([three, four, five], [line(three), *observing])
     until("two observers", lambda: [member.mode() for member in (three, four, five)] == ["leader", "observer", "observer"])
     c = Client([five.address])
     assert "version=" in config(c)

@@ -71,6 +71,6 @@ def check(ensemble, arguments):
         except Failed as error:
             raise Failed(f"{error} (seed {seed}, start {number} in the order {order}, {pause * 1000:.0f} ms apart)") from None
     work.alike(ensemble)
-    told = "; ".join(f"{what}: {figures(times)}" for what, times in found.items())
-    return (f"seed {seed}, {often} starts until a write is served: {figures(sum(found.values(), []))} ({told}), "
+    by_kind = "; ".join(f"{what}: {figures(times)}" for what, times in found.items())
+    return (f"seed {seed}, {often} starts until a write is served: {figures(sum(found.values(), []))} ({by_kind}), "
             f"until all serve: {figures(everybody)}")

@@ -263,9 +263,9 @@ def mismatches(ensemble):
 
 def digests_agree(ensemble):
     """Checks that digests are the same at the last zxid that all servers have in their answers to `hash`."""
-    told = [dict(line.split(":", 1) for line in member.word("hash").splitlines()) for member in ensemble.members]
-    shared = set.intersection(*(set(digests) for digests in told))
-    assert shared, f"no digests to compare: {told}"
+    hashes = [dict(line.split(":", 1) for line in member.word("hash").splitlines()) for member in ensemble.members]
+    shared = set.intersection(*(set(digests) for digests in hashes))
+    assert shared, f"no digests to compare: {hashes}"
     last = max(shared, key=lambda zxid: int(zxid, 16))
-    digests = {member: digests[last].strip() for member, digests in zip(ensemble.members, told)}
+    digests = {member: digests[last].strip() for member, digests in zip(ensemble.members, hashes)}
     assert len(set(digests.values())) == 1, f"digests at {last}: {digests}"

@@ -119,10 +119,10 @@ def descriptors(trial):
             assert honest.set("/honest", b"%d" % number) == 0
         lives(server.process)
         logs = len(list((server.folder / "data/version-2").glob("log.*")))
-        told = [line for line in server.log.read_text(errors="replace").splitlines() if "open files" in line and "WARN" in line]
-        trial.say(f"{logs} log files; {len(told)} warnings: {told[-1][28:] if told else ''}")
+        lines = [line for line in server.log.read_text(errors="replace").splitlines() if "open files" in line and "WARN" in line]
+        trial.say(f"{logs} log files; {len(lines)} warnings: {lines[-1][28:] if lines else ''}")
         assert logs > 3, "no new log file was begun meanwhile"
-        assert told or trial.is_java, "the log does not say which limit to raise"
+        assert lines or trial.is_java, "the log does not say which limit to raise"
         for peer in peers:
             peer.close()
         until("clients are served again", lambda: server.serves())

@@ -142,14 +142,14 @@ def last_epoch(trial):
         time.sleep(trial.of(4, 30))
         ended = [member for member in ensemble.members if member.process.poll() is not None]
         modes = [member for member in ensemble.members if member not in ended and member.mode()]
-        told = [member for member in ensemble.members if "no epoch can follow" in member.log.read_text(errors="replace")]
-        trial.say(f"at the last epoch: {len(ended)} of 3 exited, {len(modes)} serve, {len(told)} log the reason")
+        logging = [member for member in ensemble.members if "no epoch can follow" in member.log.read_text(errors="replace")]
+        trial.say(f"at the last epoch: {len(ended)} of 3 exited, {len(modes)} serve, {len(logging)} log the reason")
         if trial.is_java:
             for member in ended:
                 member.process = None
         assert not ended or trial.is_java, f"{ended} don't start at the last epoch"
         assert not modes or trial.is_java, f"{modes} serve although no epoch is left"
-        assert told or trial.is_java, "no member logs why there is no leader"
+        assert logging or trial.is_java, "no member logs why there is no leader"
         if trial.is_java:
             ensemble.kill()
         else:

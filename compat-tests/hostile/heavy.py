@@ -19,7 +19,7 @@ def peaks(ensemble):
     return {str(member): memory(member.process, "VmHWM") for member in ensemble.members if member.process}
 
 
-def told(figures):
+def text_of(figures):
     return ", ".join(f"{name} {mib(count)}" for name, count in figures.items())
 
 
@@ -33,7 +33,7 @@ def large_writes(trial):
             while writers.answered < enough and time.monotonic() < began + trial.of(40, 400) and not writers.failed():
                 time.sleep(0.1)
         highest = {str(getattr(member, "number", 0)): memory(member.process, "VmHWM") for member in members}
-        trial.say(f"{writers.words()} of 1 MB, {writers.answered} in all; memory {told(highest)}; {beside.words()}")
+        trial.say(f"{writers.words()} of 1 MB, {writers.answered} in all; memory {text_of(highest)}; {beside.words()}")
         if not trial.is_java:
             assert max(highest.values()) < 640 * MIB, "large writes take memory without a bound"
 
@@ -65,7 +65,7 @@ def slow_learner(trial):
             drained = time.monotonic() - deadline
         after, highest = elections(ensemble.members), peaks(ensemble)
         trial.say(f"{taken} MB written in {seconds:.0f} s, answers until {drained:.1f} s later; elections {before} to {after};"
-                  f" memory {told(highest)}; {beside.words()}")
+                  f" memory {text_of(highest)}; {beside.words()}")
         others = [number for number in before if number != slow.number]
         assert all(before[number] == after[number] for number in others), "there was an election"
         assert after[slow.number] == before[slow.number] or trial.is_java, "the slow member was disconnected"
@@ -136,6 +136,6 @@ def slow_disk(trial):
                 member.slow.unlink()
             assert elections(ensemble.members) == before, f"an election while {name} was slow"
         highest = peaks(ensemble)
-        trial.say(f"memory at most {told(highest)}")
+        trial.say(f"memory at most {text_of(highest)}")
         assert all(highest[name] - start[name] < 400 * MIB for name in start) or trial.is_java, "memory grows with a slow disk"
     shutil.rmtree(program.parent)

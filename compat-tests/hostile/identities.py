@@ -137,8 +137,8 @@ def audited_identities(trial):
         client.socket.sendall(b"".join(buffer(struct.pack(">ii", number + 1, SET) + body) for number in range(1000)))
         errors = {struct.unpack_from(">iqi", client.read())[2] for _ in range(1000)}
         peak = memory(server.process, "VmHWM") - before
-        told = lambda: sum(file.read_bytes().count(b"setData") for file in server.folder.glob("audit.log*"))  # noqa: E731
-        until("a line for each write", lambda: told() == 1000)
+        logged = lambda: sum(file.read_bytes().count(b"setData") for file in server.folder.glob("audit.log*"))  # noqa: E731
+        until("a line for each write", lambda: logged() == 1000)
         trial.say(f"answered {errors}; memory at most {peak // MIB} MiB more")
         assert errors == {0}
         assert peak < 96 * MIB, "events for the audit log take memory without a bound"

@@ -191,7 +191,7 @@ def forged_super(trial):
         owner.auth("digest", "user:secret")
         owner.read()
         body = lambda data: buffer(b"/guarded") + buffer(data) + struct.pack(">i", -1)  # noqa: E731
-        told = []
+        by_identity = []
         for name, identities in (("no id", []), ("super", [("super", "")]), ("x509 and super", [("x509", "CN=a"), ("super", "")])):
             learner = Learner(leader, away.number, accepted=leader.zxid() >> 32).synchronise(leader.zxid())
             data = name.encode()
@@ -200,12 +200,12 @@ def forged_super(trial):
             until_taken = time.monotonic() + 1.5
             while (found := owner.get("/guarded")[1]) != data and time.monotonic() < until_taken:
                 time.sleep(0.02)
-            told.append((name, found == data))
+            by_identity.append((name, found == data))
             learner.send(request(SESSION, 2, GET_ACL, buffer(b"/guarded"), identities))  # No learner forwards a read.
             learner.close()
             lives(leader.process)
-        trial.say(f"accepted: {told}")
-        assert dict(told) == {"no id": False, "super": True, "x509 and super": True}, "unlike Java's leader"
+        trial.say(f"accepted: {by_identity}")
+        assert dict(by_identity) == {"no id": False, "super": True, "x509 and super": True}, "unlike Java's leader"
         ensemble.start(away)
 
 

@@ -44,8 +44,8 @@ def slows_nobody(trial, honest, attack):
         waits.append((alone, attack()))
         if waits[-1][1] <= alone + ALLOWED_SECONDS:
             break
-    told = ", ".join(f"{longest * 1000:.0f} ms ({alone * 1000:.0f} without the attack)" for alone, longest in waits)
-    trial.say(f"longest honest wait {told}")
+    waited = ", ".join(f"{longest * 1000:.0f} ms ({alone * 1000:.0f} without the attack)" for alone, longest in waits)
+    trial.say(f"longest honest wait {waited}")
     assert trial.is_java or waits[-1][1] <= waits[-1][0] + ALLOWED_SECONDS, "one client's requests block another client"
 
 

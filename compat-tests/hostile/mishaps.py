@@ -53,8 +53,8 @@ def permissions_removed(trial):
         time.sleep(0.5)
         code = process.poll()
         said = [line for line in server.log.read_text(errors="replace").splitlines() if "ermission denied" in line]
-        told = f"exited with {code}" if code is not None else "goes on"
-        trial.say(f"{acknowledged:,} writes acknowledged, the server {told}; log: {said[0].strip()[:160] if said else 'no reason'}")
+        ending = f"exited with {code}" if code is not None else "goes on"
+        trial.say(f"{acknowledged:,} writes acknowledged, the server {ending}; log: {said[0].strip()[:160] if said else 'no reason'}")
         client.socket.close()
         data.chmod(mode)
         assert code != 0 or trial.is_java, "it exits with status 0"
@@ -179,18 +179,18 @@ def authentication_is_required(trial):
     assert error == REQUIRE_AUTH and taken == 0 and not made, "these results differ from Java's"
     if trial.role == ALONE:
         return
-    told = {}
+    results = {}
     for skips in ("yes", "no"):
         with trial.target(["reconfigEnabled=true", f"skipACL={skips}"]) as target:
             client = Client([target.address])
             away = next(member for member in target.ensemble.voters if member.mode() == "follower" and member is not target.server)
-            told[skips] = change.reconfig(client, leaving=str(away.number) if trial.role != OBSERVER else "3")[0]
+            results[skips] = change.reconfig(client, leaving=str(away.number) if trial.role != OBSERVER else "3")[0]
             config = change.config(client) if skips == "yes" else ""
-            told[f"{skips}: members"] = config.count("server.") or None
+            results[f"{skips}: members"] = config.count("server.") or None
             target.is_calm = skips == "no"
             client.socket.close()
-    trial.say(f"reconfig by any client, with skipACL and without: {told}")
-    assert told["yes"] == 0 and told["no"] == NO_AUTH, "these results differ from Java's"
+    trial.say(f"reconfig by any client, with skipACL and without: {results}")
+    assert results["yes"] == 0 and results["no"] == NO_AUTH, "these results differ from Java's"
 
 
 def distant_member(trial):

@@ -130,9 +130,9 @@ def variables(bundle, folder):
         found = (box.volumes["/elsewhere/conf"] / "zoo.cfg").read_text()
         assert found == OTHER_LINES, found
         assert (box.volumes["/elsewhere/data"] / "myid").read_text() == "2\n"
-        told = box.run("/bin/bash", "-c", "echo conf | nc -w 2 localhost 2181")
+        shown = box.run("/bin/bash", "-c", "echo conf | nc -w 2 localhost 2181")
         for line in ("tickTime=1500", "maxClientCnxns=77", "serverId=2", "initLimit=7", "syncLimit=3", "maxSessionTimeout=50000"):
-            assert line in told, told
+            assert line in shown, shown
         assert box.probe("curl", "-s", "http://localhost:8080/commands") is None, "AdminServer is on"
 
 

@@ -53,7 +53,7 @@ class Network:
         self.process = subprocess.Popen([sys.executable, *command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert self.process.stdout.readline() == "ok\n", f"{command[0]} does not start"
 
-    def tell(self):
+    def send_rules(self):
         rules = [[*way, *rule] for way, rule in self.rules.items()]
         self.process.stdin.write(json.dumps(rules) + "\n")
         self.process.stdin.flush()
@@ -64,14 +64,14 @@ class Network:
         ways = [(a, b) for a in sources for b in targets if a != b]
         for way in ways + [way[::-1] for way in ways if both]:
             self.rules[way] = (loss, delay_ms, reset)
-        self.tell()
+        self.send_rules()
 
     def cut(self, sources, targets, both=True):
         self.set(sources, targets, loss=1.0, both=both)
 
     def heal(self):
         self.rules = {}
-        self.tell()
+        self.send_rules()
 
     def close(self):
         if self.process:

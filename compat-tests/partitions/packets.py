@@ -18,7 +18,7 @@ import time
 
 TUNSETIFF, IFF_TUN, IFF_NO_PI = 0x400454CA, 0x0001, 0x1000
 PACKET_BYTES = 65536
-CLIENTS = 100  # Node 0 has this last number in its address, others their own.
+CLIENTS = 100  # Last number in the address of node 0; the others have the number of the node.
 
 
 def opened(name):
@@ -28,7 +28,7 @@ def opened(name):
     return device
 
 
-class Wire:
+class Network:
     def __init__(self, nodes):
         self.devices = {opened(f"wire{node}"): node for node in range(nodes)}
         self.ends = {node: device for device, node in self.devices.items()}
@@ -79,6 +79,6 @@ class Wire:
                 print("ok", flush=True)
 
 
-wire = Wire(int(sys.argv[1]))
+network = Network(int(sys.argv[1]))
 print("ok", flush=True)
-wire.run()
+network.run()

@@ -229,10 +229,10 @@ def queues_add_up(of, role):
 def alike(said, is_java):
     """Checks that one server's words agree with each other about latencies and about connections with watches."""
     of = said["mntr"].figures()
-    told = tuple(of[f"zk_{kind}_latency"] for kind in ("min", "avg", "max"))
+    of_mntr = tuple(of[f"zk_{kind}_latency"] for kind in ("min", "avg", "max"))
     for name in ("srvr", "stat"):
-        if (found := re.search(LATENCY, said[name].text)) is None or found.groups() != told:
-            yield f"{name}: other latencies than mntr's {told}: {said[name].text!r}"
+        if (found := re.search(LATENCY, said[name].text)) is None or found.groups() != of_mntr:
+            yield f"{name}: other latencies than mntr's {of_mntr}: {said[name].text!r}"
     watchers = said["wchc"].text.count("0x") if is_java else len(groups(said["wchc"]))
     if not said["wchs"].text.startswith(f"{watchers} connections "):
         yield f"wchs: other than the {watchers} connections of wchc: {said['wchs'].text!r}"

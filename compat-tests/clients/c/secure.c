@@ -34,7 +34,7 @@ int main(int count, char **words) {
         sasl.callbacks = zoo_sasl_make_basic_callbacks(words[7], NULL, strcmp(words[8], "-") ? words[8] : NULL);
     }
     zhandle_t *handle = zookeeper_init_internal(words[1], watch, 8000, NULL, NULL, 0, NULL, shown.cert ? &shown : NULL, has_sasl ? &sasl : NULL);
-    int refused = 0; /* No event tells. */
+    int refused = 0; /* No event shows it. */
     for (int waited = 0; handle && !connected && !refused && waited < 100; waited++) {
         usleep(100000);
         refused = zoo_state(handle) == ZOO_AUTH_FAILED_STATE;

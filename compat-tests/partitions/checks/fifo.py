@@ -33,10 +33,10 @@ def whole_beginning(mine, finals):
     for op in mine:
         if op.batch and op.kind == "make":
             batches.setdefault(op.batch, []).append(op)
-    told = {}  # The first write of each connection; a read's answer may have a lower zxid than what is committed already.
+    first_writes = {}  # The first write of each connection; a read's answer may have a lower zxid than what is committed already.
     for op in mine:
         if op.kind in ("set", "make") and op.done:
-            told.setdefault(op.line, op)
+            first_writes.setdefault(op.line, op)
     for ops in batches.values():
         there = [op.done or op.path in finals for op in ops]
         if any(not one and other for one, other in zip(there, there[1:])):
@@ -45,7 +45,7 @@ def whole_beginning(mine, finals):
         if places != sorted(places):
             broken.append(Broken("writes outstanding together were applied in another order", ops))
         for op in ops:
-            later = next((told[line] for line in sorted(told) if line > op.line), None)
+            later = next((first_writes[line] for line in sorted(first_writes) if line > op.line), None)
             if op.unsure and later and op.path in finals and finals[op.path] > later.zxid:
                 broken.append(Broken(f"applied at {finals[op.path]:#x}, after a later write of its session", [op, later]))
     return broken

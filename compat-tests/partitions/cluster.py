@@ -16,8 +16,11 @@ NO_SIGNAL = ["sh", "-c", 'trap "" XFSZ; exec "$@"', "sh"]
 
 
 class Cluster(Ensemble):
-    def __init__(self, kind, servers, command, network, settings=()):
+    """`has_small_disks`: each member's data is on a file system of its own, of DISK_MIB, where that is possible."""
+
+    def __init__(self, kind, servers, command, network, settings=(), has_small_disks=True):
         self.network, self.same_view = network, network.name == "namespaces"
+        self.mounts = has_small_disks and network.private
         super().__init__(kind * servers, command, [*SETTINGS, *settings])
 
     def place(self):
@@ -26,7 +29,7 @@ class Cluster(Ensemble):
             member.before = [*member.before, *NO_SIGNAL]
             data = str(member.folder / "data")
             mount = ["mount", "-t", "tmpfs", "-o", f"size={DISK_MIB}m", "tmpfs", data]
-            member.mounted = self.network.private and subprocess.run(mount, capture_output=True).returncode == 0
+            member.mounted = self.mounts and subprocess.run(mount, capture_output=True).returncode == 0
             if member.mounted:
                 (member.folder / "data/myid").write_text(f"{member.number}\n")
 

@@ -99,6 +99,7 @@ pub fn boot(
         clients: BTreeMap::new(),
         client_port: SimClientPort::bound(config.client_port),
         leader_epoch: Epoch(0),
+        named_view: None,
         served: None,
         leads_us: climate.alone.then_some(now_us),
         heard: BTreeMap::new(),

@@ -151,7 +151,7 @@ impl World {
         }
     }
 
-    /// Traces what comes from other servers, and keeps the epoch in the leader's LEADERINFO.
+    /// Traces what comes from other servers, and keeps the epoch in LEADERINFO and the configuration in NEWLEADER.
     fn note_input(&mut self, at: ProcessId, input: &Input) {
         let Some(process) = self.process(at) else { return };
         let text = match input {
@@ -162,6 +162,7 @@ impl World {
                 {
                     process.leader_epoch = *epoch;
                 }
+                process.note_named_view(packets);
                 format!("{from:?} {packets:x?}")
             }
             Input::Disconnected { from, why } => format!("{from:?} disconnected: {why}"),

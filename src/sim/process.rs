@@ -122,6 +122,8 @@ pub struct Process {
     pub client_port: SimClientPort,
     /// The epoch in the LEADERINFO of the current leader.
     pub leader_epoch: Epoch,
+    /// The version of the configuration that the last NEWLEADER named.
+    pub named_view: Option<Zxid>,
     /// The last zxid of the tree when the process last served.
     pub served: Option<Zxid>,
     /// While the process leads: when its epoch was established, or a standalone server began to serve.

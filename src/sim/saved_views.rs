@@ -3,9 +3,23 @@
 
 use super::membership;
 use super::network::ProcessId;
+use super::process::Process;
 use super::world::World;
 use crate::model::{View, Zxid};
 use crate::store::disk::read_file;
+use crate::zab::Packet;
+
+impl Process {
+    /// Keeps the version of the configuration that NEWLEADER names.
+    pub fn note_named_view(&mut self, packets: &[Packet]) {
+        for packet in packets {
+            if let Packet::NewLeader { view, .. } = packet {
+                let parsed = View::parse(&String::from_utf8_lossy(view)).ok();
+                self.named_view = parsed.and_then(|view| Zxid::from_wire(view.version));
+            }
+        }
+    }
+}
 
 impl World {
     /// Checks that `.dynamic.next` has a proposed configuration before this server acknowledges the proposal.
@@ -28,12 +42,15 @@ impl World {
     }
 
     /// Checks that the log has the newest of the configurations that are saved, if this server's history has it.
+    ///
+    /// What NEWLEADER names is saved before NEWLEADER is acknowledged, whether the log has it or not.
     pub fn look_for_logged_view(&mut self, at: ProcessId, saved: &[View]) {
         let newest = saved.last().and_then(|view| Zxid::from_wire(view.version));
         let durable = self.servers[at.server].durable.last;
         let Some(newest) = newest.filter(|newest| durable < *newest) else { return };
         let Some(process) = self.process(at) else { return };
-        if process.member.replica.peer().core.history.entry(newest).is_some() {
+        let is_named = process.named_view == Some(newest);
+        if !is_named && process.member.replica.peer().core.history.entry(newest).is_some() {
             let what =
                 format!("{} saves the members of {newest}, and its log has {durable}", at.server);
             self.fail("promises", what);

@@ -287,6 +287,20 @@ fn vote_is_sent_again_in_growing_pauses() {
 }
 
 #[test]
+fn voter_that_lacks_the_vote_gets_it_whatever_others_say_meanwhile() {
+    let five = setup(1, Views::of(view(1..=5, &[])), vote(1, 5, 1), 0);
+    let mut one = One::begin(five).quiet();
+    one.wait(200); // The pause before the next resend is 400 ms.
+    one.hear(2, Looking, Vote::NOTHING, 1);
+    let mut said = Vec::new();
+    for _ in 0..4 {
+        said.extend(one.hear(3, Looking, vote(1, 5, 1), 1));
+        said.extend(one.wait(100));
+    }
+    assert!(said.contains(&"100: 2<1@5/1 r1".to_owned()), "{said:?} (tests/zab, world 4000035631)");
+}
+
+#[test]
 fn zk_2164_voter_without_a_connection_is_dialed_every_second() {
     let dials: Vec<String> =
         One::of_three().wait(3500).into_iter().filter(|said| said.contains("dial")).collect();

@@ -97,6 +97,8 @@ pub struct Election {
     /// Without news the vote is sent to all again at that tick; the pause doubles.
     resend_at: u64,
     resend_ticks: u64,
+    /// A voter seems to have lost the better vote, and is sent it again at that tick, whatever others say until then.
+    owed_at: Option<u64>,
     /// A quorum agrees, and the election is over at that tick.
     ends_at: Option<u64>,
     /// A leader that a quorum of the configuration in force follows, and not yet one of each proposed configuration.
@@ -133,6 +135,7 @@ impl Election {
             now: 0,
             resend_at: resend_ticks,
             resend_ticks,
+            owed_at: None,
             ends_at: None,
             found: None,
             has_doubted: false,
@@ -188,7 +191,8 @@ impl Election {
             self.round = heard.round;
             return self.end(heard.vote, electors, out);
         }
-        if self.ends_at.is_none() && self.resend_at <= self.now {
+        let due = self.owed_at.unwrap_or(u64::MAX).min(self.resend_at);
+        if self.ends_at.is_none() && due <= self.now {
             let max = u64::from(self.setup.resend_max_ms / TICK_MS);
             self.resend_ticks = (self.resend_ticks * 2).min(max).max(1);
             self.resend_at = self.now + self.resend_ticks;
@@ -230,8 +234,9 @@ impl Election {
         self.resend_at = self.now + self.resend_ticks;
         let is_behind = heard.round == self.round && heard.vote < self.vote;
         if heard.state == PeerState::Looking && is_behind {
-            // It may have lost the better vote, and would never get it while its notifications put off this server's resends.
-            self.resend_at = resend_at.min(self.now + self.resend_min_ticks());
+            // It may have lost the better vote, and would never get it while notifications put off this server's resends.
+            let due = resend_at.min(self.now + self.resend_min_ticks());
+            self.owed_at = Some(self.owed_at.map_or(due, |owed| owed.min(due)));
         }
         let votes_itself = self.setup.views.is_voter(self.setup.me);
         if heard.state == PeerState::Looking && heard.round < self.round && votes_itself {
@@ -458,7 +463,7 @@ impl Election {
     /// Sends the vote to every other voter, and counts it here: a server's own vote counts like any other.
     fn send_vote_to_all(&mut self, out: &mut Vec<Action>) {
         // A new vote begins a new wait.
-        self.ends_at = None;
+        (self.ends_at, self.owed_at) = (None, None);
         for to in self.setup.views.voters() {
             if to != self.setup.me {
                 self.send_vote(to, out);

@@ -50,7 +50,6 @@ pub fn boot(
     let disk = FailStop::new(server.disk.clone());
     let (config, forgets_view) = membership::load(&server.disk, climate, me, server.trusts_empty)?;
     let patience = config.ensemble.as_ref().map(|ensemble| patience(&config, ensemble));
-    let entry_max = entry_max(&config);
     let folders = Folders::new(&config.data_dir, &config.data_log_dir);
     let began = Now { us: 0, wall_ms: server.wall_ms(now_us) };
     let parts = part_settings(server, me, climate, &config, began.wall_ms);
@@ -94,7 +93,7 @@ pub fn boot(
         began_us: now_us,
         learner_connections: LearnerConnections::default(),
         patience,
-        entry_max,
+        entry_max: entry_max(&config),
         election_connections: SimElectionConnections::default(),
         clients: BTreeMap::new(),
         client_port: SimClientPort::bound(config.client_port),

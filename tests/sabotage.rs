@@ -45,12 +45,41 @@ fn every_bug_replaces_a_text_that_occurs_once_and_names_what_finds_it() {
         {
             complaints.push(format!("{name}: there is no script {script}"));
         }
+        if let Some((target, test)) = test
+            && !is_written(root, target, test)
+        {
+            complaints.push(format!("{name}: the source of {target} has no test {test}"));
+        }
         if script.is_none() && test.is_none() && !bug.in_worlds() && !bug.in_whole() {
             complaints.push(format!("{name}: no script, test or world is to find it"));
         }
     }
     assert!(complaints.is_empty(), "{}", complaints.join("\n"));
     assert!(all.len() >= 22, "only {} bugs were found", all.len());
+}
+
+/// Whether the sources have a test of this name where the path of its modules says, without compiling its target.
+fn is_written(root: &Path, target: &str, test: &str) -> bool {
+    let is_lib = target == "lib";
+    let top = root.join(if is_lib { "src" } else { "tests" });
+    let read = |file: String| std::fs::read_to_string(top.join(file)).ok();
+    let module = |path: &str| {
+        let path = path.replace("::", "/");
+        read(format!("{path}.rs")).or_else(|| read(format!("{path}/mod.rs")))
+    };
+    let crate_root = read(format!("{target}.rs")).unwrap_or_default();
+    let (path, name) = test.rsplit_once("::").unwrap_or(("", test));
+    let (first, _) = path.split_once("::").unwrap_or((path, ""));
+    let is_declared = |kind: &str| crate_root.lines().any(|line| line.starts_with(kind));
+    let is_here = is_lib || path.is_empty() || is_declared(&format!("mod {first}"));
+    let inline = || {
+        let (file, last) = path.rsplit_once("::")?;
+        let text = module(file)?;
+        Some(text.split_once(&format!("\nmod {last} {{\n"))?.1.to_owned())
+    };
+    let text =
+        if path.is_empty() { Some(crate_root.clone()) } else { module(path).or_else(inline) };
+    is_here && text.is_some_and(|text| text.contains(&format!("fn {name}(")))
 }
 
 #[test]

@@ -2,7 +2,6 @@
 //! `UPDATE_EXPECT=1 cargo test --features sim --test sabotage`.
 
 use super::bugs::Bug;
-use std::path::Path;
 
 const BEGIN: &str = "<!-- bugs: written from tests/sabotage/*.bug, not by hand -->\n";
 const END: &str = "<!-- end of bugs -->\n";
@@ -57,11 +56,5 @@ fn named(target: &str, test: &str) -> String {
     };
     let root = if target == "lib" { "src" } else { "tests" };
     let file = |path: &str| format!("{root}/{}.rs", path.replace("::", "/"));
-    let Some(tested) = path.strip_suffix("::tests") else {
-        return format!("{}::{name}", file(path));
-    };
-    // A module's tests are in a file of their own if there is one.
-    let apart = file(&format!("{tested}_tests"));
-    let is_apart = Path::new(env!("CARGO_MANIFEST_DIR")).join(&apart).exists();
-    format!("{}::{name}", if is_apart { apart } else { file(tested) })
+    format!("{}::{name}", file(path.strip_suffix("::tests").unwrap_or(path)))
 }

@@ -1,4 +1,4 @@
-//! The table of `docs/museum.md` that says what finds each bug. It stands between two marks and is written by
+//! The table of `docs/museum.md` that says what finds each bug, after a line that counts. They stand between two marks and are written by
 //! `UPDATE_EXPECT=1 cargo test --features sim --test sabotage`.
 
 use super::bugs::Bug;
@@ -26,7 +26,25 @@ pub fn around(page: &str) -> (&str, &str) {
 pub fn with_table(page: &str, bugs: &[Bug]) -> String {
     let (before, after) = around(page);
     let rows: String = bugs.iter().map(row).collect();
-    format!("{before}{BEGIN}{HEAD}{rows}{END}{after}")
+    format!("{before}{BEGIN}{}\n{HEAD}{rows}{END}{after}", counts(bugs))
+}
+
+/// How many bugs the searchers find.
+fn counts(bugs: &[Bug]) -> String {
+    let says = |found: &Option<String>, word| {
+        found.as_deref().is_some_and(|found| found.starts_with(word))
+    };
+    let count = |of: &dyn Fn(&Bug) -> bool| bugs.iter().filter(|bug| of(bug)).count();
+    let seldom = count(&|bug| says(&bug.whole, "seldom"));
+    let whole = count(&|bug| bug.in_whole());
+    let worlds = count(&|bug| bug.in_worlds() && !bug.in_whole());
+    let is_small = |bug: &Bug| says(&bug.small, "yes") && !bug.in_worlds() && !bug.in_whole();
+    let small = count(&is_small);
+    let (all, none) = (bugs.len(), bugs.len() - whole - worlds - small);
+    format!(
+        "Worlds of `sim` find {whole} of the {all} bugs each time, and {seldom} more seldom. Random worlds of `tests/zab` find {worlds} that `sim` does not \
+         find\neach time, and small ensembles alone {small}. No searcher finds {none} each time: only the named script or test does.\n"
+    )
 }
 
 fn row(bug: &Bug) -> String {

@@ -7,7 +7,7 @@ use super::checker::{Checker, Setting};
 use super::metrics_provider::Prometheus;
 use super::system_properties::SystemProperties;
 use super::tls::ClientTls;
-use crate::model::{Member, View};
+use crate::model::{Member, PeerAddress, ServerId, View};
 use std::collections::BTreeMap;
 
 /// Refuses lines without a host, and an address that two ports of servers share.
@@ -70,43 +70,77 @@ pub(super) fn warn_of_swapped_ports(
     }
 }
 
-/// Refuses a client port that is a port of this server for other servers.
+/// Refuses a client port that is a port of this server for other servers, and warns if it is such a port of another server on this
+/// host.
 ///
-/// * `client`: where clients are served.
+/// * `client`: where clients are served. * `id`: this server.
 pub(super) fn check_client_port(
     checker: &mut Checker,
     client: (Option<&str>, Option<u16>),
     place: Option<SettingPlace>,
-    own: &Member,
+    (view, id): (&View, ServerId),
 ) {
     let (client_host, Some(client_port)) = client else { return };
     let place = place.unwrap_or_else(|| checker.whole.clone());
-    for address in &own.addresses {
-        let is_shared = client_host.is_none_or(|host| host == address.host);
-        let ports =
-            [("quorum port", address.quorum_port), ("election port", address.election_port)];
-        for (what, _) in ports.into_iter().filter(|&(_, port)| is_shared && port == client_port) {
-            let text = format!(
-                "clientPort={client_port} is the {what} of server.{} too; give clients another port",
-                own.id
-            );
-            checker.problem(&place, text);
+    let Some(own) = view.members.get(&id) else { return };
+    for member in view.members.values() {
+        for address in &member.addresses {
+            let same = |host: &str| host.eq_ignore_ascii_case(&address.host);
+            let is_here = own.addresses.iter().any(|its| same(&its.host));
+            if !client_host.map_or(is_here, same) {
+                continue;
+            }
+            for what in named_ports(address, client_port) {
+                let text = format!(
+                    "clientPort={client_port} is the {what} of server.{} too; give clients another port",
+                    member.id
+                );
+                match member.id == id {
+                    true => checker.problem(&place, text),
+                    false => checker.warn(&place, text),
+                }
+            }
         }
     }
 }
 
-/// Where the ports for HTTP are set; `None`: they have their defaults.
-pub(super) struct HttpPlaces {
+/// Warns if followers accept observers at a port of this server for other servers.
+pub(super) fn warn_of_observer_master_port(
+    checker: &mut Checker,
+    port: Option<u16>,
+    place: Option<&SettingPlace>,
+    own: &Member,
+) {
+    let (Some(port), Some(place)) = (port, place) else { return };
+    for what in own.addresses.iter().flat_map(|address| named_ports(address, port)) {
+        let text = format!(
+            "observerMasterPort={port} is the {what} of server.{} too; give observers another port",
+            own.id
+        );
+        checker.warn(place, text);
+    }
+}
+
+/// What `port` is for other servers.
+fn named_ports(address: &PeerAddress, port: u16) -> impl Iterator<Item = &'static str> {
+    let ports = [("quorum port", address.quorum_port), ("election port", address.election_port)];
+    ports.into_iter().filter(move |&(_, its)| its == port).map(|(what, _)| what)
+}
+
+/// Where ports are set; `None`: they have their defaults.
+pub(super) struct PortPlaces {
+    pub observer_master: Option<SettingPlace>,
     admin: Option<SettingPlace>,
     metrics: Option<SettingPlace>,
     metrics_https: Option<SettingPlace>,
 }
 
-impl HttpPlaces {
+impl PortPlaces {
     pub fn of(checker: &Checker, system: &SystemProperties) -> Self {
         let in_file = |key: &str| checker.get(key).map(|setting| setting.place.clone());
         let flag = || system.get("zookeeper.admin.serverPort").map(|found| found.place.clone());
         Self {
+            observer_master: in_file("observerMasterPort"),
             admin: in_file("admin.serverPort").or_else(flag),
             metrics: in_file("metricsProvider.httpPort"),
             metrics_https: in_file("metricsProvider.httpsPort"),
@@ -134,7 +168,7 @@ pub(super) struct Ports<'a> {
 
 /// Refuses a port for HTTP that is another port of this server too. A member serves without AdminServer, so its clash is a
 /// warning.
-pub(super) fn check_http_ports(checker: &mut Checker, ports: &Ports<'_>, places: &HttpPlaces) {
+pub(super) fn check_http_ports(checker: &mut Checker, ports: &Ports<'_>, places: &PortPlaces) {
     let mut taken: Vec<Port<'_>> = Vec::new();
     let mut take = |name, host, port: Option<u16>| {
         taken.extend(port.filter(|port| *port != 0).map(|port| Port { name, host, port }));

@@ -11,6 +11,8 @@ use super::{SettingPlace, client_address};
 /// Ticks of the default session timeouts.
 const MIN_SESSION_TICKS: i64 = 2;
 const MAX_SESSION_TICKS: i64 = 20;
+/// A shorter tick was hardly meant in ms.
+const LEAST_USUAL_TICK_MS: i32 = 50;
 
 const ANY: RangeInclusive<i32> = i32::MIN..=i32::MAX;
 
@@ -121,6 +123,11 @@ fn take_timeouts(checker: &mut Checker) -> Option<(u32, i32, i32)> {
             checker.problem(&place.clone(), text);
         }
         return None;
+    }
+    if let Some((ms, place)) = tick.as_ref().filter(|(ms, _)| *ms < LEAST_USUAL_TICK_MS) {
+        let text =
+            format!("tickTime={ms} makes ticks of {ms} ms: is it meant in ms? 2000 is usual");
+        checker.warn(place, text);
     }
     let whole = checker.whole.clone();
     let place = |setting: Option<&(i32, SettingPlace)>| {

@@ -223,6 +223,7 @@ fn assemble(
     let mut my_id = MyId::new(&checker, my_id, context.data_dir);
     let data_dir = file_settings::take_data_dir(&mut checker);
     my_id.is_elsewhere = data_dir.is_none();
+    let places = clashes::PortPlaces::of(&checker, &system);
     let members = members::take(&mut checker, &my_id, many_addresses, files.lacks_lines);
     let mut idle = unsupported::Idle::default();
     let (is_member, is_lost) = (members.ensemble.is_some(), members.is_lost);
@@ -235,7 +236,6 @@ fn assemble(
     let secure = client_address::take_secure(&mut checker);
     let secure_is_wrong = checker.problems.len() > problems;
     let client_place = checker.get("clientPort").map(|setting| setting.place.clone());
-    let http_places = clashes::HttpPlaces::of(&checker, &system);
     let from_file = file_settings::take(
         &mut checker,
         data_dir,
@@ -264,7 +264,7 @@ fn assemble(
     let config =
         config.map(|config| secured.into_config(Config { providers, jaas_file, ..config }));
     if let Some(config) = &config {
-        check_ports(&mut checker, config, ensemble.as_ref(), (client_place, &http_places));
+        check_ports(&mut checker, config, ensemble.as_ref(), (client_place, &places));
     }
     if is_lost || has_misspelt_line {
         idle.forget(keys::MEMBERS_ONLY); // The member that is meant would use them.
@@ -286,21 +286,24 @@ fn check_ports(
     checker: &mut Checker,
     config: &Config,
     ensemble: Option<&Ensemble>,
-    (client_place, http_places): (Option<SettingPlace>, &clashes::HttpPlaces),
+    (client_place, places): (Option<SettingPlace>, &clashes::PortPlaces),
 ) {
     let mut own = None;
     let client = (config.client_host.as_deref(), config.client_port);
     if let Some(ensemble) = ensemble {
         members::check_id_range(checker, config.extended_types_enabled, ensemble.my_id);
         own = ensemble.view.members.get(&ensemble.my_id);
-        own.inspect(|own| clashes::check_client_port(checker, client, client_place, own));
+        let (view, id) = (&ensemble.view, ensemble.my_id);
+        clashes::check_client_port(checker, client, client_place, (view, id));
+        let (port, place) = (ensemble.observer_master_port, places.observer_master.as_ref());
+        own.inspect(|own| clashes::warn_of_observer_master_port(checker, port, place, own));
     }
     let Config { client_tls, metrics, admin, .. } = config;
     let (tls, metrics, admin) = (client_tls.as_ref(), metrics.prometheus.as_ref(), admin.as_ref());
     clashes::check_http_ports(
         checker,
         &clashes::Ports { client, tls, metrics, admin, own },
-        http_places,
+        places,
     );
 }
 

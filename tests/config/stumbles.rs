@@ -288,3 +288,39 @@ fn server_with_the_ports_of_all_others_in_reverse_is_warned_of() {
         assert_eq!(warned(ports), "");
     }
 }
+
+#[test]
+fn tick_that_was_hardly_meant_in_ms_is_warned_of() {
+    let warned = |tick: &str| {
+        let config = file(&format!("dataDir=/d\nclientPort=1\ntickTime={tick}\n"), None).unwrap();
+        config.warnings.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+    };
+    let expected = "zoo.cfg:3: tickTime=2 makes ticks of 2 ms: is it meant in ms? 2000 is usual";
+    assert_eq!(warned("2"), expected);
+    assert!(warned("49").contains("is it meant in ms?"));
+    assert_eq!(warned("50"), "");
+}
+
+#[test]
+fn ports_for_clients_and_observers_that_servers_use_are_warned_of() {
+    let warned = |lines: &str| {
+        let config = file(&format!("{LIMITS}{lines}"), Some("1")).unwrap();
+        config.warnings.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+    };
+    let clients = "server.1=a:1:2\nserver.2=b:5:6\nserver.3=A:3:2181\n";
+    let expected = "zoo.cfg:2: clientPort=2181 is the election port of server.3 too; give clients another port";
+    assert_eq!(warned(clients), expected);
+    assert_eq!(warned(&format!("{clients}clientPortAddress=a\n")), expected);
+    assert_eq!(warned(&format!("{clients}clientPortAddress=c\n")), "");
+    assert_eq!(warned("server.1=a:1:2\nserver.2=b:5:6\nserver.3=c:2181:4\n"), "");
+    let servers = "server.1=a:1:2\nserver.2=b:5:6\nserver.3=c:3:4\n";
+    let observers = |port: &str| warned(&format!("{servers}observerMasterPort={port}\n"));
+    let named = |port: &str, what: &str| {
+        format!(
+            "zoo.cfg:8: observerMasterPort={port} is the {what} of server.1 too; give observers another port"
+        )
+    };
+    assert_eq!(observers("1"), named("1", "quorum port"));
+    assert_eq!(observers("2"), named("2", "election port"));
+    assert_eq!(observers("5"), "", "another host has that port");
+}

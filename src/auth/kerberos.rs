@@ -45,7 +45,7 @@ enum Part {
 pub enum RuleError {
     #[error("the rules have {0} bytes, more than {TEXT_BYTES_MAX}")]
     TooLong(usize),
-    #[error("rule {rule:?}: {reason}")]
+    #[error("rule \"{rule}\": {reason}")]
     Rule { rule: String, reason: String },
 }
 

@@ -24,10 +24,14 @@ impl MemberHosts {
         let parts = Principal::parse(principal).filter(|parts| parts.realm.is_some());
         match parts.and_then(|parts| parts.host) {
             Some(host) if self.0.contains(host) => Ok(()),
-            Some(_) => Err(Refusal::new(format!("the host of {principal:?} is not a member's"))),
-            None => {
-                Err(Refusal::new(format!("{principal:?} is not of the form service/host@REALM")))
-            }
+            Some(_) => Err(Refusal::new(format!(
+                "the host of \"{}\" is not a member's",
+                principal.escape_debug()
+            ))),
+            None => Err(Refusal::new(format!(
+                "the principal \"{}\" is not of the form service/host@REALM",
+                principal.escape_debug()
+            ))),
         }
     }
 }
@@ -112,10 +116,11 @@ mod tests {
             assert_eq!(hosts.check(name), Ok(()), "{name}");
         }
         for name in ["zkquorum/ZOO1@R", "zkquorum/zoo2@R"] {
-            let refusal = Refusal::new(format!("the host of {name:?} is not a member's"));
+            let refusal =
+                Refusal::new(format!("the host of \"{}\" is not a member's", name.escape_debug()));
             assert_eq!(hosts.check(name), Err(refusal));
         }
-        let refusal = "\"zoo1@R\" is not of the form service/host@REALM";
+        let refusal = "the principal \"zoo1@R\" is not of the form service/host@REALM";
         assert_eq!(hosts.check("zoo1@R"), Err(Refusal::new(refusal)));
     }
 }

@@ -89,7 +89,7 @@ impl Parser<'_> {
                 }
             };
             if sections.iter().any(|section| section.name == name) {
-                let what = format!("section {name:?} occurs twice; remove one of them");
+                let what = format!("section \"{name}\" occurs twice; remove one of them");
                 return Err(JaasError { line, what });
             }
             let modules = self.modules()?;

@@ -44,7 +44,7 @@ pub(super) fn path(value: &str, property: &jaas::Property<'_>) -> Result<PathBuf
         Some(rest) => {
             let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
             if !["", "localhost"].contains(&host) {
-                return Err(format!("names host {host:?}; write file:///path"));
+                return Err(format!("names host \"{host}\"; write file:///path"));
             }
             path
         }

@@ -275,7 +275,7 @@ impl<'a> MyId<'a> {
         let id = text.parse().ok();
         if id.is_none() {
             let text = format!(
-                "the file {path} has {text:?}, which is not a number; write this server's id into it"
+                "the file {path} has \"{text}\", which is not a number; write this server's id into it"
             );
             checker.problem(place, text);
         }

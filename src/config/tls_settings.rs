@@ -182,7 +182,7 @@ impl Taker<'_> {
                 _ if OLD_VERSIONS.contains(&name) => old.push(name),
                 _ => {
                     let why = format!(
-                        "names {name:?}, which is not a version of TLS; write TLSv1.3,TLSv1.2"
+                        "names \"{name}\", which is not a version of TLS; write TLSv1.3,TLSv1.2"
                     );
                     self.problem("enabledProtocols", &enabled, &why);
                     return None;
@@ -238,7 +238,7 @@ impl Taker<'_> {
         for suite in given.value.split(',').map(trim) {
             if !cipher_suites::is_known(suite) {
                 let why =
-                    format!("names {suite:?}, which is not a cipher suite; write Java's names");
+                    format!("names \"{suite}\", which is not a cipher suite; write Java's names");
                 self.problem("ciphersuites", &given, &why);
                 return None;
             }

@@ -249,7 +249,7 @@ impl ElectionConnection {
 
     /// Frames a message.
     pub fn send(&mut self, message: &[u8]) {
-        assert!(self.has_room(), "a message is sent before the one before it was written");
+        assert!(self.has_room(), "send called while the previous message is unwritten");
         let len = u32::try_from(message.len()).expect("the sender keeps to the limit");
         self.output.extend(len.to_be_bytes());
         self.output.extend(message);

@@ -29,7 +29,7 @@ pub enum HelloError {
     Version(i64),
     #[error("hello of server {id} claims an address of {len} bytes")]
     Length { id: i64, len: i32 },
-    #[error("hello of server {id} with the invalid address {address:?}")]
+    #[error("hello of server {id} with the invalid address \"{}\"", address.escape_debug())]
     Address { id: i64, address: String },
 }
 

@@ -141,7 +141,10 @@ impl Accepting {
             return Err(Refusal::new("a protection is asked for that was not offered"));
         }
         if self.service.own_names_alone && !wish.is_empty() && wish != self.peer.as_bytes() {
-            return Err(Refusal::new(format!("{:?} asks for another name", self.peer)));
+            return Err(Refusal::new(format!(
+                "\"{}\" asks for another name",
+                self.peer.escape_debug()
+            )));
         }
         Ok(Step::Done { token: None, authorization: self.peer.clone() })
     }
@@ -219,7 +222,10 @@ fn cache(login: &KerberosLogin) -> Option<String> {
 /// parts, and the name would be another's.
 fn check_name(name: &str) -> Result<(), Refusal> {
     if name.contains('\\') {
-        return Err(Refusal::new(format!("{name:?} has a part with a special character")));
+        return Err(Refusal::new(format!(
+            "the name \"{}\" has a part with a special character",
+            name.escape_debug()
+        )));
     }
     Ok(())
 }

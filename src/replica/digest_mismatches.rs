@@ -39,10 +39,10 @@ impl DigestMismatches {
         // Once the trees differ, all following digests differ: what matters is the first, and that it goes on.
         self.unreported += 1;
         if self.reported_ms.is_none_or(|reported_ms| reported_ms + REPORT_PAUSE_MS <= now_ms) {
-            let more = self.unreported - 1;
+            let left_out = self.unreported - 1;
             tracing::error!(
                 zxid = %format_args!("{zxid:#x}"),
-                more_since_last_report = more,
+                left_out,
                 "{text}; give this server its leader's tree (docs/operations.md, Replace a disk), and check disk and memory; or was this server left out of a restore?"
             );
             (self.unreported, self.reported_ms) = (0, Some(now_ms));

@@ -89,7 +89,8 @@ impl Connection {
                 |_| {},
             );
             return Err(Need::Close(format!(
-                "authentication failed under scheme {scheme:?}; check the client's name and password"
+                "authentication failed under scheme \"{}\"; check the client's name and password",
+                scheme.escape_debug()
             )));
         }
         reply::put_uncounted(&mut self.unsent, answer, |_| {});

@@ -257,11 +257,10 @@ impl Connection {
             let frame_max = self.shared.limits.frame_max;
             return Err(Need::Close(match std::str::from_utf8(head) {
                 // A mistyped four-letter word, or another protocol.
-                Ok(text) if !text.contains(char::is_control) => {
-                    format!(
-                        "text {text:?} where the length of a frame is expected; is it a misspelt four-letter word?"
-                    )
-                }
+                Ok(text) if !text.contains(char::is_control) => format!(
+                    "text \"{}\" where the length of a frame is expected; is it a misspelt four-letter word?",
+                    text.escape_debug()
+                ),
                 _ => format!(
                     "frame of {len_raw} bytes; jute.maxbuffer is {frame_max}: if the client is right, set -Djute.maxbuffer=BYTES on all servers and clients"
                 ),

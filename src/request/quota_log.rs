@@ -10,7 +10,7 @@ const LOG_EVERY_MS: i64 = 60_000;
 #[derive(Default)]
 pub(super) struct QuotaLog {
     last: Option<(Exceeded, i64)>,
-    suppressed: u64,
+    left_out: u64,
     /// Refusals since they were last published.
     refused: Namespaces,
 }
@@ -31,15 +31,15 @@ impl QuotaLog {
             (&last.path, last.what) != (path, *what) || wall_ms - at >= LOG_EVERY_MS
         });
         if !is_news {
-            self.suppressed += 1;
+            self.left_out += 1;
             return;
         }
-        let suppressed = std::mem::take(&mut self.suppressed);
+        let left_out = std::mem::take(&mut self.left_out);
         self.last = Some((exceeded.clone(), wall_ms));
         let kind = if *hard { "hard" } else { "soft" };
         tracing::warn!(
             %path,
-            suppressed,
+            left_out,
             "quota exceeded: {path} [{what}={used}, {kind} limit={limit}]; raise it with setquota or delete znodes"
         );
     }

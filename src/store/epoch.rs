@@ -29,7 +29,7 @@ impl EpochFile {
 pub enum EpochError {
     #[error("read epoch file {}", path.display())]
     Read { path: PathBuf, source: io::Error },
-    #[error("read epoch file {}: {text:?} is not an epoch", path.display())]
+    #[error("read epoch file {}: \"{}\" is not an epoch", path.display(), text.escape_debug())]
     Malformed { path: PathBuf, text: String },
     /// No server writes such files: acceptedEpoch is saved before currentEpoch.
     #[error(

@@ -52,9 +52,10 @@ pub enum RecoverError<E: Error + 'static> {
     #[error("{} has a currentEpoch of {epoch}, and neither a snapshot nor a log entry is there", dir.display(), epoch = epoch.0)]
     OnlyEpochs { dir: PathBuf, epoch: Epoch },
     #[error(
-        "there is no folder {}, although {} is the folder of a member with data: mount its disk. If dataLogDir was set only now, \
-         make the folder and move log.* there. If the logs are lost for good, empty both folders, and the leader sends its tree; to go on with what the snapshot has, make the folder",
+        "there is no folder {}, although {} is the folder of a member with data. If log.* is in {}, make the folder and move log.* there. Else mount its disk. \
+         Only if the logs are lost: empty both folders, and the leader sends its tree; to go on with what the snapshot has, make the folder",
         logs.display(),
+        snapshots.display(),
         snapshots.display()
     )]
     NoLogFolder { logs: PathBuf, snapshots: PathBuf },

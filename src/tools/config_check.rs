@@ -124,7 +124,7 @@ fn as_text(check: &Check, stores: &[Stores], all: bool) -> String {
     }
     let verdict = match problems.first() {
         None if stores::are_faulty(stores) => {
-            "the server would start with it, but see the warnings of its certificates".to_owned()
+            "no problems in the file, but see the warnings of its certificates".to_owned()
         }
         None if !check.doubts.is_empty() => {
             let mut about = check.doubts.clone();

@@ -93,7 +93,7 @@ fn problem(asked: &[ServerStatus]) -> Option<String> {
             |down| format!("none of these servers leads; {down}"),
         )),
         1 => down,
-        leaders => Some(format!("{leaders} of these servers lead: they are of different ensembles, or of one that is split")),
+        leaders => Some(format!("{leaders} of these servers lead: they are of different ensembles, or of one that is split, or one was named twice")),
     }
 }
 
@@ -380,7 +380,7 @@ mod tests {
         );
         assert_eq!(
             problem(&[leader(), leader()]).unwrap(),
-            "2 of these servers lead: they are of different ensembles, or of one that is split"
+            "2 of these servers lead: they are of different ensembles, or of one that is split, or one was named twice"
         );
         let alone = problem(&[follower()]).unwrap();
         assert_eq!(

@@ -19,7 +19,8 @@ Arguments:
 
 Options:
   -d, --dump       Print all transactions; the default
-  -r, --recover    Write FILE.fixed, with right checksums for damaged transactions; ask before each
+  -r, --recover    Write FILE.fixed, with right checksums for damaged transactions; ask before each.
+                   If aborted, it leaves a FILE.fixed that ends before the damage: remove it
   -y, --yes        With --recover: correct all checksums without asking
   -v, --verbose    With --recover: print all transactions, not only damaged ones
   -c, --chop       Copy the transactions up to ZXID into FILE.chopped<ZXID in decimal>

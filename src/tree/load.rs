@@ -20,9 +20,9 @@ use std::ops::Range;
 pub enum LoadError {
     #[error("decode {what} of the snapshot: {source}")]
     Decode { what: &'static str, source: DecodeError },
-    #[error("znode {path:?} comes before its parent")]
+    #[error("znode \"{}\" comes before its parent", path.escape_debug())]
     Orphan { path: String },
-    #[error("znode {path:?} comes twice")]
+    #[error("znode \"{}\" comes twice", path.escape_debug())]
     Twice { path: String },
     #[error("access list {index} is null")]
     NullAcl { index: i64 },

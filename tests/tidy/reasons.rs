@@ -1,7 +1,8 @@
 //! docs/reasons.md has the texts that reach a log line as a value: problems and warnings of the configuration, and errors.
 //! `UPDATE_EXPECT=1 cargo test --test tidy reasons` writes it.
 
-use super::source::{File, project_files, root, shipped_rust, unescaped};
+use super::source::{File, close_of, project_files, root, shipped_rust, unescaped};
+use super::wording::arguments;
 use crate::{Complaints, none, one};
 use std::collections::BTreeSet;
 use support::written::expect_file;
@@ -46,8 +47,23 @@ const SECTIONS: &[(&str, &str, &[&str])] = &[
     ),
 ];
 
-/// What stands before a text that becomes the value of `reason` or `error`, if it says what to do or not.
-const BEFORE_REASONS: &[&str] = &["#[error(", "Err(", "end_role(", "let why = ", "let reason = "];
+/// What stands before a text that becomes a line or the value of `reason` or `error`, if it says what to do or not.
+const BEFORE_REASONS: &[&str] = &[
+    "#[error(",
+    "Err(",
+    "Refusal::new(",
+    "close(",
+    "end_role(",
+    "let reason =",
+    "let text =",
+    "let why =",
+];
+
+/// Calls of which any argument may be such a text.
+const CALLS: &[&str] = &["checker.problem(", "checker.warn(", "checker.warn_of_use("];
+
+/// What is no part of a server.
+const OTHERS: &[&str] = &["src/member/sim_opening.rs"];
 
 /// Texts that the system or another program makes.
 const FROM_ELSEWHERE: &[&str] = &["No space left on device", "Permission denied"];
@@ -65,11 +81,17 @@ fn texts(file: &File) -> BTreeSet<String> {
     let shipped = file.shipped();
     let reasons = BEFORE_REASONS.iter().flat_map(|before| shipped.match_indices(before));
     let reasons = reasons.filter_map(|(at, before)| first_string(&file.text[at + before.len()..]));
+    let given = CALLS.iter().flat_map(|call| shipped.match_indices(call)).flat_map(|(at, call)| {
+        let (start, end) =
+            (at + call.len(), close_of(&shipped, at + call.len() - 1, b'(', b')') - 1);
+        let parts = arguments(&shipped[start..end]).into_iter();
+        parts.filter_map(move |(from, _)| first_string(&file.text[start + from..]))
+    });
     let says_what_to_do = |text: &String| text.contains("; ") && !text.contains('\n');
     let strings = file.strings().into_iter().map(|(_, text)| text).filter(says_what_to_do);
     // Not `{0}: {1}`, which has no words of its own.
     let has_words = |text: &String| text.split(' ').filter(|word| is_word(word)).count() > 1;
-    reasons.chain(strings).filter(has_words).collect()
+    reasons.chain(given).chain(strings).filter(has_words).collect()
 }
 
 fn is_word(part: &str) -> bool {
@@ -88,7 +110,10 @@ fn page(files: &[File]) -> String {
     let mut listed = BTreeSet::new();
     for (title, intro, paths) in SECTIONS {
         page += &format!("\n## {title}\n\n{intro}\n\n");
-        let is_here = |file: &&File| paths.iter().any(|path| file.path.starts_with(path));
+        let is_here = |file: &&File| {
+            let is_in = |path: &&str| file.path.starts_with(path);
+            paths.iter().any(|path| is_in(path)) && !OTHERS.contains(&file.path.as_str())
+        };
         let here: BTreeSet<String> = shipped.iter().filter(is_here).flat_map(texts).collect();
         let is_new = |text: &&String| {
             !messages.contains(&format!("| `{text}` |")) && listed.insert((*text).clone())
@@ -101,6 +126,13 @@ fn page(files: &[File]) -> String {
 #[test]
 fn page_of_reasons_has_every_text() {
     expect_file(&root().join("docs/reasons.md"), &page(&project_files()));
+}
+
+#[test]
+fn texts_print_no_value_with_debug() {
+    let page = page(&project_files());
+    let debug = page.lines().filter(|line| line.contains(":?}") || line.contains(":#?}"));
+    none(debug.map(|line| format!("docs/reasons.md: Debug output in {line}")).collect());
 }
 
 /// The quoted texts in the first column of the table of reasons, without those that come from elsewhere.
@@ -152,15 +184,22 @@ fn errors_and_advice_are_listed_and_logged_lines_are_not() {
     let source = "#[error(\"port \\\"{0}\\\" is taken\")] struct E; #[error(\"{0}: {1}\")] struct F;
         fn f() { warn(\"{key}={value} is risky; remove it\"); warn(\"a name\"); log(\"gone away; look\") }
         fn g() { return Err(format!(\"{0} is in use\", 1)); } fn h() { let why = \"it was silent\"; }
+        fn i() { checker.warn(&place(1, 2), \"it is odd\"); Refusal::new(format!(\"no {} there\", 1)) }
+        fn j() { let text =\n \"it is late\"; self.close(\"it was full\") }
         #[cfg(test)] mod tests { const A: &str = \"not this; never\"; }";
     let files = [
         File::new("src/config/x.rs", source),
+        File::new("src/member/sim_opening.rs", "fn f() { close(\"it was made up\") }"),
         File::new("docs/messages.md", "| `gone away; look` | WARN | x | y |"),
     ];
     let page = page(&files);
     let listed: Vec<&str> = page.lines().filter(|line| line.starts_with("- ")).collect();
     let expected = [
+        "- `it is late`",
+        "- `it is odd`",
+        "- `it was full`",
         "- `it was silent`",
+        "- `no {} there`",
         "- `port \"{0}\" is taken`",
         "- `{0} is in use`",
         "- `{key}={value} is risky; remove it`",

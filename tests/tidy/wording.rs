@@ -58,6 +58,8 @@ const KEYS: &[(&str, &str)] = &[
     ("met", "collisions, or another noun"),
     ("lives", "is_valid"),
     ("ms", "took_ms, or what the time is of"),
+    ("suppressed", "left_out"),
+    ("more_since_last_report", "left_out"),
 ];
 
 /// Keys whose values are texts, which are written without `%` in quotes and with escapes. An `Option` has `display` in it.
@@ -356,6 +358,7 @@ fn words_that_need_translation_are_found() {
         "fn f() { warn!(peer = ?self.peer(1, 2), \"x\") }",
         "fn f() { tracing::info!(\"{:?}\", 1) }",
         "fn f() { tracing::error!(sid = 1, \"x\") }",
+        "fn f() { tracing::warn!(suppressed, \"x\") }",
         "fn f() { tracing::warn!(reason = why, \"x\") }",
         "fn f() { tracing::info!(target: STRANGERS, peer, \"x\") }",
         "fn f() { warn!(error = \"no\", \"x\") }",

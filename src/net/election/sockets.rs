@@ -70,7 +70,7 @@ impl ElectionSockets {
                 match self.start_accepted(connection, stream) {
                     Ok(()) => Some(Input::Accepted { connection, peer }),
                     Err(error) => {
-                        tracing::warn!(target: crate::model::STRANGERS, %peer, %error, "election connection closed: the socket's options can't be set; nothing to do, or report it if it repeats");
+                        tracing::warn!(target: crate::model::STRANGERS, %peer, %error, "election connection closed: the socket's options can't be set; report it if it repeats");
                         None
                     }
                 }

@@ -129,7 +129,7 @@ impl Watch {
     }
 }
 
-/// A certificate that has ended does not replace one that has not.
+/// An expired certificate does not replace one that has not expired.
 fn may_replace(
     old: Option<&CertificateEnd>,
     new: Option<&CertificateEnd>,
@@ -137,7 +137,7 @@ fn may_replace(
 ) -> Result<(), String> {
     match (old, new) {
         (Some(old), Some(new)) if new.at_s < now_s && now_s <= old.at_s => {
-            Err(format!("the certificate of {} has ended on {}", new.subject, time_text(new.at_s)))
+            Err(format!("the certificate of {} expired on {}", new.subject, time_text(new.at_s)))
         }
         _ => Ok(()),
     }
@@ -220,12 +220,12 @@ mod tests {
     }
 
     #[test]
-    fn certificate_that_has_ended_does_not_replace_one_that_has_not() {
+    fn expired_certificate_does_not_replace_one_that_has_not_expired() {
         let end = |at_s| CertificateEnd { subject: "CN=a".to_owned(), at_s, warned: None };
         let (sound, ended) = (end(100), end(10));
         assert_eq!(
             may_replace(Some(&sound), Some(&ended), 50),
-            Err("the certificate of CN=a has ended on 1970-01-01T00:00:10Z".to_owned())
+            Err("the certificate of CN=a expired on 1970-01-01T00:00:10Z".to_owned())
         );
         assert_eq!(may_replace(Some(&sound), Some(&ended), 10), Ok(()));
         assert_eq!(may_replace(Some(&ended), Some(&ended), 50), Ok(()), "nothing is lost by that");

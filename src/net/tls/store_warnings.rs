@@ -61,13 +61,14 @@ impl Used<'_> {
         let with_text = |reason: Refusal| {
             let peers = if self.role == EngineRole::Server { "clients" } else { "servers" };
             let ends = matches!(reason, Refusal::Expired { .. });
-            (
-                ends,
-                format!(
-                    "{}: {peers} will refuse this server's certificate: {reason}",
-                    self.key_store()
+            let reason = match reason {
+                Refusal::UnknownIssuer { subject, issuer } => format!(
+                    "the trust store has neither the certificate of {subject} nor its issuer, {issuer}; put its intermediate certificates into the key store, or have it issued by a CA that the servers trust"
                 ),
-            )
+                reason => reason.to_string(),
+            };
+            let store = self.key_store();
+            (ends, format!("{store}: {peers} will refuse this server's certificate: {reason}"))
         };
         reason.map(with_text).or_else(|| self.other_host().map(|text| (false, text)))
     }
@@ -170,6 +171,7 @@ mod tests {
         }
         let (start, check) = warnings_of(EngineRole::Peer, &strange, &[], now);
         assert!(start.contains("servers will refuse") && check.contains("CN=ca"), "{start}");
+        assert!(start.ends_with("or have it issued by a CA that the servers trust"), "{start}");
         let (start, _) = warnings_of(EngineRole::Peer, &trusted, &["localhost", "zk7"], now);
         assert!(start.contains("and they dial zk7"), "{start}");
         let (start, _) = warnings_of(EngineRole::Server, &keys.chain, &[], at(end + 9));

@@ -48,7 +48,10 @@ pub struct Done {
 pub enum LoadError {
     #[error("undecodable answer")]
     Decode(#[from] DecodeError),
-    #[error("answer to request {got} out of order, {expected:?} was expected")]
+    #[error(
+        "answer to request {got} out of order, {} was expected",
+        expected.map_or("none".to_owned(), |xid| xid.to_string())
+    )]
     Order { got: i32, expected: Option<i32> },
 }
 

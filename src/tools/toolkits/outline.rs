@@ -44,7 +44,7 @@ impl Outline {
             added.map_err(|()| {
                 snapshot_file::content(
                     path,
-                    format!("znode {:?} comes before its parent", seen.path),
+                    format!("znode \"{}\" comes before its parent", seen.path.escape_debug()),
                 )
             })
         })?;

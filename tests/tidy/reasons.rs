@@ -57,10 +57,11 @@ const BEFORE_REASONS: &[&str] = &[
     "let reason =",
     "let text =",
     "let why =",
+    ": &str =",
 ];
 
 /// Calls of which any argument may be such a text.
-const CALLS: &[&str] = &["checker.problem(", "checker.warn(", "checker.warn_of_use("];
+const CALLS: &[&str] = &[".problem(", ".refuse(", ".warn(", ".warn_of_use(", "wrong("];
 
 /// What is no part of a server.
 const OTHERS: &[&str] = &["src/member/sim_opening.rs"];
@@ -90,7 +91,9 @@ fn texts(file: &File) -> BTreeSet<String> {
     let says_what_to_do = |text: &String| text.contains("; ") && !text.contains('\n');
     let strings = file.strings().into_iter().map(|(_, text)| text).filter(says_what_to_do);
     // Not `{0}: {1}`, which has no words of its own.
-    let has_words = |text: &String| text.split(' ').filter(|word| is_word(word)).count() > 1;
+    let has_words = |text: &String| {
+        !text.contains('\n') && text.split(' ').filter(|word| is_word(word)).count() > 1
+    };
     reasons.chain(given).chain(strings).filter(has_words).collect()
 }
 
@@ -185,6 +188,7 @@ fn errors_and_advice_are_listed_and_logged_lines_are_not() {
         fn f() { warn(\"{key}={value} is risky; remove it\"); warn(\"a name\"); log(\"gone away; look\") }
         fn g() { return Err(format!(\"{0} is in use\", 1)); } fn h() { let why = \"it was silent\"; }
         fn i() { checker.warn(&place(1, 2), \"it is odd\"); Refusal::new(format!(\"no {} there\", 1)) }
+        const GONE: &str =\n \"it went away\"; const PAGE: &str = \"two words\\n\";
         fn j() { let text =\n \"it is late\"; self.close(\"it was full\") }
         #[cfg(test)] mod tests { const A: &str = \"not this; never\"; }";
     let files = [
@@ -199,6 +203,7 @@ fn errors_and_advice_are_listed_and_logged_lines_are_not() {
         "- `it is odd`",
         "- `it was full`",
         "- `it was silent`",
+        "- `it went away`",
         "- `no {} there`",
         "- `port \"{0}\" is taken`",
         "- `{0} is in use`",

@@ -145,11 +145,12 @@ impl PeerTls {
     fn refuse(&self, refused: Refused, peer: SocketAddr, port: u16) -> io::Error {
         match refused {
             Refused::Gone => return io::ErrorKind::UnexpectedEof.into(),
-            Refused::NoTls(_) => tracing::warn!(
+            Refused::NoTls(_) if self.is_due(peer, &refused.to_string()) => tracing::warn!(
                 target: crate::model::STRANGERS, %peer, port,
                 "connection closed: it does not begin with TLS, and sslQuorum asks for it; if the \
                  peer is a member, give it sslQuorum=true, or this server portUnification=true"
             ),
+            Refused::NoTls(_) => tracing::debug!(%peer, port, "connection without TLS closed again"),
             Refused::Late(_) | Refused::NotServing | Refused::TooManyHandshakes => {
                 self.log(&Refusal::new(refused.to_string(), None), peer, port);
             }
@@ -159,13 +160,18 @@ impl PeerTls {
 
     /// Logs a refused handshake, once a minute for each peer and reason: a member that is refused tries again each second.
     fn log(&self, refusal: &Refusal, peer: SocketAddr, port: u16) {
-        let now_ms = self.began.elapsed().as_millis() as u64;
-        let kind = (peer.ip(), refusal.reason.clone());
-        if self.logged.lock().unwrap_or_else(PoisonError::into_inner).admit(kind, now_ms) {
+        if self.is_due(peer, &refusal.reason) {
             refusal.log(peer, port, self.engine.settings().prefix);
         } else {
             tracing::debug!(%peer, port, reason = %refusal.reason, "TLS handshake refused again");
         }
+    }
+
+    /// Whether no line of this reason was logged for this peer's host within the last minute.
+    fn is_due(&self, peer: SocketAddr, reason: &str) -> bool {
+        let now_ms = self.began.elapsed().as_millis() as u64;
+        let kind = (peer.ip(), reason.to_owned());
+        self.logged.lock().unwrap_or_else(PoisonError::into_inner).admit(kind, now_ms)
     }
 }
 

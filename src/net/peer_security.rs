@@ -150,7 +150,9 @@ impl PeerTls {
                 "connection closed: it does not begin with TLS, and sslQuorum asks for it; if the \
                  peer is a member, give it sslQuorum=true, or this server portUnification=true"
             ),
-            Refused::NoTls(_) => tracing::debug!(%peer, port, "connection without TLS closed again"),
+            Refused::NoTls(_) => {
+                tracing::debug!(%peer, port, "connection without TLS closed again")
+            }
             Refused::Late(_) | Refused::NotServing | Refused::TooManyHandshakes => {
                 self.log(&Refusal::new(refused.to_string(), None), peer, port);
             }

@@ -255,6 +255,7 @@ impl World {
                 let digest = process.shared.state.tree.read().digest();
                 self.note(server, || format!("* starts with {durable:?}, {was_quarantined}"));
                 let found = &mut self.servers[server];
+                let is_whole = !found.has_lost && !found.is_damaged;
                 if was_quarantined {
                     found.lost = found.acknowledged();
                     found.is_damaged = false;
@@ -267,7 +268,6 @@ impl World {
                 let before = found.owed.take().filter(|_| !is_unsure).unwrap_or(before);
                 let is_credulous = found.has_other_digests && !is_unsure;
                 let has_trusted = std::mem::take(&mut found.trusts_empty);
-                let is_whole = !found.has_lost && !found.is_damaged;
                 let forgets_migration = has_trusted && is_whole && is_unsure;
                 self.begin_tape(at);
                 self.see(&Seen::Started { server, found: durable, before, digest });

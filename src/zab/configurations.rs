@@ -208,6 +208,18 @@ impl Core {
         }
     }
 
+    /// A configuration that was proposed to this server in a later epoch than that of the leader, which does not know it: members have lost
+    /// their data and kept their configuration files, this server as well, so what it has acknowledged of that configuration is gone.
+    /// The configuration may be in force at a server that is down, and another leader would serve beside this one (world 6000062284).
+    ///
+    /// `None` as well for a server that no configuration lets vote: it decides nothing.
+    pub(super) fn later_view_unknown_to_leader(&self, epoch: Epoch) -> Option<i64> {
+        let version = self.next.as_ref()?.version;
+        let is_of_later_epoch = Zxid::from_wire(version).is_some_and(|at| epoch < at.epoch());
+        let is_known = self.seen.named.is_some_and(|named| version <= named);
+        (is_of_later_epoch && !is_known && self.is_voter(self.me)).then_some(version)
+    }
+
     /// The history of an open epoch is on disk: forgets each configuration that is not in it and is newer than the one that NEWLEADER
     /// named, because it was never committed.
     pub(super) fn forget_dead_views(&mut self, out: &mut Vec<Action>) {

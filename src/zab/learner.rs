@@ -240,6 +240,14 @@ impl Learner {
                     return Err(format!("NEWLEADER of epoch {}, promised was {}", new.0, epoch.0));
                 }
                 core.hear_view(&view);
+                if let Some(version) = core.later_view_unknown_to_leader(epoch) {
+                    let epoch = epoch.0;
+                    return Err(format!(
+                        "the leader of epoch {epoch} does not know the proposed configuration {version:x} of a later epoch: members \
+                         have lost their data; start the members of that configuration, or see docs/operations.md, \"A proposed \
+                         configuration whose members are gone\""
+                    ));
+                }
                 self.phase = Phase::Flushing { epoch };
                 self.try_adopt(core, out);
                 Ok(())

@@ -43,6 +43,7 @@ impl World {
                 self.servers[at].disk = emptied(&self.servers[at].disk);
             }
         }
+        self.remove_unfinished(spared);
         let Checks { fault, left_out, .. } = self.witness.checks;
         self.witness.checks = Checks::default();
         (self.witness.checks.fault, self.witness.checks.left_out) = (fault, left_out);
@@ -55,6 +56,25 @@ impl World {
         self.go_on();
         if let Some(at) = spared {
             self.bring_back(at);
+        }
+    }
+
+    /// The operator removes `.dynamic.next` where not all servers that start have it: those that have it would not follow those that
+    /// don't (world 6000062284).
+    fn remove_unfinished(&mut self, spared: Option<usize>) {
+        let starting = || (0..self.servers.len()).filter(|at| Some(*at) != spared);
+        let in_force =
+            starting().filter_map(|at| Some(self.servers[at].disk.view.as_ref()?.version)).max();
+        let unfinished = |at: usize| {
+            let proposed = self.servers[at].disk.next.iter().map(|view| view.version);
+            proposed.filter(|version| in_force < Some(*version)).collect::<BTreeSet<_>>()
+        };
+        let known: BTreeSet<_> = starting().map(unfinished).collect();
+        if 1 < known.len() {
+            starting()
+                .collect::<Vec<_>>()
+                .into_iter()
+                .for_each(|at| self.servers[at].disk.next.clear());
         }
     }
 
@@ -77,7 +97,11 @@ impl World {
             views.extend(self.views_on(at, &emptied(disk)));
         }
         let others = |id: ServerId| id.0 as usize != spared;
-        let can_be_spared = views.iter().all(|view| is_quorum(view, others));
+        let newest = |at: usize| self.servers[at].disk.view.as_ref().map_or(0, |view| view.version);
+        let theirs = (0..servers).filter(|at| *at != spared).map(newest).max();
+        // A configuration that is in force at that server alone may be proposed to others, which then wait for it.
+        let can_be_spared =
+            Some(newest(spared)) <= theirs && views.iter().all(|view| is_quorum(view, others));
         let spared = Some(spared).filter(|_| can_be_spared);
         let is_possible = views.iter().all(|view| is_quorum(view, |_| true));
         is_possible.then_some(spared)

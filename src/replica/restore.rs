@@ -35,7 +35,7 @@ pub struct RestorePlan {
     pub zxid: Zxid,
     /// What `/zookeeper/config` has to hold, its version, and the time of the change: the configuration in force stays as it is.
     pub config: Option<(String, i64, i64)>,
-    /// The epoch of the snapshot, if the next epoch must be later than it for the sake of its znodes' zxids.
+    /// The newest epoch of the snapshot's zxids, if the next epoch must be later than it.
     past: Option<Epoch>,
 }
 
@@ -63,7 +63,9 @@ pub enum RestoreRefusal {
 }
 
 impl Replica {
-    /// How a snapshot of `zxid` can be restored now.
+    /// How a snapshot can be restored now.
+    ///
+    /// * `zxid`: the newest of its zxid and those of its znodes.
     ///
     /// # Errors
     /// [`RestoreRefusal`].

@@ -173,8 +173,9 @@ impl FourLetterWords {
         let upload = self.receive(body).await?;
         let checked = spawn_blocking(move || check(&upload, rules)).await;
         let checked = checked.map_err(|_| Failure::ended())?;
-        let Checked { mut tree, zxid } = checked.map_err(|error| Failure::of(500, &error))?;
-        let plan = self.asked(|to| OperatorRequest::Plan { zxid, to }).await?;
+        let Checked { mut tree, zxid, newest } =
+            checked.map_err(|error| Failure::of(500, &error))?;
+        let plan = self.asked(|to| OperatorRequest::Plan { zxid: newest, to }).await?;
         let plan = match plan {
             Err(RestoreRefusal::NotLeading) if self.serves(&tree) => return Ok(zxid),
             plan => plan.map_err(Failure::refused)?,

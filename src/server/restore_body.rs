@@ -71,6 +71,8 @@ impl Drop for Upload {
 pub struct Checked {
     pub tree: Box<Tree>,
     pub zxid: Zxid,
+    /// The newest of `zxid` and those of the znodes.
+    pub newest: Zxid,
 }
 
 /// Why a body is not restored.
@@ -142,7 +144,8 @@ pub fn check(upload: &Upload, rules: Rules) -> Result<Checked, BodyError> {
     if 0 < digest_mismatches && !rules.takes_fuzzy {
         return Err(BodyError::Fuzzy);
     }
-    Ok(Checked { tree: Box::new(tree), zxid })
+    let newest = tree.newest_zxid();
+    Ok(Checked { tree: Box::new(tree), zxid, newest })
 }
 
 /// Makes the tree what the plan wants, and writes it; all bytes are durable when this returns.

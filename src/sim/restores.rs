@@ -62,7 +62,7 @@ impl World {
         let options = process.tree_options;
         let Some((tree, paths)) = tree_from(source, &self.copies, options) else { return };
         self.trace.count("restores asked for");
-        let zxid = tree.last_zxid();
+        let zxid = tree.newest_zxid();
         self.process(at).expect("the server is up").restore_asked =
             Some(RestoreAsked { tree, paths, crash });
         self.report(at, Input::PlanRestore { ask: 0, zxid });

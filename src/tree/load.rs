@@ -409,6 +409,15 @@ impl Tree {
         (paths, count)
     }
 
+    /// The newest of the tree's own zxid and those of its znodes. They may be newer than the tree's: a tree of another ensemble that was
+    /// restored got a zxid of this one.
+    pub fn newest_zxid(&self) -> Zxid {
+        let live =
+            (0..self.nodes.places()).map(|id| self.nodes.get(id)).filter(|node| node.is_live());
+        let zxids = live.flat_map(|node| [node.czxid, node.mzxid, node.pzxid]);
+        zxids.filter_map(Zxid::from_wire).fold(self.last_zxid(), Zxid::max)
+    }
+
     /// Znodes whose access list was lost, at most `max` of them, and their number: only a superuser may touch them.
     pub fn znodes_without_acl(&self, max: usize) -> (Vec<String>, usize) {
         let is_lost = |acl: &[model::Acl]| acl.first().is_some_and(|acl| &*acl.who.scheme == LOST);

@@ -41,6 +41,15 @@ fn lower_zxids_do_not_change_the_last_zxid() {
 }
 
 #[test]
+fn newest_zxid_of_a_tree_with_another_stamp_is_that_of_a_znode_or_the_stamp() {
+    let mut tree = tree();
+    for (stamp, newest) in [(3, 5), (9, 9)] {
+        tree.restamp(Zxid::from_wire(stamp).unwrap());
+        assert_eq!(tree.newest_zxid(), Zxid::from_wire(newest).unwrap());
+    }
+}
+
+#[test]
 fn older_transactions_do_not_lower_their_parents_stat() {
     let mut tree = tree();
     for (zxid, name) in [(6, "/a/b"), (7, "/a/c"), (8, "/a/d")] {

@@ -102,7 +102,14 @@ fn wait_for(addr: SocketAddr) {
 }
 
 impl Drop for Server {
+    #[allow(clippy::print_stdout, reason = "only of a test that has failed")]
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            for name in ["out", "err"] {
+                println!("==== {name} of the server\n{}", self.said(name));
+            }
+            println!("==== its status before it is killed: {:?}", self.child.try_wait());
+        }
         // The server may have ended by itself.
         let _ended = self.child.kill();
         let _status = self.child.wait();

@@ -115,7 +115,7 @@ fn page(files: &[File]) -> String {
         page += &format!("\n## {title}\n\n{intro}\n\n");
         let is_here = |file: &&File| {
             let is_in = |path: &&str| file.path.starts_with(path);
-            paths.iter().any(|path| is_in(path)) && !OTHERS.contains(&file.path.as_str())
+            paths.iter().any(is_in) && !OTHERS.contains(&file.path.as_str())
         };
         let here: BTreeSet<String> = shipped.iter().filter(is_here).flat_map(texts).collect();
         let is_new = |text: &&String| {

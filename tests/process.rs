@@ -108,7 +108,6 @@ impl Drop for Server {
             for name in ["out", "err"] {
                 println!("==== {name} of the server\n{}", self.said(name));
             }
-            println!("==== its status before it is killed: {:?}", self.child.try_wait());
         }
         // The server may have ended by itself.
         let _ended = self.child.kill();

@@ -237,8 +237,6 @@ impl World {
     /// `snapshot.trust.empty`. Without that setting it must not start, and later processes must start without it.
     fn migrate(&mut self, server: usize) {
         let remove = |disk: &SimDisk| clear(disk, &folders().snapshots, "snapshot.");
-        // It is set already if the first start after an earlier removal has failed.
-        self.servers[server].trusts_empty = false;
         if self.start_on_copy(server, false, remove).is_some() {
             self.fail("durability", format!("{server} starts without its snapshots"));
         }

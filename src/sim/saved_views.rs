@@ -14,7 +14,7 @@ impl Process {
     pub fn note_named_view(&mut self, packets: &[Packet]) {
         for packet in packets {
             if let Packet::NewLeader { view, .. } = packet {
-                let parsed = View::parse(&String::from_utf8_lossy(view)).ok();
+                let parsed = View::from_bytes(view).ok();
                 self.named_view = parsed.and_then(|view| Zxid::from_wire(view.version));
             }
         }

@@ -36,12 +36,18 @@ fn shared(frame_max: usize) -> Arc<Shared> {
     builders::shared(Tree::new(Options::default()), limits)
 }
 
-#[test]
-fn a_connect_request_waits_for_an_election_that_has_just_begun() {
-    let connect = hello_bytes(&hello());
+/// No role is served, and connect requests are held until 500 ms.
+fn shared_in_an_election() -> Arc<Shared> {
     let shared = shared(1000);
     shared.at_rest.store(true, Ordering::Relaxed);
     shared.connects_held_until_ms.store(500, Ordering::Relaxed);
+    shared
+}
+
+#[test]
+fn a_connect_request_waits_for_an_election_that_has_just_begun() {
+    let connect = hello_bytes(&hello());
+    let shared = shared_in_an_election();
     let (mut served, mut late) = (connection_of(&shared), connection_of(&shared));
     for machine in [&mut served, &mut late] {
         assert_eq!(machine.advance(&connect, 499_000), (0, Need::Answer));
@@ -59,9 +65,7 @@ fn a_connect_request_waits_for_an_election_that_has_just_begun() {
 #[test]
 fn connect_request_is_not_held_with_more_than_10_000_connections() {
     let connect = hello_bytes(&hello());
-    let shared = shared(1000);
-    shared.at_rest.store(true, Ordering::Relaxed);
-    shared.connects_held_until_ms.store(500, Ordering::Relaxed);
+    let shared = shared_in_an_election();
     let mut others: Vec<Connection> = (1..10_000).map(|_| connection_of(&shared)).collect();
     let mut last = connection_of(&shared);
     assert_eq!(last.advance(&connect, 0), (0, Need::Answer), "the 10,000th connection is held");

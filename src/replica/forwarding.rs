@@ -90,7 +90,7 @@ impl Forwarding {
         if let Some(older) = self.returning.insert(session, reopen) {
             older.conn.close(&mut core.wakers);
         }
-        self.observers.left(session);
+        self.observers.came_here(session);
         self.revalidations.push_back((session, None));
         out.push(to_leader(&revalidate(session, timeout_ms)));
     }
@@ -215,7 +215,7 @@ impl Forwarding {
             Some((_, Some(connection))) => {
                 self.observer_questions.answered(connection);
                 if !is_valid {
-                    self.observers.does_not_live(session, connection);
+                    self.observers.does_not_live(session, Some(connection));
                 }
                 out.push(to_learner(connection, &Packet::Revalidate { data: data.clone() }));
             }
@@ -245,6 +245,7 @@ impl Forwarding {
     fn on_own_revalidated(&mut self, core: &mut Core, session: SessionId, is_valid: bool) {
         let Some(reopen) = self.returning.remove(&session) else { return };
         if !is_valid {
+            self.observers.does_not_live(session, None);
             return core.refuse_session(&reopen.conn);
         }
         let (owner, timeout_ms) = (Owner::Conn(reopen.conn.clone()), reopen.timeout_ms);
@@ -464,6 +465,26 @@ mod tests {
         let late = Request { session: SESSION, xid: 3, op: op::SET_DATA, body, identities };
         forwarding.on_observer(&mut core, one, LearnerPacket::Request(late.clone()), &mut out);
         let moved = to_learner(one, &Packet::SessionMoved { session: SESSION });
+        let instead = to_leader(&Packet::Request(refused(&late)));
+        assert_eq!(format!("{out:?}"), format!("{:?}", [moved, instead]));
+    }
+
+    #[test]
+    fn late_request_of_an_observer_is_refused_after_its_client_came_to_observer_master_and_left() {
+        let (mut core, mut forwarding, mut out) =
+            (test_member(Settings::DEFAULT), Forwarding::new(2000), Vec::new());
+        let observer = LearnerConnectionId(1);
+        let question = LearnerPacket::Revalidate { session: SESSION, timeout_ms: 4000 };
+        forwarding.on_observer(&mut core, observer, question, &mut out);
+        forwarding.on_revalidated(&mut core, &answer(true), &mut out);
+        let conn = comes_back(&mut forwarding, &mut core, &mut out);
+        forwarding.on_revalidated(&mut core, &answer(true), &mut out);
+        forwarding.gone(&conn);
+        out.clear();
+        let (body, identities) = (Bytes::new(), Vec::new());
+        let late = Request { session: SESSION, xid: 3, op: op::SET_DATA, body, identities };
+        forwarding.on_observer(&mut core, observer, LearnerPacket::Request(late.clone()), &mut out);
+        let moved = to_learner(observer, &Packet::SessionMoved { session: SESSION });
         let instead = to_leader(&Packet::Request(refused(&late)));
         assert_eq!(format!("{out:?}"), format!("{:?}", [moved, instead]));
     }

@@ -15,41 +15,59 @@ use std::collections::BTreeMap;
 /// What a follower knows of the clients of its observers.
 #[derive(Default)]
 pub struct ObserverMaster {
-    /// The observer at which a session was last, of those that came through this server, unless its client has connected to
-    /// this server since.
-    at: BTreeMap<SessionId, LearnerConnectionId>,
+    /// Where each session that an observer has created or revalidated through this server was last.
+    at: BTreeMap<SessionId, Place>,
     /// Sessions that were touched at observers since the last report to the leader, with their timeouts.
     touched: BTreeMap<SessionId, i32>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Observer(LearnerConnectionId),
+    /// Its client came to this server. Kept when that client is gone, because its older requests may still come from an observer.
+    ThisServer,
 }
 
 impl ObserverMaster {
     /// A session is at an observer from here on.
     pub fn came(&mut self, session: SessionId, connection: LearnerConnectionId) {
-        self.at.insert(session, connection);
+        self.at.insert(session, Place::Observer(connection));
     }
 
-    /// A session has ended, or its client has connected to this server.
-    pub fn left(&mut self, session: SessionId) {
+    /// A session's client has connected to this server.
+    pub fn came_here(&mut self, session: SessionId) {
+        if let Some(place) = self.at.get_mut(&session) {
+            *place = Place::ThisServer;
+        }
+        self.touched.remove(&session);
+    }
+
+    pub fn ended(&mut self, session: SessionId) {
         self.at.remove(&session);
         self.touched.remove(&session);
     }
 
-    /// The leader says that a session which an observer asked about is not valid. If another observer has asked about it
-    /// since, that observer's answer is on its way.
-    pub fn does_not_live(&mut self, session: SessionId, connection: LearnerConnectionId) {
-        if self.at.get(&session) == Some(&connection) {
-            self.left(session);
+    /// The leader says that a session is not valid. If it has been asked about it from another place since, that answer is on its way.
+    ///
+    /// * `connection`: the observer that asked, or none if this server did.
+    pub fn does_not_live(&mut self, session: SessionId, connection: Option<LearnerConnectionId>) {
+        let asker = connection.map_or(Place::ThisServer, Place::Observer);
+        if self.at.get(&session) == Some(&asker) {
+            self.ended(session);
         }
     }
 
+    /// Whether a session was at an observer last.
     pub fn has(&self, session: SessionId) -> bool {
-        self.at.contains_key(&session)
+        matches!(self.at.get(&session), Some(Place::Observer(_)))
     }
 
     /// Sessions were touched at an observer. Those that are at no observer were never revalidated, or have ended or left.
     pub fn touch(&mut self, sessions: impl Iterator<Item = (SessionId, i32)>) {
         let at = &self.at;
-        self.touched.extend(sessions.filter(|(session, _)| at.contains_key(session)));
+        let is_at_observer =
+            |(session, _): &(SessionId, i32)| matches!(at.get(session), Some(Place::Observer(_)));
+        self.touched.extend(sessions.filter(is_at_observer));
     }
 
     /// Sessions that were touched at observers since the last call.
@@ -68,7 +86,7 @@ impl ObserverMaster {
         is_here: impl FnOnce() -> bool,
     ) -> bool {
         match self.at.get(&session) {
-            Some(at) => *at != connection,
+            Some(at) => *at != Place::Observer(connection),
             None => is_here(),
         }
     }

@@ -115,7 +115,7 @@ impl Role {
                 leading.processor.sessions.remove(session)
             }
             Self::Following(forwarding) | Self::Observing(forwarding) => {
-                forwarding.observers.left(session);
+                forwarding.observers.ended(session);
                 forwarding.sessions.remove(session)
             }
         }

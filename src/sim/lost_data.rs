@@ -188,14 +188,16 @@ impl World {
     /// Whether the server has an older log, and notices the loss of it together with the snapshots that make up for it. It shows as a gap
     /// if the newest log begins with a later transaction of its epoch than the first. Otherwise no zxid shows it, and digests do not if
     /// none follows (world 750000006202); and a tree that does not fit its digests counts nevertheless when no server leads for initLimit.
-    /// So then the loss comes about only if there is no snapshot left to go on from: a start on a copy of the disk says so.
+    /// So then the loss comes about only if there is no snapshot left to go on from: a start on a copy of the disk says so. A server that
+    /// does not start without the loss either, because its `myid` is missing for example, says nothing.
     fn shows_lost_log(&mut self, server: usize) -> bool {
         let Some(log) = older_log(&self.servers[server].disk) else { return false };
         if log.next.counter() != 1 {
             return true;
         }
         let started = self.start_on_copy(server, true, lose_older_log);
-        started.is_none_or(|booted| booted.was_quarantined)
+        let is_noticed = started.is_none_or(|booted| booted.was_quarantined);
+        is_noticed && self.start_on_copy(server, true, |_| {}).is_some()
     }
 
     /// Starts a server on a copy of its disk that has been changed. * `may_lack`: data may be missing.

@@ -14,7 +14,7 @@ use crate::replica::Mode;
 use crate::request::ClientCommand;
 use crate::store;
 use crate::tree::txn::{Entry, Txn};
-use crate::zab::{Note, Packet};
+use crate::zab::Note;
 use std::io;
 
 /// Limit on the inputs of a turn: lower than the server's, so that turns reach it.
@@ -151,18 +151,16 @@ impl World {
         }
     }
 
-    /// Traces what comes from other servers, and keeps the epoch in LEADERINFO and the configuration in NEWLEADER.
+    /// Traces what comes from other servers, and keeps what a leader says about its epoch.
     fn note_input(&mut self, at: ProcessId, input: &Input) {
         let Some(process) = self.process(at) else { return };
         let text = match input {
             Input::Packets { from, packets } => {
                 if let QuorumPeer::Leader { .. } = from
                     && process.member.is_current(*from)
-                    && let Some(Packet::LeaderInfo { epoch }) = packets.first()
                 {
-                    process.leader_epoch = *epoch;
+                    process.note_leaders_packets(packets);
                 }
-                process.note_named_view(packets);
                 format!("{from:?} {packets:x?}")
             }
             Input::Disconnected { from, why } => format!("{from:?} disconnected: {why}"),

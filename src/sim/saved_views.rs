@@ -10,12 +10,18 @@ use crate::store::disk::read_file;
 use crate::zab::Packet;
 
 impl Process {
-    /// Keeps the version of the configuration that NEWLEADER names.
-    pub fn note_named_view(&mut self, packets: &[Packet]) {
+    /// Keeps the epoch that LEADERINFO names, and the version of the configuration that its NEWLEADER names.
+    pub fn note_leaders_packets(&mut self, packets: &[Packet]) {
         for packet in packets {
-            if let Packet::NewLeader { view, .. } = packet {
-                let parsed = View::from_bytes(view).ok();
-                self.named_view = parsed.and_then(|view| Zxid::from_wire(view.version));
+            match packet {
+                Packet::LeaderInfo { epoch } => {
+                    (self.leader_epoch, self.named_view) = (*epoch, None);
+                }
+                Packet::NewLeader { view, .. } => {
+                    let parsed = View::from_bytes(view).ok();
+                    self.named_view = parsed.and_then(|view| Zxid::from_wire(view.version));
+                }
+                _ => {}
             }
         }
     }

@@ -73,14 +73,16 @@ pub(super) fn warn_of_swapped_ports(
 /// Refuses a client port that is a port of this server for other servers, and warns if it is such a port of another server on this
 /// host.
 ///
-/// * `client`: where clients are served. * `id`: this server.
+/// * `client_host`, `client_port`: where clients are served. * `id`: this server.
 pub(super) fn check_client_port(
     checker: &mut Checker,
-    client: (Option<&str>, Option<u16>),
+    client_host: Option<&str>,
+    client_port: Option<u16>,
     place: Option<SettingPlace>,
-    (view, id): (&View, ServerId),
+    view: &View,
+    id: ServerId,
 ) {
-    let (client_host, Some(client_port)) = client else { return };
+    let Some(client_port) = client_port else { return };
     let place = place.unwrap_or_else(|| checker.whole.clone());
     let Some(own) = view.members.get(&id) else { return };
     for member in view.members.values() {

@@ -82,13 +82,13 @@ pub(super) fn take(
     let lines = checker.take_all(is_dynamic);
 
     if !lines.iter().any(|(key, _)| key.starts_with("server.")) {
-        return take_standalone(checker, file, lacks_lines, (&lines, oracle), standalone);
+        return take_standalone(checker, file, lacks_lines, &lines, oracle, standalone);
     }
     let place = lines[0].1.place.clone();
     check_members(checker, &lines, many_allowed);
     clashes::check_lines(checker, &lines);
     if problems < checker.problems.len() {
-        let ensemble = lost(checker, place, (my_id, file), &lines, standalone_enabled);
+        let ensemble = lost(checker, place, my_id, file, &lines, standalone_enabled);
         // The line that is wrong may be the one with the client port.
         let is_lost = lines.iter().any(|(_, line)| line.raw.contains(';'));
         let own_line = OwnLine { client: None, is_lost };
@@ -119,7 +119,7 @@ pub(super) fn take(
         return Members { own_line, is_lost, ..Members::default() };
     }
     checker.take("version");
-    let Some(my_id) = whose(checker, &place, (my_id, file), &view) else {
+    let Some(my_id) = whose(checker, &place, my_id, file, &view) else {
         let is_lost = view.members.values().any(|member| member.client.is_some());
         let own_line = OwnLine { client: None, is_lost };
         return Members { own_line, is_lost: true, ..Members::default() };
@@ -142,7 +142,8 @@ pub(super) fn take(
 fn lost(
     checker: &mut Checker,
     place: SettingPlace,
-    (my_id, file): (Option<ServerId>, &MyId<'_>),
+    my_id: Option<ServerId>,
+    file: &MyId<'_>,
     lines: &[(String, Setting)],
     standalone_enabled: bool,
 ) -> Option<Found> {
@@ -169,7 +170,8 @@ fn take_standalone(
     checker: &mut Checker,
     file: &MyId<'_>,
     lacks_lines: bool,
-    (lines, oracle): (&[(String, Setting)], Option<Setting>),
+    lines: &[(String, Setting)],
+    oracle: Option<Setting>,
     standalone: Option<(bool, SettingPlace)>,
 ) -> Members {
     if lacks_lines {
@@ -374,7 +376,8 @@ fn view_of<'a>(
 fn whose(
     checker: &mut Checker,
     place: &SettingPlace,
-    (my_id, file): (Option<ServerId>, &MyId<'_>),
+    my_id: Option<ServerId>,
+    file: &MyId<'_>,
     view: &View,
 ) -> Option<ServerId> {
     let listed = || view.members.keys().map(ToString::to_string).collect::<Vec<_>>().join(", ");

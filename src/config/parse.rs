@@ -264,7 +264,7 @@ fn assemble(
     let config =
         config.map(|config| secured.into_config(Config { providers, jaas_file, ..config }));
     if let Some(config) = &config {
-        check_ports(&mut checker, config, ensemble.as_ref(), (client_place, &places));
+        check_ports(&mut checker, config, ensemble.as_ref(), client_place, &places);
     }
     if is_lost || has_misspelt_line {
         idle.forget(keys::MEMBERS_ONLY); // The member that is meant would use them.
@@ -286,19 +286,21 @@ fn check_ports(
     checker: &mut Checker,
     config: &Config,
     ensemble: Option<&Ensemble>,
-    (client_place, places): (Option<SettingPlace>, &clashes::PortPlaces),
+    client_place: Option<SettingPlace>,
+    places: &clashes::PortPlaces,
 ) {
     let mut own = None;
-    let client = (config.client_host.as_deref(), config.client_port);
     if let Some(ensemble) = ensemble {
         members::check_id_range(checker, config.extended_types_enabled, ensemble.my_id);
         own = ensemble.view.members.get(&ensemble.my_id);
         let (view, id) = (&ensemble.view, ensemble.my_id);
-        clashes::check_client_port(checker, client, client_place, (view, id));
+        let (host, port) = (config.client_host.as_deref(), config.client_port);
+        clashes::check_client_port(checker, host, port, client_place, view, id);
         let (port, place) = (ensemble.observer_master_port, places.observer_master.as_ref());
         own.inspect(|own| clashes::warn_of_observer_master_port(checker, port, place, own));
     }
     let Config { client_tls, metrics, admin, .. } = config;
+    let client = (config.client_host.as_deref(), config.client_port);
     let (tls, metrics, admin) = (client_tls.as_ref(), metrics.prometheus.as_ref(), admin.as_ref());
     clashes::check_http_ports(
         checker,

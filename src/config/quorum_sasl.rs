@@ -86,9 +86,9 @@ pub(super) fn take(
         checker.problem(&place, text);
     }
     let learner =
-        section(checker, &place, (LEARNER_SECTION, &switches.learner_section), logins, Use::Dials);
+        section(checker, &place, LEARNER_SECTION, &switches.learner_section, logins, Use::Dials);
     let server =
-        section(checker, &place, (SERVER_SECTION, &switches.server_section), logins, Use::Accepts);
+        section(checker, &place, SERVER_SECTION, &switches.server_section, logins, Use::Accepts);
     let learner = learner?;
     if fips_mode && matches!(learner, Login::Digest(_)) {
         let text = format!(
@@ -111,11 +111,12 @@ pub(super) fn take(
     })
 }
 
-/// * `(key, name)`: the setting that names the section, and its name.
+/// * `key`: the setting that names the section. * `name`: of the section.
 fn section(
     checker: &mut Checker,
     place: &SettingPlace,
-    (key, name): (&str, &str),
+    key: &str,
+    name: &str,
     logins: &Logins,
     used: Use,
 ) -> Option<Login> {

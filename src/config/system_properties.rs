@@ -122,7 +122,7 @@ impl SystemProperties {
         default: i64,
         warnings: &mut Vec<Warning>,
     ) -> i64 {
-        self.take_parsed(key, decode, (range, default), warnings)
+        self.take_parsed(key, decode, range, default, warnings)
     }
 
     /// The same where Java calls `parseInt` or `parseLong` and goes on with the default.
@@ -133,14 +133,15 @@ impl SystemProperties {
         default: i64,
         warnings: &mut Vec<Warning>,
     ) -> i64 {
-        self.take_parsed(key, decimal, (range, default), warnings)
+        self.take_parsed(key, decimal, range, default, warnings)
     }
 
     fn take_parsed(
         &mut self,
         key: &str,
         parse: impl Fn(&str) -> Option<i64>,
-        (range, default): (RangeInclusive<i64>, i64),
+        range: RangeInclusive<i64>,
+        default: i64,
         warnings: &mut Vec<Warning>,
     ) -> i64 {
         let Some(Property { value, place }) = self.take(key) else { return default };

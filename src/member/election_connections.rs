@@ -384,7 +384,7 @@ impl ElectionConnections {
         let address = |id: ConnectionId| self.connections.get(&id).map(|held| held.peer.as_str());
         let (connected, dials) = (peer.connection.and_then(address), address(connection));
         if let (Some(connected), Some(dials)) = (connected, dials)
-            && peer.repeats.note((connected, dials), id < self.settings.me, peer.up_ms, now_ms)
+            && peer.repeats.note(connected, dials, id < self.settings.me, peer.up_ms, now_ms)
         {
             self.log.double(id, connected, dials, now_ms);
         }

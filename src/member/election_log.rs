@@ -75,7 +75,8 @@ impl Repeats {
     ///   a third server with this server's id has dialed it.
     pub fn note(
         &mut self,
-        (connected, dials): (&str, &str),
+        connected: &str,
+        dials: &str,
         is_dialed: bool,
         up_ms: u64,
         now_ms: u64,
@@ -122,12 +123,11 @@ mod tests {
     fn two_servers_with_one_id_are_recognised_by_host_or_by_repeated_hellos() {
         let (there, same, other) = ("10.0.0.1:3888", "10.0.0.1:45000", "10.0.0.9:45000");
         let mut repeats = Repeats::default();
-        let far = (there, other);
-        assert!(!repeats.note(far, false, 100_000, 101_999), "both dial at the same time");
-        assert!(repeats.note(far, false, 100_000, 102_000));
+        assert!(!repeats.note(there, other, false, 100_000, 101_999), "both dial at the same time");
+        assert!(repeats.note(there, other, false, 100_000, 102_000));
         for is_dialed in [true, false] {
             let mut repeats = Repeats::default();
-            let mut note = |now_ms| repeats.note((there, same), is_dialed, 0, now_ms);
+            let mut note = |now_ms| repeats.note(there, same, is_dialed, 0, now_ms);
             assert!(!note(100_000), "its network may have failed");
             assert!(!note(130_000));
             assert_eq!(note(159_999), is_dialed);

@@ -5,7 +5,7 @@ use super::quorum_connection::QuorumEvent;
 use super::quorum_outbox::OutboxEvent;
 use super::{AskId, QuorumPeer, SnapshotJob, election_connections};
 use crate::model::{Zxid, chain};
-use crate::replica::RestorePlan;
+use crate::replica::{RestorePlan, RestoreQuestion};
 use crate::request::ClientCommand;
 use crate::store::disk::is_echo;
 use crate::store::{Draft, SnapshotError, worker};
@@ -41,10 +41,10 @@ pub enum Input {
     TakeSnapshot {
         ask: AskId,
     },
-    /// An operator wants to restore a snapshot of this zxid.
+    /// An operator wants to restore a snapshot.
     PlanRestore {
         ask: AskId,
-        zxid: Zxid,
+        question: RestoreQuestion,
     },
     /// Restore this tree.
     ///

@@ -109,7 +109,9 @@ impl Member {
                 self.asked_snapshots.ask(ask);
                 self.begin_asked_snapshot(now, out);
             }
-            Input::PlanRestore { ask, zxid } => self.restoring.plan(&self.replica, ask, zxid, out),
+            Input::PlanRestore { ask, question } => {
+                self.restoring.plan(&self.replica, ask, question, out)
+            }
             Input::Restore { ask, plan, tree, draft } => {
                 self.restore(now, Restore { ask, plan, tree, draft }, out);
             }

@@ -3,7 +3,7 @@
 use super::snapshot_job::AskId;
 use super::{Action, Answer};
 use crate::model::Zxid;
-use crate::replica::{self, Mode, Replica, RestorePlan, RestoreRefusal};
+use crate::replica::{self, Mode, Replica, RestorePlan, RestoreQuestion, RestoreRefusal};
 use crate::store::{self, Draft};
 use crate::tree::Tree;
 
@@ -27,10 +27,16 @@ pub enum Restoring {
 }
 
 impl Restoring {
-    /// Answers how a snapshot of `zxid` can be restored.
-    pub fn plan(&self, replica: &Replica, ask: AskId, zxid: Zxid, out: &mut Vec<Action>) {
+    /// Answers how a snapshot can be restored.
+    pub fn plan(
+        &self,
+        replica: &Replica,
+        ask: AskId,
+        question: RestoreQuestion,
+        out: &mut Vec<Action>,
+    ) {
         let plan = match self {
-            Self::None => replica.plan_restore(zxid),
+            Self::None => replica.plan_restore(question),
             Self::Placing { .. } | Self::Placed { .. } => Err(RestoreRefusal::Busy),
         };
         out.push(Action::Answer { ask, answer: Answer::Plan(plan) });

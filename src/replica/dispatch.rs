@@ -201,6 +201,59 @@ pub const fn leaders_answer(mode: Mode) -> LeadersAnswer {
     }
 }
 
+/// What is done about an operator who wants a snapshot.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum AskedFor {
+    Taken,
+    /// This server serves no clients, or only reads of a tree that may be old.
+    Refused,
+}
+
+/// ```text
+/// role                                        a snapshot is
+/// standalone, leading, following, observing   taken
+/// resting, read-only                          refused
+/// ```
+pub const fn snapshot(mode: Mode) -> AskedFor {
+    match mode {
+        Mode::Standalone | Mode::Leading | Mode::Following | Mode::Observing => AskedFor::Taken,
+        Mode::Resting | Mode::ReadOnly => AskedFor::Refused,
+    }
+}
+
+/// What is done about an operator who wants to restore a snapshot.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Restore {
+    /// This server alone has the tree.
+    Alone,
+    /// This server's tree is that of the ensemble.
+    AsLeader,
+    /// Refused until the reconfiguration has ended.
+    Later,
+    /// Refused; the server may have got the tree from its leader.
+    AskLeader,
+    /// Refused: no leader is known.
+    Refuse,
+}
+
+/// ```text
+/// role                    reconfiguration under way   a restore is
+/// standalone                         -                done alone
+/// leading                           no                done as leader
+/// leading                           yes               refused until it has ended
+/// following, observing               -                refused: the leader is to be asked
+/// resting, read-only                 -                refused
+/// ```
+pub const fn restore(mode: Mode, reconfigures: bool) -> Restore {
+    match (mode, reconfigures) {
+        (Mode::Standalone, true | false) => Restore::Alone,
+        (Mode::Leading, false) => Restore::AsLeader,
+        (Mode::Leading, true) => Restore::Later,
+        (Mode::Following | Mode::Observing, true | false) => Restore::AskLeader,
+        (Mode::Resting | Mode::ReadOnly, true | false) => Restore::Refuse,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -291,6 +344,28 @@ mod tests {
             &[()],
             |mode, ()| session_after_close(mode),
             &[(keeps, None, SessionAfterClose::Keep), (LEARNERS, None, SessionAfterClose::Forget)],
+        );
+    }
+
+    #[test]
+    fn every_role_has_one_row_for_what_an_operator_asks_for() {
+        let idle = &[Mode::Resting, Mode::ReadOnly];
+        let serving = &[Mode::Standalone, Mode::Leading, Mode::Following, Mode::Observing];
+        check(
+            &[()],
+            |mode, ()| snapshot(mode),
+            &[(serving, None, AskedFor::Taken), (idle, None, AskedFor::Refused)],
+        );
+        check(
+            &BOTH,
+            restore,
+            &[
+                (&[Mode::Standalone], None, Restore::Alone),
+                (&[Mode::Leading], Some(false), Restore::AsLeader),
+                (&[Mode::Leading], Some(true), Restore::Later),
+                (LEARNERS, None, Restore::AskLeader),
+                (idle, None, Restore::Refuse),
+            ],
         );
     }
 

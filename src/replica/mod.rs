@@ -50,7 +50,7 @@ mod unapplied_requests;
 mod zxid_rollover;
 
 pub use interface::{Action, AskedSnapshot, Input, Mode, Settings, TICK_MS};
-pub use restore::{RestorePlan, RestoreRefusal};
+pub use restore::{RestorePlan, RestoreQuestion, RestoreRefusal};
 pub use stats::{Figures, Samples, Stats, WriteSample};
 
 use crate::model::sync::Arc;
@@ -199,9 +199,8 @@ impl Replica {
 
     /// Starts a snapshot that an operator asks for.
     pub fn asked_snapshot(&mut self, out: &mut Vec<Action>) -> AskedSnapshot {
-        match self.mode() {
-            Mode::Resting | Mode::ReadOnly => return AskedSnapshot::Refused,
-            Mode::Standalone | Mode::Leading | Mode::Following | Mode::Observing => {}
+        if dispatch::snapshot(self.mode()) == dispatch::AskedFor::Refused {
+            return AskedSnapshot::Refused;
         }
         let Some(frozen) = self.core.shared.state.tree.write().freeze() else {
             return AskedSnapshot::Later;

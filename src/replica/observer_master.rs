@@ -16,13 +16,13 @@ use std::collections::BTreeMap;
 #[derive(Default)]
 pub struct ObserverMaster {
     /// Where each session that an observer has created or revalidated through this server was last.
-    at: BTreeMap<SessionId, Place>,
+    at: BTreeMap<SessionId, SessionAt>,
     /// Sessions that were touched at observers since the last report to the leader, with their timeouts.
     touched: BTreeMap<SessionId, i32>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum SessionAt {
     Observer(LearnerConnectionId),
     /// Its client came to this server. Kept when that client is gone, because its older requests may still come from an observer.
     ThisServer,
@@ -31,13 +31,13 @@ enum Place {
 impl ObserverMaster {
     /// A session is at an observer from here on.
     pub fn came(&mut self, session: SessionId, connection: LearnerConnectionId) {
-        self.at.insert(session, Place::Observer(connection));
+        self.at.insert(session, SessionAt::Observer(connection));
     }
 
     /// A session's client has connected to this server.
     pub fn came_here(&mut self, session: SessionId) {
         if let Some(place) = self.at.get_mut(&session) {
-            *place = Place::ThisServer;
+            *place = SessionAt::ThisServer;
         }
         self.touched.remove(&session);
     }
@@ -51,7 +51,7 @@ impl ObserverMaster {
     ///
     /// * `connection`: the observer that asked, or none if this server did.
     pub fn does_not_live(&mut self, session: SessionId, connection: Option<LearnerConnectionId>) {
-        let asker = connection.map_or(Place::ThisServer, Place::Observer);
+        let asker = connection.map_or(SessionAt::ThisServer, SessionAt::Observer);
         if self.at.get(&session) == Some(&asker) {
             self.ended(session);
         }
@@ -59,14 +59,15 @@ impl ObserverMaster {
 
     /// Whether a session was at an observer last.
     pub fn has(&self, session: SessionId) -> bool {
-        matches!(self.at.get(&session), Some(Place::Observer(_)))
+        matches!(self.at.get(&session), Some(SessionAt::Observer(_)))
     }
 
     /// Sessions were touched at an observer. Those that are at no observer were never revalidated, or have ended or left.
     pub fn touch(&mut self, sessions: impl Iterator<Item = (SessionId, i32)>) {
         let at = &self.at;
-        let is_at_observer =
-            |(session, _): &(SessionId, i32)| matches!(at.get(session), Some(Place::Observer(_)));
+        let is_at_observer = |(session, _): &(SessionId, i32)| {
+            matches!(at.get(session), Some(SessionAt::Observer(_)))
+        };
         self.touched.extend(sessions.filter(is_at_observer));
     }
 
@@ -86,7 +87,7 @@ impl ObserverMaster {
         is_here: impl FnOnce() -> bool,
     ) -> bool {
         match self.at.get(&session) {
-            Some(at) => *at != Place::Observer(connection),
+            Some(at) => *at != SessionAt::Observer(connection),
             None => is_here(),
         }
     }

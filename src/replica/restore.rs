@@ -16,6 +16,7 @@
 
 use super::Replica;
 use super::core::Core;
+use super::dispatch;
 use super::interface::{Action, Mode};
 use super::role::Role;
 use crate::model::{Epoch, Zxid};
@@ -28,6 +29,27 @@ const SLACK: u32 = 1 << 20;
 /// everywhere, a farther one is believed to be damaged.
 const LEAP_MAX: u32 = 1 << 20;
 
+/// What an operator wants to restore.
+#[derive(Clone, Copy, Debug)]
+pub struct RestoreQuestion {
+    /// The newest of the snapshot's zxid and those of its znodes.
+    pub newest: Zxid,
+    /// Digest and number of its znodes; `None` if there are no digests.
+    znodes: Option<(u64, usize)>,
+}
+
+impl RestoreQuestion {
+    /// Reads all of the tree's znodes.
+    pub fn of(tree: &Tree) -> Self {
+        Self { newest: tree.newest_zxid(), znodes: znodes_of(tree) }
+    }
+}
+
+/// Digest and number of a tree's znodes, by which trees that come from one snapshot are recognised.
+fn znodes_of(tree: &Tree) -> Option<(u64, usize)> {
+    tree.options().digest.then(|| (tree.digest(), tree.node_count()))
+}
+
 /// How a snapshot is to be restored.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct RestorePlan {
@@ -39,6 +61,16 @@ pub struct RestorePlan {
     past: Option<Epoch>,
 }
 
+impl RestorePlan {
+    /// Gives a tree the zxid and the configuration with which it is restored, before its snapshot is written.
+    pub fn prepare(&self, tree: &mut Tree) {
+        tree.restamp(self.zxid);
+        if let Some((text, version, wall_ms)) = &self.config {
+            tree.set_config(text.as_bytes(), *version, *wall_ms);
+        }
+    }
+}
+
 /// Why a snapshot is not restored.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum RestoreRefusal {
@@ -46,6 +78,9 @@ pub enum RestoreRefusal {
         "this server follows another one: restore at the leader, which sends the tree to all others"
     )]
     NotLeading,
+    /// No failure: the leader was restored, and has sent the tree.
+    #[error("this server follows another one, and serves these znodes already")]
+    Served,
     #[error("too few zxids are left in this epoch: ask again after the next election")]
     OutOfZxids,
     #[error(
@@ -65,21 +100,20 @@ pub enum RestoreRefusal {
 impl Replica {
     /// How a snapshot can be restored now.
     ///
-    /// * `zxid`: the newest of its zxid and those of its znodes.
-    ///
     /// # Errors
     /// [`RestoreRefusal`].
-    pub fn plan_restore(&self, zxid: Zxid) -> Result<RestorePlan, RestoreRefusal> {
+    pub fn plan_restore(&self, asked: RestoreQuestion) -> Result<RestorePlan, RestoreRefusal> {
+        let zxid = asked.newest;
         let zab = &self.core.zab.core;
         let last = zab.history.last();
-        match self.mode() {
-            Mode::Standalone => {
+        match dispatch::restore(self.mode(), zab.next.is_some()) {
+            dispatch::Restore::Alone => {
                 let stamp = last.max(zxid).to_wire().checked_add(i64::from(SLACK));
                 let stamp = stamp.and_then(Zxid::from_wire).ok_or(RestoreRefusal::OutOfZxids)?;
                 Ok(RestorePlan { zxid: stamp, config: None, past: None })
             }
-            Mode::Leading if zab.next.is_some() => Err(RestoreRefusal::Reconfiguring),
-            Mode::Leading => {
+            dispatch::Restore::Later => Err(RestoreRefusal::Reconfiguring),
+            dispatch::Restore::AsLeader => {
                 let epoch = zab.current;
                 let counter = if last.epoch() == epoch { last.counter() } else { 0 };
                 let counter = counter.checked_add(SLACK);
@@ -92,9 +126,12 @@ impl Replica {
                 let past = Some(zxid.epoch()).filter(|past| epoch <= *past);
                 Ok(RestorePlan { zxid: Zxid::new(epoch, counter), config: Some(config), past })
             }
-            Mode::Resting | Mode::ReadOnly | Mode::Following | Mode::Observing => {
-                Err(RestoreRefusal::NotLeading)
+            dispatch::Restore::AskLeader => {
+                let served = znodes_of(&self.core.shared.state.tree.read());
+                let is_served = served.is_some() && served == asked.znodes;
+                Err(if is_served { RestoreRefusal::Served } else { RestoreRefusal::NotLeading })
             }
+            dispatch::Restore::Refuse => Err(RestoreRefusal::NotLeading),
         }
     }
 

@@ -96,7 +96,7 @@ async fn serve(
     let parts = part_settings(&config, openings.clone(), seed, clock)?;
     let RestoredData { lock: _lock, tree, recovered, history, has_data } =
         restore(&disk, &folders, &config, &metrics, &parts)?;
-    let state = Ready::new(ports.addresses(), &config, &tree, &recovered, clock);
+    let state = Ready::new(&ports, &config, &tree, &recovered, clock);
     let (options, recovery) = (parts.tree, parts.recovery);
     let now = Now { us: clock.now_us(), wall_ms: clock.wall_ms() };
     let started = assemble(&disk, &folders, &config, parts, tree, history, now);

@@ -327,7 +327,7 @@ impl<D: Disk + Clone + 'static> Parts<D> {
             Action::DiscardSnapshot(draft) => self.discard(draft),
             Action::LoadTree => self.load_tree(),
             Action::ReadLog { connection, from, through, limit_bytes } => {
-                self.read_log(connection, (from, through), limit_bytes);
+                self.read_log(connection, from, through, limit_bytes);
             }
             Action::MoveClientPort(place) => {
                 let _stopping = self.client_ports.send(place);
@@ -381,11 +381,11 @@ impl<D: Disk + Clone + 'static> Parts<D> {
     }
 
     /// Reads the log on a thread of its own while the log thread writes: only committed transactions are asked for.
-    fn read_log(&self, connection: LearnerConnectionId, range: (Zxid, Zxid), limit_bytes: u64) {
+    fn read_log(&self, connection: LearnerConnectionId, from: Zxid, to: Zxid, limit_bytes: u64) {
         let learner = replica_report::learner_id(&self.member.replica, connection);
         let (disk, folders, inbox) = (self.disk.clone(), self.folders.clone(), self.inbox.clone());
         tokio::task::spawn_blocking(move || {
-            let tail = log_read::read(&disk, &folders, range.0, range.1, limit_bytes);
+            let tail = log_read::read(&disk, &folders, from, to, limit_bytes);
             role_log::warn_of_unread_log(learner, &folders.logs, tail.error.as_deref());
             let read = zab::LogRead { before: tail.before, entries: tail.entries };
             inbox.put_input(Input::LogRead { connection, read });

@@ -11,7 +11,6 @@ use crate::model::{Zxid, chain};
 use crate::net::{HttpAnswer, HttpBody, HttpRequest};
 use crate::replica::RestoreRefusal;
 use crate::store::{SnapshotError, names};
-use crate::tree::Tree;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::PathBuf;
@@ -124,6 +123,7 @@ impl Failure {
     fn refused(refusal: RestoreRefusal) -> Self {
         let status = match refusal {
             RestoreRefusal::NotLeading
+            | RestoreRefusal::Served
             | RestoreRefusal::Reconfiguring
             | RestoreRefusal::Busy
             | RestoreRefusal::OutOfZxids => 409,
@@ -173,11 +173,11 @@ impl FourLetterWords {
         let upload = self.receive(body).await?;
         let checked = spawn_blocking(move || check(&upload, rules)).await;
         let checked = checked.map_err(|_| Failure::ended())?;
-        let Checked { mut tree, zxid, newest } =
+        let Checked { mut tree, zxid, question } =
             checked.map_err(|error| Failure::of(500, &error))?;
-        let plan = self.asked(|to| OperatorRequest::Plan { zxid: newest, to }).await?;
+        let plan = self.asked(|to| OperatorRequest::Plan { question, to }).await?;
         let plan = match plan {
-            Err(RestoreRefusal::NotLeading) if self.serves(&tree) => return Ok(zxid),
+            Err(RestoreRefusal::Served) => return Ok(zxid),
             plan => plan.map_err(Failure::refused)?,
         };
         let (dir, style) = (self.snapshot_folder(), SnapshotStyle::of(&self.config));
@@ -219,14 +219,6 @@ impl FourLetterWords {
         let (to, from) = oneshot::channel();
         self.inbox.put(Event::OperatorRequest(request(to)));
         from.await.map_err(|_| Failure::ended())
-    }
-
-    /// Whether this server serves these znodes already, as far as digests tell: its leader was restored.
-    fn serves(&self, tree: &Tree) -> bool {
-        let served = self.shared.state.tree.read();
-        served.options().digest
-            && served.digest() == tree.digest()
-            && served.node_count() == tree.node_count()
     }
 
     pub(super) fn snapshot_folder(&self) -> PathBuf {

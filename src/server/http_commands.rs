@@ -4,7 +4,7 @@ use super::inbox::Event;
 use super::listing::{self, Date, Describe, Listing, Part};
 use super::report::{Dump, FourLetterWords, describe};
 use crate::admin::http::{
-    self, AdminRequest, Answer, Call, Command, Metrics, Piece, Probe, Scrape,
+    self, AdminCommand, AdminRequest, Answer, Call, Metrics, Piece, Probe, Scrape,
 };
 use crate::admin::{Expiries, List, Mode, Status, Word};
 use crate::model::Zxid;
@@ -81,7 +81,7 @@ impl FourLetterWords {
 
     async fn status_for(&self, call: &Call) -> Status {
         let mut status = self.status(call.command.word()).await;
-        if call.command == Command::LastSnapshot {
+        if call.command == AdminCommand::LastSnapshot {
             status.last_snapshot = self.last_snapshot();
         }
         status
@@ -101,7 +101,7 @@ impl FourLetterWords {
         let mut place = None;
         if let Some((call, mode)) = call.filter(|(call, _)| call.command.lists()) {
             place = self.http_listings.clone().acquire_owned().await.ok();
-            if call.command == Command::Dump {
+            if call.command == AdminCommand::Dump {
                 dump = self.dump().await;
                 // As in Java, only the server that expires sessions shows when they expire.
                 if !matches!(mode, Mode::Standalone | Mode::Leader) {

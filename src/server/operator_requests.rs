@@ -2,7 +2,7 @@
 
 use crate::member::{Answer, AskId, Input};
 use crate::model::Zxid;
-use crate::replica::{RestorePlan, RestoreRefusal};
+use crate::replica::{RestorePlan, RestoreQuestion, RestoreRefusal};
 use crate::store::Draft;
 use crate::tree::Tree;
 use std::collections::BTreeMap;
@@ -12,8 +12,8 @@ use tokio::sync::oneshot::Sender;
 pub enum OperatorRequest {
     /// A snapshot; the answer has its zxid and its length.
     Snapshot(Sender<Option<(Zxid, u64)>>),
-    /// How a snapshot of this zxid can be restored.
-    Plan { zxid: Zxid, to: Sender<Result<RestorePlan, RestoreRefusal>> },
+    /// How a snapshot can be restored.
+    Plan { question: RestoreQuestion, to: Sender<Result<RestorePlan, RestoreRefusal>> },
     /// To restore a tree, all of which is in the draft.
     Restore {
         plan: RestorePlan,
@@ -43,8 +43,8 @@ impl PendingRequests {
         let ask = self.last;
         let (reply_to, input) = match request {
             OperatorRequest::Snapshot(to) => (ReplyTo::Snapshot(to), Input::TakeSnapshot { ask }),
-            OperatorRequest::Plan { zxid, to } => {
-                (ReplyTo::Plan(to), Input::PlanRestore { ask, zxid })
+            OperatorRequest::Plan { question, to } => {
+                (ReplyTo::Plan(to), Input::PlanRestore { ask, question })
             }
             OperatorRequest::Restore { plan, tree, draft, to } => {
                 (ReplyTo::Restore(to), Input::Restore { ask, plan, tree, draft })

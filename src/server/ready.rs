@@ -1,5 +1,6 @@
 //! What the server prints when it starts to serve.
 
+use super::client_ports;
 use super::clock::Clock;
 use crate::config::{Config, Ensemble};
 use crate::model::Role;
@@ -94,12 +95,13 @@ impl Membership {
 
 impl Ready {
     pub(super) fn new(
-        (address, secure_address): (SocketAddr, Option<SocketAddr>),
+        ports: &client_ports::Ports,
         config: &Config,
         tree: &Tree,
         recovered: &Recovered,
         clock: Clock,
     ) -> Self {
+        let (address, secure_address) = ports.addresses();
         Self {
             address,
             secure_address,

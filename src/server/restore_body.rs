@@ -9,7 +9,7 @@ use super::snapshots::put_pieces;
 use crate::member::configured::SnapshotStyle;
 use crate::member::trailers;
 use crate::model::{Zxid, chain};
-use crate::replica::RestorePlan;
+use crate::replica::{RestorePlan, RestoreQuestion};
 use crate::request::SnapshotPiece;
 use crate::store::snapshot_read::{self, ReadError};
 use crate::store::{Draft, RealDisk, Restore, SnapshotError, SnapshotReader, SnapshotWriter};
@@ -71,8 +71,7 @@ impl Drop for Upload {
 pub struct Checked {
     pub tree: Box<Tree>,
     pub zxid: Zxid,
-    /// The newest of `zxid` and those of the znodes.
-    pub newest: Zxid,
+    pub question: RestoreQuestion,
 }
 
 /// Why a body is not restored.
@@ -144,8 +143,8 @@ pub fn check(upload: &Upload, rules: Rules) -> Result<Checked, BodyError> {
     if 0 < digest_mismatches && !rules.takes_fuzzy {
         return Err(BodyError::Fuzzy);
     }
-    let newest = tree.newest_zxid();
-    Ok(Checked { tree: Box::new(tree), zxid, newest })
+    let question = RestoreQuestion::of(&tree);
+    Ok(Checked { tree: Box::new(tree), zxid, question })
 }
 
 /// Makes the tree what the plan wants, and writes it; all bytes are durable when this returns.
@@ -158,10 +157,7 @@ pub fn draft(
     plan: &RestorePlan,
     style: SnapshotStyle,
 ) -> Result<Draft, SnapshotError> {
-    tree.restamp(plan.zxid);
-    if let Some((text, version, wall_ms)) = &plan.config {
-        tree.set_config(text.as_bytes(), *version, *wall_ms);
-    }
+    plan.prepare(tree);
     let writer = SnapshotWriter::create(&RealDisk, dir, plan.zxid, style.packing)?;
     let frozen = tree.freeze().expect("no other snapshot of this tree is under way");
     let next = |piece: &mut Vec<u8>| {

@@ -17,7 +17,7 @@ use crate::tree::txn::{Entry, Txn};
 use crate::zab::Note;
 use std::io;
 
-/// Limit on the inputs of a turn: lower than the server's, so that turns reach it.
+/// Limit on the inputs before their actions are performed: lower than the server's, so that turns reach it.
 const BATCH_MAX: u64 = 32;
 
 /// A turn of one process.

@@ -18,7 +18,7 @@ use super::process::Server;
 use super::restored_tree::{RestoreAsked, RestoredTree, SimRestoring, TreeCopy, tree_from};
 use super::world::World;
 use crate::member::{Answer, Input};
-use crate::replica::{RestorePlan, RestoreRefusal};
+use crate::replica::{RestorePlan, RestoreQuestion, RestoreRefusal};
 
 /// Most copies of trees that the operator keeps.
 const COPIES_MAX: usize = 4;
@@ -62,10 +62,10 @@ impl World {
         let options = process.tree_options;
         let Some((tree, paths)) = tree_from(source, &self.copies, options) else { return };
         self.trace.count("restores asked for");
-        let zxid = tree.newest_zxid();
+        let question = RestoreQuestion::of(&tree);
         self.process(at).expect("the server is up").restore_asked =
             Some(RestoreAsked { tree, paths, crash });
-        self.report(at, Input::PlanRestore { ask: 0, zxid });
+        self.report(at, Input::PlanRestore { ask: 0, question });
     }
 
     /// An operator is answered.
@@ -100,6 +100,7 @@ impl World {
     fn count_refused(&mut self, refusal: RestoreRefusal) {
         self.trace.count(match refusal {
             RestoreRefusal::NotLeading => "restores refused: no leader",
+            RestoreRefusal::Served => "restores refused: served already",
             RestoreRefusal::OutOfZxids => "restores refused: too few zxids",
             RestoreRefusal::Foreign => "restores refused: epochs too far",
             RestoreRefusal::Reconfiguring => "restores refused: reconfiguration",
@@ -115,10 +116,7 @@ impl World {
         let Some(RestoreAsked { mut tree, paths, crash }) = process.restore_asked.take() else {
             return;
         };
-        tree.restamp(plan.zxid);
-        if let Some((text, version, wall_ms)) = &plan.config {
-            tree.set_config(text.as_bytes(), *version, *wall_ms);
-        }
+        plan.prepare(&mut tree);
         let frozen = tree.freeze().expect("no other snapshot of this tree is under way");
         let body = stream_of(&tree, frozen);
         drop(tree.thaw(frozen));

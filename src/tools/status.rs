@@ -100,7 +100,7 @@ fn problem(asked: &[ServerStatus]) -> Option<String> {
 fn figures(server: &str, tls: Option<&Arc<ClientConfig>>) -> Result<Figures, String> {
     let (host, port) = host_and_port(server)?;
     let end = Instant::now() + PATIENCE;
-    let asked = |word| ask((host, port), word, tls.cloned(), end);
+    let asked = |word| ask(host, port, word, tls.cloned(), end);
     let answer = asked("srvr")
         .map_err(|error| format!("not reachable: {}", explained(&error, tls.is_some())))?;
     let mut figures = parse_srvr(&answer)?;
@@ -129,7 +129,8 @@ fn host_and_port(server: &str) -> Result<(&str, u16), String> {
 }
 
 fn ask(
-    (host, port): (&str, u16),
+    host: &str,
+    port: u16,
     word: &str,
     tls: Option<Arc<ClientConfig>>,
     end: Instant,
@@ -449,7 +450,7 @@ mod tests {
         });
         assert_eq!(figures(&format!("127.0.0.1:{port}"), None).unwrap().followers, Some(1));
         let end = Instant::now() + Duration::from_millis(50);
-        let late = ask(("127.0.0.1", port), "srvr", None, end).unwrap_err();
+        let late = ask("127.0.0.1", port, "srvr", None, end).unwrap_err();
         assert_eq!(late.kind(), io::ErrorKind::TimedOut);
         drop(serving.join().unwrap());
     }

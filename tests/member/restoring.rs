@@ -3,7 +3,7 @@
 use crate::{Server, txn};
 use oxkeeper::member::{Action, Answer, Input, QuorumPeer};
 use oxkeeper::model::{Epoch, ServerId, Zxid, op};
-use oxkeeper::replica::{Mode, RestorePlan, RestoreRefusal};
+use oxkeeper::replica::{Mode, RestorePlan, RestoreQuestion, RestoreRefusal};
 use oxkeeper::store::worker::Event;
 use oxkeeper::store::{Command, Draft};
 use oxkeeper::tree::{Options, Tree};
@@ -23,10 +23,17 @@ fn answers(actions: Vec<Action>) -> Vec<(u64, Answer)> {
     actions.into_iter().filter_map(answer).collect()
 }
 
-/// The answer to the question how a snapshot can be restored.
+/// The answer to the question how a snapshot of this zxid can be restored.
 fn plan(server: &mut MemberOnDisk, zxid: i64) -> Result<RestorePlan, RestoreRefusal> {
-    let zxid = Zxid::from_wire(zxid).unwrap();
-    let answered = answers(server.step(Input::PlanRestore { ask: 1, zxid }));
+    let tree = tree_at(Zxid::from_wire(zxid).unwrap(), 1);
+    plan_of(server, RestoreQuestion::of(&tree))
+}
+
+fn plan_of(
+    server: &mut MemberOnDisk,
+    question: RestoreQuestion,
+) -> Result<RestorePlan, RestoreRefusal> {
+    let answered = answers(server.step(Input::PlanRestore { ask: 1, question }));
     match <[_; 1]>::try_from(answered) {
         Ok([(1, Answer::Plan(plan))]) => plan,
         other => panic!("{other:?}"),
@@ -39,7 +46,7 @@ fn drafted(server: &MemberOnDisk, plan: &RestorePlan) -> (Box<Tree>, Draft) {
 }
 
 fn drafted_of(mut tree: Tree, server: &MemberOnDisk, plan: &RestorePlan) -> (Box<Tree>, Draft) {
-    tree.restamp(plan.zxid);
+    plan.prepare(&mut tree);
     let frozen = tree.freeze().unwrap();
     let draft = server.place.snapshot(frozen).whole(&tree);
     tree.thaw(frozen);
@@ -156,6 +163,9 @@ fn snapshot_that_is_asked_for_is_answered_when_it_has_its_name() {
 fn member_that_follows_restores_nothing() {
     let mut server = Server::following();
     assert_eq!(server.plan(5), Err(RestoreRefusal::NotLeading));
+    // A script may restore the same snapshot at the leader and then here.
+    let served = RestoreQuestion::of(&server.shared.state.tree.read());
+    assert_eq!(plan_of(&mut server, served), Err(RestoreRefusal::Served));
     let mut alone = Server::standalone();
     let plan = alone.plan(5).unwrap();
     let refused = answers(server.restore(plan));

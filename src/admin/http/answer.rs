@@ -2,7 +2,7 @@
 
 use super::super::effect::Effect;
 use super::super::list::List;
-use super::commands::Command;
+use super::commands::AdminCommand;
 use super::json::Json;
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ pub enum Probe {
 /// A command that is asked for.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Call {
-    pub command: Command,
+    pub command: AdminCommand,
     /// The command's name or alias in the request.
     pub name: String,
     pub parameters: BTreeMap<String, String>,

@@ -6,13 +6,13 @@ macro_rules! commands {
     ($($command:ident = $primary:literal $(| $alias:literal)* $(, $serverless:ident)?;)*) => {
         /// A command.
         #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-        pub enum Command {
+        pub enum AdminCommand {
             $($command,)*
         }
 
-        impl Command {
+        impl AdminCommand {
             /// All commands, in the order of their primary names.
-            pub const ALL: &'static [Command] = &[$(Self::$command,)*];
+            pub const ALL: &'static [AdminCommand] = &[$(Self::$command,)*];
 
             /// The name in answers and links.
             pub fn name(self) -> &'static str {
@@ -72,7 +72,7 @@ commands! {
     Zabstate = "zabstate", always;
 }
 
-impl Command {
+impl AdminCommand {
     /// The four-letter word that needs the same values.
     pub fn word(self) -> Word {
         match self {
@@ -111,14 +111,14 @@ mod tests {
     // rows: A-10 A-16 A-17 A-25 A-30 A-32 A-36
     #[test]
     fn primary_names_are_sorted_and_found() {
-        assert_eq!(Command::ALL.len(), 28);
-        assert!(Command::ALL.is_sorted_by_key(|command| command.name()));
-        for command in Command::ALL {
-            assert_eq!(Command::named(command.name()), Some(*command));
+        assert_eq!(AdminCommand::ALL.len(), 28);
+        assert!(AdminCommand::ALL.is_sorted_by_key(|command| command.name()));
+        for command in AdminCommand::ALL {
+            assert_eq!(AdminCommand::named(command.name()), Some(*command));
         }
-        assert_eq!(Command::named("wchp"), Some(Command::WatchesByPath));
-        assert_eq!(Command::named("ruok/"), None);
-        let always = Command::ALL.iter().filter(|command| !command.needs_server());
+        assert_eq!(AdminCommand::named("wchp"), Some(AdminCommand::WatchesByPath));
+        assert_eq!(AdminCommand::named("ruok/"), None);
+        let always = AdminCommand::ALL.iter().filter(|command| !command.needs_server());
         let always: Vec<&str> = always.map(|command| command.name()).collect();
         let java =
             ["environment", "get_trace_mask", "set_trace_mask", "system_properties", "zabstate"];

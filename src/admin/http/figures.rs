@@ -6,7 +6,7 @@ use super::super::monitor::{self, Figure};
 use super::super::{Mode, Status, conf, environment, version};
 use super::addresses;
 use super::answer::{Call, Value};
-use super::commands::Command;
+use super::commands::AdminCommand;
 use super::json::Json;
 use crate::config::Config;
 use crate::metrics::{Registry, SizeValues, Value as Number};
@@ -21,26 +21,26 @@ pub(super) fn of(call: &Call, config: &Config, metrics: &Registry, status: &Stat
     let shown = config.admin.as_ref().map(|admin| &admin.shown);
     let mut put = |key: &str, value: Json| entries.push((key.to_owned(), Value::Json(value)));
     match call.command {
-        Command::Configuration => configuration(config, status, &mut put),
-        Command::Dirs => {
+        AdminCommand::Configuration => configuration(config, status, &mut put),
+        AdminCommand::Dirs => {
             put("datadir_size", Json::count(status.data_dir_bytes));
             put("logdir_size", Json::count(status.log_dir_bytes));
         }
-        Command::Environment => {
+        AdminCommand::Environment => {
             let facts = environment::facts(&status.environment);
             facts.into_iter().for_each(|(key, value)| put(key, Json::Text(value)));
         }
-        Command::GetTraceMask => put("tracemask", Json::Integer(status.trace_mask)),
-        Command::Hash => put("digests", digests(&status.digests)),
-        Command::InitialConfiguration => {
+        AdminCommand::GetTraceMask => put("tracemask", Json::Integer(status.trace_mask)),
+        AdminCommand::Hash => put("digests", digests(&status.digests)),
+        AdminCommand::InitialConfiguration => {
             // A member of an ensemble answers null.
             let text = shown.map(|shown| &shown.text).filter(|_| status.member.is_none());
             put("initial_configuration", text.map_or(Json::Null, Json::text));
         }
-        Command::IsReadOnly => put("read_only", Json::Bool(status.mode == Mode::ReadOnly)),
-        Command::LastSnapshot => last_snapshot(status, &mut put),
-        Command::Leader => leader(status, &mut put),
-        Command::Monitor => {
+        AdminCommand::IsReadOnly => put("read_only", Json::Bool(status.mode == Mode::ReadOnly)),
+        AdminCommand::LastSnapshot => last_snapshot(status, &mut put),
+        AdminCommand::Leader => leader(status, &mut put),
+        AdminCommand::Monitor => {
             monitor::each(config.metrics.provider, metrics, status, &mut |key, figure| {
                 put(
                     key,
@@ -52,25 +52,25 @@ pub(super) fn of(call: &Call, config: &Config, metrics: &Registry, status: &Stat
                 );
             });
         }
-        Command::Observers => {
+        AdminCommand::Observers => {
             put(
                 "synced_observers",
                 Json::count(status.leader.map_or(0, |leader| leader.observers)),
             );
             put("observers", Json::List(status.observers.iter().map(observer).collect()));
         }
-        Command::ServerStats | Command::Stats => server_stats(metrics, status, &mut put),
-        Command::SystemProperties => {
+        AdminCommand::ServerStats | AdminCommand::Stats => server_stats(metrics, status, &mut put),
+        AdminCommand::SystemProperties => {
             let facts = shown.into_iter().flat_map(|shown| &shown.properties);
             facts.for_each(|(key, value)| put(key, Json::text(value)));
         }
-        Command::VotingView => put("current_config", voting_view(config, status)),
-        Command::WatchSummary => {
+        AdminCommand::VotingView => put("current_config", voting_view(config, status)),
+        AdminCommand::WatchSummary => {
             put("num_connections", Json::count(status.watches.connections));
             put("num_paths", Json::count(status.watches.paths));
             put("num_total_watches", Json::count(status.watches.watches));
         }
-        Command::Zabstate => zabstate(config, status, &mut put),
+        AdminCommand::Zabstate => zabstate(config, status, &mut put),
         _ => {}
     }
     let lists = lists(call.command);
@@ -79,22 +79,22 @@ pub(super) fn of(call: &Call, config: &Config, metrics: &Registry, status: &Stat
 }
 
 /// The lists of an answer, which are filled while it is sent.
-const fn lists(command: Command) -> &'static [(&'static str, List)] {
+const fn lists(command: AdminCommand) -> &'static [(&'static str, List)] {
     match command {
-        Command::Connections => &[
+        AdminCommand::Connections => &[
             ("connections", List::Connections { brief: false }),
             ("secure_connections", List::SecureConnections { brief: false }),
         ],
-        Command::Stats => &[
+        AdminCommand::Stats => &[
             ("connections", List::Connections { brief: true }),
             ("secure_connections", List::SecureConnections { brief: true }),
         ],
-        Command::Dump => &[
+        AdminCommand::Dump => &[
             ("expiry_time_to_session_ids", List::Sessions),
             ("session_id_to_ephemeral_paths", List::Ephemerals),
         ],
-        Command::Watches => &[("session_id_to_watched_paths", List::WatchesBySession)],
-        Command::WatchesByPath => &[("path_to_session_ids", List::WatchesByPath)],
+        AdminCommand::Watches => &[("session_id_to_watched_paths", List::WatchesBySession)],
+        AdminCommand::WatchesByPath => &[("path_to_session_ids", List::WatchesByPath)],
         _ => &[],
     }
 }

@@ -3,7 +3,7 @@
 //! Source: `Commands.runCommand`, `SnapshotCommand`, `RestoreCommand`, `RateLimiter`, ZooKeeper 3.9.5.
 
 use super::answer::{Answer, Call};
-use super::commands::Command;
+use super::commands::AdminCommand;
 use super::json::Json;
 use super::requests::{in_json, refused};
 use crate::auth::{self, Proof, Schemes};
@@ -139,7 +139,7 @@ pub fn task(
     limiters: &mut Limiters,
     now_ms: u64,
 ) -> Result<Task, Answer> {
-    let is_restore = call.command == Command::Restore;
+    let is_restore = call.command == AdminCommand::Restore;
     if call.is_post != call.command.is_posted() {
         let method = if is_restore { "POST" } else { "GET" };
         return Err(Answer::page(

@@ -1,7 +1,7 @@
 //! The sender's rights, the limiter and the answers of the guarded commands.
 
 use super::answer::{Answer, Call, Piece};
-use super::commands::Command;
+use super::commands::AdminCommand;
 use super::guard::{
     Credentials, Limiters, Task, authorize, failed, restored, snapshot_taken, streams, task,
 };
@@ -18,7 +18,7 @@ fn config(lines: &str) -> Config {
     parse(source, &Environment::new(), &[]).unwrap()
 }
 
-fn call(command: Command, is_post: bool, streaming: Option<&str>) -> Call {
+fn call(command: AdminCommand, is_post: bool, streaming: Option<&str>) -> Call {
     let value = |value: &str| ("streaming".to_owned(), value.to_owned());
     let parameters: BTreeMap<_, _> = streaming.map(value).into_iter().collect();
     Call { command, name: "asked".to_owned(), parameters, is_post }
@@ -44,7 +44,7 @@ fn status(list: Vec<Acl>, credentials: Credentials<'_>, lines: &str) -> u16 {
     let list = AccessList::new(list);
     let may =
         |wanted: i32, identities: &[Identity]| auth::permits(&schemes, &list, wanted, identities);
-    let asked = call(Command::Snapshot, false, None);
+    let asked = call(AdminCommand::Snapshot, false, None);
     match authorize(&asked, credentials, &admin, &schemes, may) {
         Ok(()) => 200,
         Err(answer) => {
@@ -129,7 +129,7 @@ fn header_of_a_proxy_names_the_address_only_where_it_is_trusted() {
 fn tasks_are_refused_by_settings_and_limiter() {
     let metrics = Registry::default();
     let (snapshot, restore) =
-        (call(Command::Snapshot, false, None), call(Command::Restore, true, None));
+        (call(AdminCommand::Snapshot, false, None), call(AdminCommand::Restore, true, None));
     let mut limiters = Limiters::default();
     let mut asked = |call: &Call, lines: &str, now_ms| {
         let config = config(lines);
@@ -140,8 +140,8 @@ fn tasks_are_refused_by_settings_and_limiter() {
     assert_eq!(asked(&snapshot, "admin.snapshot.enabled=false", 1), Err(503));
     assert_eq!(asked(&restore, "admin.restore.enabled=false", 1), Err(503));
     assert_eq!(asked(&restore, "serializeLastProcessedZxid.enabled=false", 1), Err(500));
-    assert_eq!(asked(&call(Command::Restore, false, None), "", 1), Err(500));
-    assert_eq!(asked(&call(Command::Snapshot, true, None), "", 1), Err(500));
+    assert_eq!(asked(&call(AdminCommand::Restore, false, None), "", 1), Err(500));
+    assert_eq!(asked(&call(AdminCommand::Snapshot, true, None), "", 1), Err(500));
     // Intervals begin with the process, or with the first call after a pause.
     assert_eq!(asked(&restore, "", 299_000), Ok(Task::Restore));
     assert_eq!(asked(&restore, "", 299_500), Err(429));
@@ -161,7 +161,7 @@ fn tasks_are_refused_by_settings_and_limiter() {
 fn snapshot_is_streamed_unless_the_query_says_otherwise() {
     let values = [(None, true), (Some("TRUE"), true), (Some("false"), false), (Some(""), false)];
     for (value, wanted) in values {
-        assert_eq!(streams(&call(Command::Snapshot, false, value)), wanted, "{value:?}");
+        assert_eq!(streams(&call(AdminCommand::Snapshot, false, value)), wanted, "{value:?}");
     }
 }
 
@@ -169,7 +169,7 @@ fn snapshot_is_streamed_unless_the_query_says_otherwise() {
 #[test]
 fn answers_have_javas_form() {
     let zxid = Zxid::from_wire(0x1_0000_001f).unwrap();
-    let snapshot = call(Command::Snapshot, false, None);
+    let snapshot = call(AdminCommand::Snapshot, false, None);
     let streamed = snapshot_taken(&snapshot, zxid, 77, true);
     assert_eq!((streamed.status, streamed.content_type), (200, Some("application/octet-stream")));
     let headers = [("last_zxid", "0x10000001f".to_owned()), ("snapshot_size", "77".to_owned())];
@@ -179,7 +179,7 @@ fn answers_have_javas_form() {
     let body = "{\n  \"command\" : \"snapshot\",\n  \"error\" : null\n}";
     assert_eq!(text_of(&plain), format!("200 {body}"));
     assert_eq!(text_of(&failed(&snapshot, 429)), format!("429 {body}"));
-    let restored = restored(&call(Command::Restore, true, None), zxid.to_wire());
+    let restored = restored(&call(AdminCommand::Restore, true, None), zxid.to_wire());
     let body =
         "{\n  \"last_zxid\" : 4294967327,\n  \"command\" : \"restore\",\n  \"error\" : null\n}";
     assert_eq!(text_of(&restored), format!("200 {body}"));

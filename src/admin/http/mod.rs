@@ -23,7 +23,7 @@ mod scrape;
 mod target;
 
 pub use answer::{AdminRequest, Answer, Call, Piece, Probe};
-pub use commands::Command;
+pub use commands::AdminCommand;
 pub use guard::{
     Credentials, Limiters, Task, authorize, failed, failed_because, restored, snapshot_taken, task,
 };

@@ -2,10 +2,10 @@
 
 use super::super::{Effect, Status};
 use super::answer::{AdminRequest, Answer, Call, Piece, Probe, Value};
-use super::commands::Command;
+use super::commands::AdminCommand;
 use super::figures;
 use super::json::{Json, put_key};
-use super::target::{self, Place};
+use super::target::{self, Target};
 use crate::config::Config;
 use crate::metrics::Registry;
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ pub fn read(method: &str, path: &str, query: &str, config: &Config) -> AdminRequ
     let Some(admin) = &config.admin else {
         return AdminRequest::Answered(Answer::page(404, "Not Found"));
     };
-    let Some(place) = target::place(path, &admin.command_url) else {
+    let Some(place) = target::of(path, &admin.command_url) else {
         return AdminRequest::Answered(Answer::page(400, "Bad Request"));
     };
     let is_post = match method {
@@ -37,9 +37,9 @@ pub fn read(method: &str, path: &str, query: &str, config: &Config) -> AdminRequ
         _ => return AdminRequest::Answered(Answer::empty(501)),
     };
     let name = match place {
-        Place::Links => return AdminRequest::Answered(links(&admin.command_url)),
-        Place::Command(name) => name,
-        Place::Other(path) => {
+        Target::Links => return AdminRequest::Answered(links(&admin.command_url)),
+        Target::Command(name) => name,
+        Target::Other(path) => {
             let probe = Probe::at(&path).filter(|_| admin.probes && !is_post);
             let refusal = || match is_post {
                 true => Answer::page(405, "HTTP method POST is not supported by this URL"),
@@ -48,7 +48,7 @@ pub fn read(method: &str, path: &str, query: &str, config: &Config) -> AdminRequ
             return probe.map_or_else(|| AdminRequest::Answered(refusal()), AdminRequest::Probe);
         }
     };
-    let Some(command) = Command::named(&name) else {
+    let Some(command) = AdminCommand::named(&name) else {
         let error = format!("Unknown command: {name}");
         return AdminRequest::Answered(refused(200, &name, &error));
     };
@@ -59,11 +59,11 @@ pub fn read(method: &str, path: &str, query: &str, config: &Config) -> AdminRequ
 }
 
 fn links(command_url: &str) -> Answer {
-    let link = |command: &Command| {
+    let link = |command: &AdminCommand| {
         let name = command.name();
         format!("<a href=\"{command_url}/{name}\">{name}</a>\n<br/>\n")
     };
-    let text = Command::ALL.iter().map(link).collect();
+    let text = AdminCommand::ALL.iter().map(link).collect();
     Answer::of(200, None, vec![Piece::Text(text)])
 }
 
@@ -84,11 +84,11 @@ pub fn not_serving(call: &Call) -> Answer {
 
 /// Runs a command that asks for no credentials.
 ///
-/// * `status`: with what [`Command::word`] needs.
+/// * `status`: with what [`AdminCommand::word`] needs.
 pub fn run(call: &Call, config: &Config, metrics: &Registry, status: &Status) -> Answer {
     let command = call.command;
     // Java declares that `monitor` needs no server, and fails without one.
-    if !status.serving && (command.needs_server() || command == Command::Monitor) {
+    if !status.serving && (command.needs_server() || command == AdminCommand::Monitor) {
         return not_serving(call);
     }
     if call.is_post {
@@ -98,17 +98,17 @@ pub fn run(call: &Call, config: &Config, metrics: &Registry, status: &Status) ->
     let mut effect = Effect::None;
     let mut error = None;
     match command {
-        Command::StatReset => effect = Effect::ResetServer,
-        Command::ObserverConnectionStatReset => effect = Effect::ResetObservers,
-        Command::ConnectionStatReset => effect = Effect::ResetConnections,
-        Command::SetTraceMask => match trace_mask(&call.parameters) {
+        AdminCommand::StatReset => effect = Effect::ResetServer,
+        AdminCommand::ObserverConnectionStatReset => effect = Effect::ResetObservers,
+        AdminCommand::ConnectionStatReset => effect = Effect::ResetConnections,
+        AdminCommand::SetTraceMask => match trace_mask(&call.parameters) {
             Ok(mask) => {
                 effect = Effect::SetTraceMask(mask);
                 entries.extend(as_values([("tracemask", Json::Integer(mask))]));
             }
             Err(text) => error = Some(text),
         },
-        Command::Leader if status.member.is_none() => {
+        AdminCommand::Leader if status.member.is_none() => {
             error = Some("server is not initialized".to_owned());
         }
         _ => entries = figures::of(call, config, metrics, status),
@@ -123,7 +123,7 @@ pub fn run(call: &Call, config: &Config, metrics: &Registry, status: &Status) ->
 }
 
 /// An answer of a command that ran.
-pub(super) fn in_json(status: u16, command: Command, data: Vec<(&str, Json)>) -> Answer {
+pub(super) fn in_json(status: u16, command: AdminCommand, data: Vec<(&str, Json)>) -> Answer {
     let end = [("command", Json::text(command.name())), ("error", Json::Null)];
     let entries = data.into_iter().chain(end);
     let entries = entries.map(|(key, value)| (key.to_owned(), Value::Json(value))).collect();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 /// Where a request goes.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) enum Place {
+pub(super) enum Target {
     /// `commandURL`, with or without a slash.
     Links,
     /// The rest of a path that begins with `commandURL/`.
@@ -12,20 +12,20 @@ pub(super) enum Place {
     Other(String),
 }
 
-/// The place that a path names; `None`: the path is malformed.
+/// The target that a path names; `None`: the path is malformed.
 ///
 /// Parameters of segments (`;x=1`) are cut, `%xx` decoded, `.` and `..` resolved.
 ///
 /// * `command_url`: `admin.commandURL`.
-pub(super) fn place(path: &str, command_url: &str) -> Option<Place> {
+pub(super) fn of(path: &str, command_url: &str) -> Option<Target> {
     let path = plain_path(path)?;
     let Some(rest) = path.strip_prefix(command_url.trim_end_matches('/')) else {
-        return Some(Place::Other(path));
+        return Some(Target::Other(path));
     };
     Some(match rest.strip_prefix('/') {
-        None if !rest.is_empty() => Place::Other(path),
-        None | Some("") => Place::Links,
-        Some(name) => Place::Command(name.to_owned()),
+        None if !rest.is_empty() => Target::Other(path),
+        None | Some("") => Target::Links,
+        Some(name) => Target::Command(name.to_owned()),
     })
 }
 
@@ -95,17 +95,17 @@ fn decoded(text: &str, plus_is_space: bool) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn command(name: &str) -> Option<Place> {
-        Some(Place::Command(name.to_owned()))
+    fn command(name: &str) -> Option<Target> {
+        Some(Target::Command(name.to_owned()))
     }
 
     // rows: A-01
     #[test]
     fn paths_are_read_as_jetty_reads_them() {
-        let at = |path| place(path, "/commands");
+        let at = |path| of(path, "/commands");
         for links in ["/commands", "/commands/", "/commands;x=1", "/x/../commands/", "/commands/."]
         {
-            assert_eq!(at(links), Some(Place::Links), "{links}");
+            assert_eq!(at(links), Some(Target::Links), "{links}");
         }
         for (path, name) in [
             ("/commands/ruok", "ruok"),
@@ -121,12 +121,12 @@ mod tests {
             assert_eq!(at(path), command(name), "{path}");
         }
         for elsewhere in ["/", "/commandsx", "//commands/ruok", "/x"] {
-            assert_eq!(at(elsewhere), Some(Place::Other(elsewhere.to_owned())));
+            assert_eq!(at(elsewhere), Some(Target::Other(elsewhere.to_owned())));
         }
         for malformed in ["", "commands", "/%zz", "/%4", "/..", "/commands/../../x"] {
             assert_eq!(at(malformed), None, "{malformed}");
         }
-        assert_eq!(place("/a/b/ruok", "/a/b/"), command("ruok"));
+        assert_eq!(of("/a/b/ruok", "/a/b/"), command("ruok"));
     }
 
     // rows: A-09

@@ -42,14 +42,15 @@ pub fn start(
 pub(super) fn start_accepted(
     port: Arc<LearnerPort>,
     id: LearnerConnectionId,
-    (stream, from): (TcpStream, SocketAddr),
+    stream: TcpStream,
+    from: SocketAddr,
     security: PeerSecurity,
     connection: QuorumConnection,
     events: Sink<PeerEvent>,
 ) {
     let (handle, ending) = begin(&connection, events.clone());
     let stop = handle.stop.clone();
-    let place = UnfinishedPlace::new(port, (id, from), stop.clone());
+    let place = UnfinishedPlace::new(port, id, from, stop.clone());
     events.put(PeerEvent::Accepted { connection: id, handle, peer: from });
     let connecting = async move { security.accepted(stream).await };
     spawn(Some(place), connecting, connection, ending, stop);

@@ -101,7 +101,8 @@ pub(super) struct UnfinishedPlace {
 impl UnfinishedPlace {
     pub fn new(
         port: Arc<LearnerPort>,
-        (connection, peer): (LearnerConnectionId, SocketAddr),
+        connection: LearnerConnectionId,
+        peer: SocketAddr,
         stop: CancellationToken,
     ) -> Self {
         Self { port, connection, peer, stop, is_taken: false }

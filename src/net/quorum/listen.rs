@@ -42,7 +42,7 @@ pub async fn listen(
                 let opening = openings.accepted(ConnectionKind::Learner, &from.to_string());
                 let connection = port.limited(QuorumConnection::accepted(id, opening, 0));
                 let (port, events) = (port.clone(), events.clone());
-                start_accepted(port, id, (stream, from), security.clone(), connection, events);
+                start_accepted(port, id, stream, from, security.clone(), connection, events);
             }
             ListeningEvent::AcceptFailed(error) => {
                 tracing::warn!(target: crate::model::STRANGERS, %error, "learner not accepted: if the error is about open files, raise ulimit -n")

@@ -304,7 +304,9 @@ impl Core {
             self.later_promises.note(learner, self.settings.init_ticks());
             self.later_promises.outbid = self.later_promises.outbid.max(theirs);
             let (id, theirs, ours) = (learner.0, theirs.0, ours.0);
-            self.end_role(format!("server {id} is promised to epoch {theirs}, ours is {ours}"));
+            self.end_role(format!(
+                "server {id} has acceptedEpoch {theirs}, later than our epoch {ours}"
+            ));
         }
         stands_down_for_promise
     }

@@ -292,15 +292,15 @@ impl Leader {
             let cannot_come = ours < theirs && core.is_voter(info.id);
             if cannot_come && !core.has_voted_for_itself(info.id) {
                 let why = format!(
-                    "it is promised to epoch {theirs}, ours is {ours}, and has not voted for itself, so the epoch of its history is \
-                     unknown; it tries again by itself"
+                    "its acceptedEpoch {theirs} is later than our epoch {ours}, and it has not voted for itself, so the epoch \
+                     of its history is unknown; it tries again by itself"
                 );
                 return self.handlers.close(id, why, out);
             }
             if cannot_come && is_observer {
                 // Its promise counts in the quorum of the proposed configuration, and would be given twice.
                 let why = format!(
-                    "it is to vote by the proposed configuration, and is promised to epoch {theirs}, ours is {ours}"
+                    "it is to vote by the proposed configuration, and its acceptedEpoch {theirs} is later than our epoch {ours}"
                 );
                 return self.handlers.close(id, why, out);
             }

@@ -237,7 +237,10 @@ impl Learner {
             }
             (Phase::Synchronising { epoch }, Packet::NewLeader { epoch: new, view }) => {
                 if new != epoch {
-                    return Err(format!("NEWLEADER of epoch {}, promised was {}", new.0, epoch.0));
+                    let (new, epoch) = (new.0, epoch.0);
+                    return Err(format!(
+                        "NEWLEADER of epoch {new}, LEADERINFO was of epoch {epoch}"
+                    ));
                 }
                 core.hear_view(&view);
                 if let Some(version) = core.later_view_unknown_to_leader(epoch) {
@@ -285,7 +288,9 @@ impl Learner {
         }
         if epoch < core.accepted || Epoch::LAST < epoch {
             let (it, from, to) = (epoch.0, core.accepted.0, Epoch::LAST.0);
-            return Err(format!("leader's epoch {it} is not from {from}, promised to, to {to}"));
+            return Err(format!(
+                "the leader's epoch {it} is not between acceptedEpoch here, {from}, and the last epoch, {to}"
+            ));
         }
         if epoch == core.accepted {
             // Promised before: to this leader or to another, so it does not count again.

@@ -1,4 +1,4 @@
-//! The texts of a file that a person reads: pages, comments, docstrings and strings, by line.
+//! The texts of a file that a person reads: pages, comments, docstrings, values of YAML and strings, by line.
 
 use super::source::{File, shipped_rust};
 
@@ -7,10 +7,19 @@ pub fn prose(file: &File) -> Vec<(usize, String)> {
     if file.path.ends_with(".md") {
         return file.text.lines().enumerate().map(|(at, line)| (at + 1, line.to_owned())).collect();
     }
-    if file.path.ends_with(".py") || file.path.ends_with("/run") {
-        return python(&file.text);
+    let first = file.text.lines().next().unwrap_or_default();
+    let name = file.path.rsplit('/').next().unwrap_or_default();
+    match name.rsplit_once('.').map_or("", |(_, end)| end) {
+        "rs" => rust_comments(file),
+        "py" => python(&file.text),
+        "java" | "go" | "js" | "c" => comments_after_slashes(&file.text),
+        "yml" => yaml(&file.text),
+        "sh" | "toml" | "bug" | "edits" | "service" => comments_after_hashes(&file.text),
+        "txt" if file.path.starts_with("tests/zab/") => comments_after_hashes(&file.text),
+        _ if first.starts_with("#!") && first.contains("python") => python(&file.text),
+        _ if first.starts_with('#') => comments_after_hashes(&file.text), // Programs of a shell, and files that they source.
+        _ => Vec::new(),
     }
-    if file.path.ends_with(".rs") { rust_comments(file) } else { Vec::new() }
 }
 
 /// The texts of strings in what ships: log lines, errors, help. A string without a space is a name.
@@ -39,6 +48,50 @@ fn rust_comments(file: &File) -> Vec<(usize, String)> {
         }
     }
     found
+}
+
+/// Comments of C and of languages that write them as C does: from `//` or `/*` at a line's beginning or after a blank.
+fn comments_after_slashes(text: &str) -> Vec<(usize, String)> {
+    let (mut is_inside, mut found) = (false, Vec::new());
+    for (at, line) in text.lines().enumerate() {
+        let begins = |mark| after_blank(line, mark);
+        let start = if is_inside { Some(0) } else { begins("//").or(begins("/*")) };
+        let Some(start) = start else { continue };
+        let comment = &line[start..];
+        is_inside = (is_inside || comment.starts_with("/*")) && !comment.contains("*/");
+        let text =
+            comment.trim_start_matches([' ', '\t', '/', '*']).trim_end_matches(['*', '/', ' ']);
+        found.push((at + 1, text.to_owned()));
+    }
+    found
+}
+
+/// Comments from `#` and a blank on, at a line's beginning or after a blank.
+fn comments_after_hashes(text: &str) -> Vec<(usize, String)> {
+    let comment = |(at, line): (usize, &str)| {
+        let start = after_blank(line, "# ")?;
+        Some((at + 1, line[start + 2..].to_owned()))
+    };
+    text.lines().enumerate().filter_map(comment).collect()
+}
+
+/// Where `mark` begins a line, or follows a blank in it.
+fn after_blank(line: &str, mark: &str) -> Option<usize> {
+    let is_after_blank =
+        |at: &usize| line[..*at].chars().next_back().is_none_or(char::is_whitespace);
+    line.match_indices(mark).map(|(at, _)| at).find(is_after_blank)
+}
+
+/// All lines of YAML, without marks of comments and items, keys and quotes: values are texts that operators read.
+fn yaml(text: &str) -> Vec<(usize, String)> {
+    let read = |line: &str| {
+        let line = line.trim_start_matches([' ', '#', '-']);
+        let is_key = |key: &str| !key.contains(' ');
+        let value =
+            line.split_once(": ").filter(|(key, _)| is_key(key)).map_or(line, |(_, value)| value);
+        value.trim_matches(['"', '\'']).to_owned()
+    };
+    text.lines().enumerate().map(|(at, line)| (at + 1, read(line))).collect()
 }
 
 /// The comments of a Python program, and its strings that contain a space: docstrings in all their lines.
@@ -109,6 +162,29 @@ fn comments_and_strings_of_python_are_found_in_all_their_lines() {
         (6, "a d"),
     ];
     assert_eq!(found, expected.map(|(line, text)| (line, text.to_owned())));
+}
+
+#[test]
+fn comments_of_other_languages_are_found() {
+    let found = |path: &str, text: &str| {
+        let lines = prose(&File::new(path, text)).into_iter();
+        lines.map(|(line, text)| format!("{line} {text}")).collect::<Vec<_>>()
+    };
+    let c = "/**\n * One.\n */\nint x; /* Two. */\ncall(\"http://x\"); // Three.\n";
+    for path in ["x/X.java", "x/x.c", "x/x.go", "x/x.js"] {
+        assert_eq!(found(path, c), ["1 ", "2 One.", "3 ", "4 Two.", "5 Three."], "{path}");
+    }
+    let sh = "#!/bin/sh\n# One.\n[ $# = 0 ] || y=${x#a} # Two.\n";
+    for path in ["x/x.sh", "x/x", "x.toml", "x.bug", "tests/zab/x.txt", "x.service"] {
+        assert_eq!(found(path, sh), ["2 One.", "3 Two."], "{path}");
+    }
+    assert!(found("src/config/keys.txt", "x # One.").is_empty());
+    let python = "#!/usr/bin/env python3\nx = 'a b'  # Two.\n";
+    assert_eq!(found("x/run", python), ["1 !/usr/bin/env python3", "2 a b", "2 Two."]);
+    assert_eq!(
+        found("x.yml", "# One.\nrules:\n  - x: \"Two.\"\n"),
+        ["1 One.", "2 rules:", "3 Two."]
+    );
 }
 
 #[test]

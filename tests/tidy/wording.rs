@@ -343,7 +343,11 @@ fn words_that_need_translation_are_found() {
     none(check_prose(&file(
         "// A leader tells the learner that it is told to truncate.\n// The user `nobody`. Java tells\n// `told`: a name",
     )));
-    one(check_prose(&[File::new("tests/x/run", "x = 1  # Who asks.\ny = \"# Who\"")]), "run:1:");
+    let python = "#!/usr/bin/env python3\nx = 1  # Who asks.\ny = \"# Who\"";
+    one(check_prose(&[File::new("tests/x/run", python)]), "run:2:");
+    one(check_prose(&[File::new("x/X.java", "/** Closed likewise. */")]), "X.java:1:");
+    one(check_prose(&[File::new("x/x.sh", "exit 1 # Who asks.")]), "x.sh:1:");
+    one(check_prose(&[File::new("x.yml", "description: \"Of these two lag.\"")]), "x.yml:1:");
     one(check_prose(&[File::new("tests/x.py", "\"\"\"One.\n\nClosed likewise.\n\"\"\"")]), "py:3:");
     one(
         check_prose(&[File::new("tests/x.py", "def x():\n    \"\"\"Closed likewise.\"\"\"")]),

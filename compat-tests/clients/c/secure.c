@@ -10,7 +10,7 @@
 #if OPENSSL_VERSION_NUMBER >= 0x30000000L
 #define FIPS_mode() 0 /* Which versions of the client before 3.9 only log, and this OpenSSL lacks. */
 #endif
-#include "zookeeper.c" /* Of ZooKeeper's source. */
+#include "zookeeper.c" /* The file of ZooKeeper's source. */
 
 static volatile int connected;
 

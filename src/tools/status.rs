@@ -4,6 +4,7 @@ use super::four_letter_word::{connect, open};
 use super::tls_options::{TlsOptions, explained};
 use crate::model::{chain, without_brackets};
 use rustls::ClientConfig;
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::{self, Read as _};
 use std::sync::Arc;
@@ -40,14 +41,67 @@ struct Figures {
     version: String,
     /// Voters in sync with a leader; `None`: the server does not lead, or `mntr` is not in its whitelist.
     followers: Option<u64>,
-    /// A follower that no quorum counts, such as a removed server that runs; `None`: another mode, or `conf` is not in its
-    /// whitelist.
-    lacks_vote: Option<bool>,
+    /// `None`: the server is standalone, or `conf` is not in its whitelist.
+    configuration: Option<Configuration>,
+    standing: Option<Standing>,
+}
+
+/// A server's own id, and the servers in the configuration that it has.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+struct Configuration {
+    id: i64,
+    voters: BTreeSet<i64>,
+    observers: BTreeSet<i64>,
+}
+
+/// What a learner is in a configuration.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+struct Standing {
+    is_in_it: bool,
+    votes: bool,
+    /// The configuration is the leader's; otherwise it is the learner's own.
+    is_leaders: bool,
 }
 
 impl Figures {
-    fn shown_mode(&self) -> &str {
-        if self.lacks_vote == Some(true) { "follower, no voter" } else { &self.mode }
+    fn leads(&self) -> bool {
+        self.mode == "leader"
+    }
+
+    /// Judges this learner by the leader's configuration or, if that is unknown, by its own.
+    fn judge(&mut self, leaders: Option<&Configuration>) {
+        let (true, Some(own)) = (self.is_learner(), &self.configuration) else { return };
+        let judge = leaders.unwrap_or(own);
+        let votes = judge.voters.contains(&own.id);
+        let is_in_it = votes || judge.observers.contains(&own.id);
+        self.standing = Some(Standing { is_in_it, votes, is_leaders: leaders.is_some() });
+    }
+
+    fn is_learner(&self) -> bool {
+        ["follower", "observer"].contains(&self.mode.as_str())
+    }
+
+    fn shown_mode(&self) -> String {
+        let mode = &self.mode;
+        match self.standing {
+            Some(Standing { is_leaders: true, is_in_it: false, .. }) => {
+                format!("{mode}, not in the leader's configuration")
+            }
+            Some(Standing { votes: false, .. }) if mode == "follower" => {
+                format!("{mode}, no voter")
+            }
+            _ => mode.clone(),
+        }
+    }
+
+    /// Whether no quorum counts this follower; `None`: another mode, or the configuration is unknown.
+    fn lacks_vote(&self) -> Option<bool> {
+        self.standing.filter(|_| self.mode == "follower").map(|standing| !standing.votes)
+    }
+
+    /// `None`: it is no learner, or its id or the leader's configuration is unknown.
+    fn is_in_leaders_configuration(&self) -> Option<bool> {
+        self.standing.filter(|standing| standing.is_leaders).map(|standing| standing.is_in_it)
     }
 }
 
@@ -61,21 +115,37 @@ type ServerStatus = (String, Result<Figures, String>);
 /// A text, if a file for TLS can't be used.
 pub fn run(options: &Options) -> Result<(String, bool), String> {
     let tls = options.tls.client().map_err(|error| chain(&error))?;
-    let asked: Vec<ServerStatus> = std::thread::scope(|scope| {
+    let mut asked: Vec<ServerStatus> = std::thread::scope(|scope| {
         let asking =
             options.servers.iter().map(|server| scope.spawn(|| figures(server, tls.as_ref())));
         let asking: Vec<_> = asking.collect();
         let answers = asking.into_iter().map(|thread| thread.join().expect("a panic aborts"));
         options.servers.iter().cloned().zip(answers).collect()
     });
+    judge(&mut asked);
     let text = if options.json { as_json(&asked) } else { as_table(&asked) };
     Ok((text, problem(&asked).is_none()))
 }
 
+/// Judges the learners by the configuration of their leader, if exactly one server leads and says what it has.
+fn judge(asked: &mut [ServerStatus]) {
+    let leaders: Vec<&Figures> = answered(asked).filter(|figures| figures.leads()).collect();
+    let leaders = if let [leader] = leaders[..] { leader.configuration.clone() } else { None };
+    for (_, answer) in asked {
+        if let Ok(figures) = answer {
+            figures.judge(leaders.as_ref());
+        }
+    }
+}
+
+fn answered(asked: &[ServerStatus]) -> impl Iterator<Item = &Figures> + Clone {
+    asked.iter().filter_map(|(_, answer)| answer.as_ref().ok())
+}
+
 /// Why the servers do not make up a whole ensemble; `None`: they do.
 fn problem(asked: &[ServerStatus]) -> Option<String> {
-    let leads = |figures: &&Figures| ["leader", "standalone"].contains(&figures.mode.as_str());
-    let answered = asked.iter().filter_map(|(_, answer)| answer.as_ref().ok());
+    let leads = |figures: &&Figures| figures.leads() || figures.mode == "standalone";
+    let answered = answered(asked);
     let down = asked.iter().filter_map(|(server, answer)| Some((server, answer.as_ref().err()?)));
     let down = down.clone().next().map(|(server, why)| match down.count() {
         1 => format!("{server}: {why}"),
@@ -87,13 +157,23 @@ fn problem(asked: &[ServerStatus]) -> Option<String> {
         }
     });
     match answered.clone().filter(leads).count() {
-        0 if answered.count() == 0 => down,
+        0 if answered.clone().count() == 0 => down,
         0 => Some(down.map_or_else(
             || "none of these servers leads: name all servers of the ensemble, or look into their logs".to_owned(),
             |down| format!("none of these servers leads; {down}"),
         )),
         1 => down,
-        leaders => Some(format!("{leaders} of these servers lead: they are of different ensembles, or of one that is split, or one was named twice")),
+        leaders => {
+            let id = |figures: &Figures| Some(figures.configuration.as_ref()?.id);
+            let ids: Vec<Option<i64>> = answered.filter(leads).map(id).collect();
+            let (first, is_known) = (ids[0], ids.iter().all(Option::is_some));
+            let why = match first.filter(|_| ids.iter().all(|id| *id == first)) {
+                Some(id) => format!("all have server id {id}, so one was named {leaders} times, or they are of different ensembles"),
+                None if is_known => "they are of different ensembles, or of one that is split".to_owned(),
+                None => "they are of different ensembles, or of one that is split, or one was named twice".to_owned(),
+            };
+            Some(format!("{leaders} of these servers lead: {why}"))
+        }
     }
 }
 
@@ -105,15 +185,15 @@ fn figures(server: &str, tls: Option<&Arc<ClientConfig>>) -> Result<Figures, Str
         .map_err(|error| format!("not reachable: {}", explained(&error, tls.is_some())))?;
     let mut figures = parse_srvr(&answer)?;
     // A server need not have `mntr` and `conf` in its whitelist.
-    if figures.mode == "leader"
+    if figures.leads()
         && let Ok(answer) = asked("mntr")
     {
         figures.followers = parse_followers(&answer);
     }
-    if figures.mode == "follower"
+    if (figures.leads() || figures.is_learner())
         && let Ok(answer) = asked("conf")
     {
-        figures.lacks_vote = parse_lacks_vote(&answer);
+        figures.configuration = parse_configuration(&answer);
     }
     Ok(figures)
 }
@@ -193,7 +273,8 @@ fn parse_srvr(answer: &str) -> Result<Figures, String> {
         latency: value("Latency min/avg/max").unwrap_or_default().to_owned(),
         version: shown_version(version),
         followers: None,
-        lacks_vote: None,
+        configuration: None,
+        standing: None,
     })
 }
 
@@ -206,13 +287,19 @@ fn shown_version(version: &str) -> String {
     }
 }
 
-/// Whether the configuration in an answer to `conf` does not have the server as a voter; `None`: there is none in it.
-fn parse_lacks_vote(answer: &str) -> Option<bool> {
-    let id = answer.lines().find_map(|line| line.strip_prefix("serverId="))?.trim();
+/// The configuration in an answer to `conf`; `None`: there is none in it.
+fn parse_configuration(answer: &str) -> Option<Configuration> {
+    let id = answer.lines().find_map(|line| line.strip_prefix("serverId="))?.trim().parse().ok()?;
     let (_, members) = answer.split_once("\nmembership:")?;
-    let own = format!("server.{id}=");
-    let line = members.lines().find_map(|line| line.strip_prefix(own.as_str()));
-    Some(line.is_none_or(|line| line.contains(":observer")))
+    let mut found = Configuration { id, ..Configuration::default() };
+    for (id, line) in
+        members.lines().filter_map(|line| line.strip_prefix("server.")?.split_once('='))
+    {
+        let is_observer = line.contains(":observer");
+        let servers = if is_observer { &mut found.observers } else { &mut found.voters };
+        servers.extend(id.parse::<i64>());
+    }
+    Some(found)
 }
 
 /// The number of followers in sync in an answer to `mntr`, without those that don't vote, such as a removed server that runs.
@@ -242,7 +329,7 @@ fn as_table(asked: &[ServerStatus]) -> String {
             Err(why) => vec![server.clone(), why.clone()],
             Ok(figures) => vec![
                 server.clone(),
-                figures.shown_mode().to_owned(),
+                figures.shown_mode(),
                 format!("{:#x}", figures.zxid),
                 (figures.zxid >> 32).to_string(),
                 figures.connections.to_string(),
@@ -277,7 +364,8 @@ fn as_json(asked: &[ServerStatus]) -> String {
         Ok(figures) => serde_json::json!({
             "server": server,
             "mode": figures.mode,
-            "lacksVote": figures.lacks_vote,
+            "lacksVote": figures.lacks_vote(),
+            "inLeadersConfiguration": figures.is_in_leaders_configuration(),
             "zxid": format!("{:#x}", figures.zxid),
             "epoch": figures.zxid >> 32,
             "connections": figures.connections,
@@ -316,7 +404,8 @@ mod tests {
             latency: "0/1.5/30".to_owned(),
             version: "3.9.5".to_owned(),
             followers: None,
-            lacks_vote: None,
+            configuration: None,
+            standing: None,
         };
         assert_eq!(figures, wanted);
         let answer = "zk_x\t1\nzk_synced_followers\t2.0\n";
@@ -383,6 +472,18 @@ mod tests {
             problem(&[leader(), leader()]).unwrap(),
             "2 of these servers lead: they are of different ensembles, or of one that is split, or one was named twice"
         );
+        let leader_with = |id| {
+            let configuration = Some(Configuration { id, ..Configuration::default() });
+            ("a:1".to_owned(), parse_srvr(LEADER).map(|found| Figures { configuration, ..found }))
+        };
+        assert_eq!(
+            problem(&[leader_with(7), leader_with(7)]).unwrap(),
+            "2 of these servers lead: all have server id 7, so one was named 2 times, or they are of different ensembles"
+        );
+        assert_eq!(
+            problem(&[leader_with(7), leader_with(8)]).unwrap(),
+            "2 of these servers lead: they are of different ensembles, or of one that is split"
+        );
         let alone = problem(&[follower()]).unwrap();
         assert_eq!(
             alone,
@@ -399,40 +500,114 @@ mod tests {
         assert_eq!(json["whole"], false);
     }
 
+    /// An answer to `conf` of server `id`.
+    fn conf(id: i64, members: &str) -> String {
+        format!("tickTime=2000\nserverId={id}\nquorumPort=1\nmembership: \n{members}\nversion=5")
+    }
+
+    fn line(id: i64, role: &str) -> String {
+        format!("server.{id}=zk:1:2:{role};0.0.0.0:2181\n")
+    }
+
+    /// A server that answers `conf` with `answer`.
+    fn learner(name: &str, mode: &str, answer: &str) -> ServerStatus {
+        let figures = parse_srvr(&format!("Mode: {mode}\nZxid: 0x7\n"));
+        let configuration = parse_configuration(answer);
+        (name.to_owned(), figures.map(|figures| Figures { configuration, ..figures }))
+    }
+
+    fn modes(mut asked: Vec<ServerStatus>) -> Vec<(String, Option<bool>)> {
+        judge(&mut asked);
+        answered(&asked)
+            .map(|found| (found.shown_mode(), found.is_in_leaders_configuration()))
+            .collect()
+    }
+
     #[test]
-    fn follower_that_its_own_configuration_has_as_no_voter_is_shown_as_one() {
-        let conf = |members: &str| {
-            format!("tickTime=2000\nserverId=3\nquorumPort=1\nmembership: \n{members}\nversion=5")
-        };
-        let line = |id, role| format!("server.{id}=zk:1:2:{role};0.0.0.0:2181\n");
+    fn follower_that_its_own_configuration_has_as_no_voter_is_shown_as_one_without_a_leader() {
         let others = line(1, "participant") + &line(33, "participant");
-        for (answer, lacks_vote) in [
-            (conf(&others), Some(true)),
-            (conf(&(others.clone() + &line(3, "participant"))), Some(false)),
-            (conf(&(others + &line(3, "observer"))), Some(true)),
-            ("serverId=0\n".to_owned(), None),
-            ("conf is not executed because it is not in the whitelist.\n".to_owned(), None),
+        for (answer, mode, lacks_vote) in [
+            (conf(3, &others), "follower, no voter", Some(true)),
+            (conf(3, &(others.clone() + &line(3, "participant"))), "follower", Some(false)),
+            (conf(3, &(others + &line(3, "observer"))), "follower, no voter", Some(true)),
+            ("serverId=0\n".to_owned(), "follower", None),
+            (
+                "conf is not executed because it is not in the whitelist.\n".to_owned(),
+                "follower",
+                None,
+            ),
         ] {
-            assert_eq!(parse_lacks_vote(&answer), lacks_vote, "{answer}");
+            let mut asked = [learner("zk3", "follower", &answer)];
+            judge(&mut asked);
+            let figures = asked[0].1.as_ref().unwrap();
+            assert_eq!(
+                (figures.shown_mode().as_str(), figures.lacks_vote()),
+                (mode, lacks_vote),
+                "{answer}"
+            );
+            assert_eq!(figures.is_in_leaders_configuration(), None);
         }
+    }
+
+    #[test]
+    fn learners_are_judged_by_the_configuration_of_their_leader() {
+        let leaders = line(1, "participant") + &line(2, "participant") + &line(3, "observer");
+        let own = |id| leaders.clone() + &line(id, "participant");
+        let asked = |leader: &str| {
+            vec![
+                learner("a", "leader", leader),
+                learner("b", "follower", &conf(2, &leaders)),
+                learner("c", "follower", &conf(3, &leaders)),
+                // A server that has its own line in its own zoo.cfg alone.
+                learner("d", "follower", &conf(4, &own(4))),
+                learner("e", "observer", &conf(3, &leaders)),
+                learner("f", "observer", &conf(5, &own(5))),
+                learner("g", "follower", "conf is not in the whitelist"),
+            ]
+        };
+        let outside =
+            |mode: &str| (format!("{mode}, not in the leader's configuration"), Some(false));
+        assert_eq!(
+            modes(asked(&conf(1, &leaders))),
+            [
+                ("leader".to_owned(), None),
+                ("follower".to_owned(), Some(true)),
+                ("follower, no voter".to_owned(), Some(true)),
+                outside("follower"),
+                ("observer".to_owned(), Some(true)),
+                outside("observer"),
+                ("follower".to_owned(), None),
+            ]
+        );
+        // Its configuration is unknown, or there are two: each learner is judged by its own.
+        let mut two = asked(&conf(1, &leaders));
+        two.push(learner("h", "leader", &conf(9, &leaders)));
+        for asked in [asked("no answer"), two] {
+            let (mode, is_in_leaders) = modes(asked).swap_remove(3);
+            assert_eq!((mode.as_str(), is_in_leaders), ("follower", None));
+        }
+    }
+
+    #[test]
+    fn follower_is_asked_for_its_configuration_over_the_network() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let server = listener.local_addr().unwrap().to_string();
         let serving = std::thread::spawn(move || {
-            for answer in ["Mode: follower\nZxid: 0x7\n".to_owned(), conf("")] {
+            for answer in ["Mode: follower\nZxid: 0x7\n".to_owned(), conf(3, "")] {
                 let (mut stream, _) = listener.accept().unwrap();
                 stream.read_exact(&mut [0; 4]).unwrap();
                 stream.write_all(answer.as_bytes()).unwrap();
             }
         });
-        let asked = [("zk3".to_owned(), figures(&server, None))];
+        let mut asked = [("zk3".to_owned(), figures(&server, None))];
         serving.join().unwrap();
+        judge(&mut asked);
         let table = as_table(&asked);
         assert!(table.contains("zk3     follower, no voter  0x7 "), "{table}");
         let json: serde_json::Value = serde_json::from_str(&as_json(&asked)).unwrap();
-        assert_eq!(
-            (&json["servers"][0]["mode"], &json["servers"][0]["lacksVote"]),
-            (&"follower".into(), &true.into())
-        );
+        let server = &json["servers"][0];
+        assert_eq!((&server["mode"], &server["lacksVote"]), (&"follower".into(), &true.into()));
+        assert_eq!(server["inLeadersConfiguration"], serde_json::Value::Null);
     }
 
     #[test]
@@ -440,7 +615,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let serving = std::thread::spawn(move || {
-            for answer in [LEADER, "zk_synced_followers\t1\n"] {
+            for answer in [LEADER, "zk_synced_followers\t1\n", "serverId=0\n"] {
                 let (mut stream, _) = listener.accept().unwrap();
                 let mut word = [0; 4];
                 stream.read_exact(&mut word).unwrap();

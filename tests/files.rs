@@ -88,8 +88,16 @@ fn a_flush_that_takes_longer_than_the_threshold_is_warned_of() {
         let home = tempfile::tempdir().unwrap();
         let settings = format!("fsync.warningthresholdms={threshold}");
         let server = Process::start(home.path(), &settings);
-        assert_eq!(server.client().create_many("/a", b"", 3), 3);
-        assert_eq!(server.log().contains("fsync of the log is slow"), is_warned);
+        let begun = std::time::Instant::now();
+        assert_eq!(server.client().create_many("/a", b"", 50), 50);
+        let log = server.log();
+        let lines = log.lines().filter(|line| line.contains("fsync of the log is slow"));
+        let names_file = |line: &str| line.contains("path=") && line.contains("version-2/log.");
+        let lines: Vec<bool> = lines.map(names_file).collect();
+        assert_eq!(!lines.is_empty(), is_warned);
+        // One a second at most: from the first flush, which comes after the start of the process, on.
+        assert!(lines.len() as u64 <= 2 + begun.elapsed().as_secs(), "{log}");
+        assert!(lines.iter().all(|names_file| *names_file), "{log}");
     }
 }
 
@@ -351,6 +359,11 @@ fn folder_without_write_permission_ends_the_server() {
     let (code, log) = Process::spawn_without_rights(home.path()).end();
     assert_eq!(code, 3, "{log}");
     assert!(log.contains("write to folder ") && log.contains("Permission denied"), "{log}");
+    let number = rustix::process::geteuid();
+    let id = if number.is_root() { 65534 } else { number.as_raw() }; // Root starts it as another user.
+    let line = log.lines().find(|line| line.contains("Permission denied")).unwrap_or_default();
+    let user = line.rsplit_once(" user=").map(|(_, user)| user).unwrap_or_default();
+    assert!(user == id.to_string() || user.ends_with(&format!(" ({id})")), "{log}");
 }
 
 /// Java then serves at zxid -1, writes a snapshot with a name that it can't read, and never starts again.

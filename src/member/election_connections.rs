@@ -79,6 +79,8 @@ struct Peer {
     repeats: Repeats,
     /// Dials in a row that failed.
     failures: u32,
+    /// The connection over which the last message came. A server may accept a connection and end it before any, as one without SASL.
+    heard: Option<ConnectionId>,
     /// Why the last connection or dial ended.
     error: Option<String>,
     /// When the connection was made.
@@ -148,12 +150,13 @@ impl ElectionConnections {
         deadlines.chain(self.listeners.next_deadline_ms()).min()
     }
 
-    /// The other members of the configurations, each with its address, and why it has no election connection.
+    /// The other members of the configurations: those from which a message has come over the election connection that exists; and
+    /// all others, each with its address and the reason.
     pub fn reach(&self) -> Reach {
         let mut reach = Reach { deaf: self.listeners.error(), ..Reach::default() };
         for (&id, addresses) in self.addresses.iter().filter(|(id, _)| **id != self.settings.me) {
             let peer = self.peers.get(&id);
-            if peer.is_some_and(|peer| peer.connection.is_some()) {
+            if peer.is_some_and(|peer| peer.connection.is_some() && peer.heard == peer.connection) {
                 reach.heard.push(id);
                 continue;
             }
@@ -319,6 +322,7 @@ impl ElectionConnections {
                     self.on_hello(connection, hello, now_ms, out);
                 }
                 (Ok(Some(Received::Message(message))), Established(from)) => {
+                    self.peers.entry(from).or_default().heard = Some(connection);
                     out.push(Action::Report(Event::Heard { from, message }));
                 }
                 (Ok(Some(Received::Message(_))), stage) => panic!("a message while {stage:?}"),
@@ -364,7 +368,7 @@ impl ElectionConnections {
             ConnectionChoice::Keep => return self.establish(connection, id, now_ms, out),
             ConnectionChoice::DialBack => {}
             ConnectionChoice::Close => tracing::warn!(
-                target: crate::model::STRANGERS, server_id = id.0, peer = self.address_of(connection).map(display),
+                target: crate::model::STRANGERS, server_id = id.0, peer = self.connections.get(&connection).map(|held| display(&held.peer)),
                 peer_addresses = %places(&hello.addresses), own_addresses = %places(&self.settings.addresses),
                 "election connection closed: the dialing server has this server's myid, correct one of them"
             ),
@@ -390,11 +394,6 @@ impl ElectionConnections {
         }
     }
 
-    /// The other end's address.
-    fn address_of(&self, connection: ConnectionId) -> Option<&str> {
-        self.connections.get(&connection).map(|held| held.peer.as_str())
-    }
-
     /// Makes this connection the one to `to`.
     fn establish(
         &mut self,
@@ -414,7 +413,7 @@ impl ElectionConnections {
             self.connections.remove(&before);
             out.push(Action::Close { connection: before });
         }
-        (peer.since_ms, peer.error) = (now_ms, None);
+        peer.since_ms = now_ms;
         if !std::mem::replace(&mut peer.is_up, true) {
             peer.up_ms = now_ms;
         }

@@ -82,7 +82,7 @@ impl Elections {
         }
     }
 
-    /// The other members, and why some have no election connection.
+    /// The other members, and why nothing is heard of some.
     pub fn reach(&self) -> Reach {
         let mut reach = self.connections.reach();
         reach.without_vote =

@@ -6,7 +6,7 @@ use std::fmt;
 /// The other members of the configurations, and whether they can reach this server.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Reach {
-    /// Members with an election connection.
+    /// Members from which a message has come over the election connection that exists.
     pub heard: Vec<ServerId>,
     pub missing: Vec<Unreachable>,
     /// Members that say that they have no data that counts, and so don't vote.
@@ -15,7 +15,7 @@ pub struct Reach {
     pub deaf: Option<String>,
 }
 
-/// A member without an election connection.
+/// A member from which no message has come over an election connection that exists.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Unreachable {
     pub id: ServerId,

@@ -42,7 +42,7 @@ pub use jute::read_utf8;
 
 use std::collections::BTreeSet;
 
-/// Target of log lines that strangers, single clients or looping peers can cause: at most one a second of each kind is
+/// Target of log lines that strangers, single clients, looping peers or a slow disk can cause: at most one a second of each kind is
 /// written (`server/log_pace.rs`).
 pub const STRANGERS: &str = "oxkeeper::strangers";
 

@@ -77,6 +77,12 @@ pub fn user_name() -> String {
     user.map_or_else(|| EnvironmentInfo::default().user_name, |(name, _)| name)
 }
 
+/// Name and number of the user of this process, such as `zookeeper (1001)`, or the number alone.
+pub fn user_with_id() -> String {
+    let id = rustix::process::geteuid().as_raw();
+    user(id).map_or_else(|| id.to_string(), |(name, _)| format!("{name} ({id})"))
+}
+
 /// Name and home of a user.
 fn user(uid: u32) -> Option<(String, String)> {
     user_in(&fs::read_to_string("/etc/passwd").ok()?, uid)

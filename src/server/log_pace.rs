@@ -1,4 +1,4 @@
-//! Writes at most one log line a second of each kind that strangers, single clients or looping peers can cause.
+//! Writes at most one log line a second of each kind that strangers, single clients, looping peers or a slow disk can cause.
 //!
 //! Such events have the target [`STRANGERS`]. Events of the same source line whose texts differ by numbers and quoted words alone
 //! are of one kind.

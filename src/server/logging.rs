@@ -1,5 +1,6 @@
 //! Where the log goes, and how much of it: consoles and files, as text for people, JSON for collectors, or lines as Java writes them.
 
+use super::environment;
 use super::java_line::JavaLine;
 use super::log_file::{LogFileWriter, TROUBLE};
 use super::log_pace::{Counted, LogPace};
@@ -115,18 +116,22 @@ pub fn start(
     Log { format }
 }
 
-/// Logs why the process ends, and prints it on standard error if it would not stand there.
+/// Logs why the process ends, and prints it on standard error if it would not stand there. Where the system has denied permission,
+/// the line names the user of this process: another user may own the files.
 pub fn fatal(reason: &str) {
     let is_logged = tracing::enabled!(tracing::Level::ERROR);
+    let is_denied = reason.contains("Permission denied");
+    let user = is_denied.then(environment::user_with_id);
     if is_logged {
-        tracing::error!("{reason}");
+        tracing::error!(user = user.as_ref().map(display), "{reason}");
     }
+    let user = user.map_or_else(String::new, |user| format!(" user={user}"));
     let is_seen = |output: &Output| {
         matches!(output.sink, Sink::Console { stream: Stream::Err, .. })
             && LevelFilter::ERROR <= output.threshold
     };
     if !is_logged || !OUTPUTS.get().into_iter().flatten().any(is_seen) {
-        let _lost = writeln!(io::stderr(), "ERROR {reason}");
+        let _lost = writeln!(io::stderr(), "ERROR {reason}{user}");
     }
 }
 

@@ -156,6 +156,11 @@ impl<D: Disk> Log<D> {
         &self.dir
     }
 
+    /// The file being written; `None`: the next record opens one.
+    pub fn file(&self) -> Option<&Path> {
+        self.file.as_ref().map(|open| open.path.as_path())
+    }
+
     /// The end of the history, whether appended or installed with a leader's tree.
     pub const fn last(&self) -> Option<Zxid> {
         self.last

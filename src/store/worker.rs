@@ -16,7 +16,7 @@ use super::quarantine;
 use super::replaced_files;
 use super::snapshot::{Draft, SnapshotError};
 use super::truncation_check;
-use crate::model::{Epoch, Zxid};
+use crate::model::{Epoch, STRANGERS, Zxid};
 
 /// A command to the log thread.
 #[derive(Clone, Debug)]
@@ -261,9 +261,12 @@ impl<D: Disk + Clone, C: FnMut() -> Duration> Worker<D, C> {
         let slow = sync_took.is_some_and(|took| self.slow_after < took);
         if slow {
             let took_ms = sync_took.unwrap_or_default().as_millis() as u64;
+            let path = self.log.file().unwrap_or_else(|| self.log.dir());
             tracing::warn!(
+                target: STRANGERS,
                 took_ms,
                 file_len,
+                path = %path.display(),
                 "fsync of the log is slow and delays every write: look for other load on its disk"
             );
         }

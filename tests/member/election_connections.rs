@@ -356,7 +356,7 @@ fn silence_of_a_server_with_several_addresses_is_limited() {
 }
 
 #[test]
-fn members_without_a_connection_are_listed_with_the_reason() {
+fn members_that_were_not_heard_are_listed_with_the_reason() {
     let mut server = Server::new(&[1, 2, 3]);
     let missing = |server: &Server| {
         let reach = server.machine.reach();
@@ -368,11 +368,19 @@ fn members_without_a_connection_are_listed_with_the_reason() {
     server.fail(connection);
     let connection = server.connected_to(2);
     server.written(connection);
+    // As a server that refuses this one: it has accepted the connection, and ends it without a message.
     let refused = "1 at zoo1:3888: refused";
+    let none = "no other server".to_owned();
+    let silent = format!("{refused}; 2 at zoo2:3888: no answer yet");
+    assert_eq!(missing(&server), (none.clone(), silent));
+    server.receive(connection, frame("vote"));
     assert_eq!(missing(&server), ("2".to_owned(), refused.to_owned()));
     server.end(connection);
     let ended = format!("{refused}; 2 at zoo2:3888: closed by the peer");
-    assert_eq!(missing(&server), ("no other server".to_owned(), ended));
+    assert_eq!(missing(&server), (none.clone(), ended.clone()));
+    let connection = server.connected_to(2);
+    server.written(connection);
+    assert_eq!(missing(&server), (none, ended));
 }
 
 // rows: C-28 Q-29 C-163

@@ -127,12 +127,12 @@ def tree_stream(znodes):
 
 
 def hellos():
-    """For each opening and phase: the hello of a learner, of an observer and of a server that dials the election port."""
+    """For each SASL exchange and phase: the hello of a learner, of an observer and of a server that dials the election port."""
     info = struct.pack(">qiq", 2, 0x10000, 0)
     quorum = [packet(kind, 1 << 32, info) for kind in (11, 16)]
     sasl = bytes.fromhex("5f2435013501edcc 00000000 00000000")
     # As `one_move` of tests/support/hello_bytes.rs reads them.
-    learner_bytes, learner_opening, connect, opening, hello, caller_bytes, message, accept, late = 0, 4, 6, 7, 8, 9, 10, 12, 16 * 4 + 13
+    learner_bytes, learner_exchange, connect, exchange, hello, caller_bytes, message, accept, late = 0, 4, 6, 7, 8, 9, 10, 12, 16 * 4 + 13
     calls = [next(said_in(capture)) for capture in (GOLDEN / "election").glob("*.hex")]
     short = [call for call in calls if len(call) < 256]
     for opened in (0, 1, 2):
@@ -140,15 +140,15 @@ def hellos():
             start = bytes([opened, phase, 0])
             yield start
             for said in [*quorum, b"ruok", b"GET / HTTP/1.1", b"\x16\x03\x01", b"\xff\xff\xff\xff", b"hello?learner", sasl]:
-                yield start + bytes([learner_opening, learner_bytes, len(said)]) + said + bytes([15])
-                yield start + bytes([learner_bytes, len(said)]) + said + bytes([late, connect, learner_opening, learner_bytes, len(said) // 2]) + said
+                yield start + bytes([learner_exchange, learner_bytes, len(said)]) + said + bytes([15])
+                yield start + bytes([learner_bytes, len(said)]) + said + bytes([late, connect, learner_exchange, learner_bytes, len(said) // 2]) + said
             for call in short:
-                yield start + bytes([caller_bytes, len(call)]) + call + bytes([opening, 15])
+                yield start + bytes([caller_bytes, len(call)]) + call + bytes([exchange, 15])
             host = b"there"
             vote = struct.pack(">iqqqqii", 0, 2, 0, 1, 1, 2, 0)
             for number in range(8):
                 said = bytes([hello, number, len(host)]) + host
-                yield start + said + bytes([opening, message, len(vote)]) + vote + bytes([15, accept]) + said + bytes([opening, late])
+                yield start + said + bytes([exchange, message, len(vote)]) + vote + bytes([15, accept]) + said + bytes([exchange, late])
 
 
 def seeds():

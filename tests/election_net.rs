@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use oxkeeper::member::election_connections::{Event, ServerAddresses, Settings};
-use oxkeeper::member::opening::NoOpening;
-use oxkeeper::member::sim_opening::SimOpenings;
+use oxkeeper::member::sasl_exchange::NoSasl;
+use oxkeeper::member::sim_exchange::SimExchanges;
 use oxkeeper::model::ServerId;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ fn settings(me: i64, port: u16) -> Settings {
         reach_timeout_ms: None,
         hello_timeout_ms: 500,
         bind_tries_max: 3,
-        openings: Arc::new(NoOpening),
+        exchanges: Arc::new(NoSasl),
     }
 }
 
@@ -108,17 +108,17 @@ async fn is_closed(stream: &mut TcpStream) -> bool {
 }
 
 #[tokio::test]
-async fn votes_are_exchanged_after_an_opening_that_both_ends_use() {
+async fn votes_are_exchanged_after_an_exchange_that_both_ends_use() {
     let [a, b] = ports();
     let all = peers(&[(1, a), (2, b)]);
-    let opening = |me, port| Settings { openings: Arc::new(SimOpenings), ..settings(me, port) };
-    let one = start_with(opening(1, a), a, &all).await;
-    let two = start_with(opening(2, b), b, &all).await;
+    let exchange = |me, port| Settings { exchanges: Arc::new(SimExchanges), ..settings(me, port) };
+    let one = start_with(exchange(1, a), a, &all).await;
+    let two = start_with(exchange(2, b), b, &all).await;
     one.send(2, "a vote");
     assert_eq!(two.heard().await, (1, b"a vote".to_vec()));
     two.send(1, "an answer");
     assert_eq!(one.heard().await, (2, b"an answer".to_vec()));
-    // A server without the opening begins with its hello.
+    // A server without the SASL exchange begins with its hello.
     let mut other = TcpStream::connect(("127.0.0.1", b)).await.unwrap();
     other.write_all(&(-65536_i64).to_be_bytes()).await.unwrap();
     assert!(is_closed(&mut other).await);

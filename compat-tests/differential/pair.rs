@@ -104,8 +104,8 @@ impl Pair {
                 tally.ops += 1;
             }
             if outcomes[0] != outcomes[1] {
-                let words = [&self.a, &self.b].map(last_words);
-                let text = beside(&outcomes) + &words.concat();
+                let logs = [&self.a, &self.b].map(end_of_log_if_dead);
+                let text = beside(&outcomes) + &logs.concat();
                 difference = Some(Difference { script: number, step: Some(at), text });
                 break;
             }
@@ -120,8 +120,8 @@ impl Pair {
         }
         let left = difference.or_else(|| {
             let zxids = self.zxids();
-            let words = [&self.a, &self.b].map(last_words).concat();
-            let text = format!("srvr Zxid\n  A: {}\n  B: {}\n{words}", zxids[0], zxids[1]);
+            let logs = [&self.a, &self.b].map(end_of_log_if_dead).concat();
+            let text = format!("srvr Zxid\n  A: {}\n  B: {}\n{logs}", zxids[0], zxids[1]);
             // Two servers that both died don't count as equal.
             (!even(&zxids)).then_some(Difference { script: number, step: None, text })
         });
@@ -159,7 +159,7 @@ fn even([a, b]: &[String; 2]) -> bool {
 }
 
 /// The end of the log of a server that no longer answers; empty while it answers.
-fn last_words(server: &Server) -> String {
+fn end_of_log_if_dead(server: &Server) -> String {
     if server.word("srvr").is_ok() {
         return String::new();
     }

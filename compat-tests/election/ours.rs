@@ -4,7 +4,7 @@ use super::java::{Ensemble, PATIENCE};
 use super::{Golden, hex};
 use bytes::Bytes;
 use oxkeeper::member::election_connections::{Event, Settings};
-use oxkeeper::member::opening::NoOpening;
+use oxkeeper::member::sasl_exchange::NoSasl;
 use oxkeeper::model::ServerId;
 use oxkeeper::zab::election::{
     Action, Elected, Input, Notification, PeerState, Setup, TICK_MS, Views, Vote,
@@ -42,7 +42,7 @@ impl Ours {
             reach_timeout_ms: None,
             hello_timeout_ms: 5000,
             bind_tries_max: 3,
-            openings: Arc::new(NoOpening),
+            exchanges: Arc::new(NoSasl),
         };
         let peers = ensemble.ids().map(|id| (ServerId(id), vec![address(id)])).collect();
         let (net, inbox) = ElectionNet::start(settings, peers);

@@ -1,7 +1,7 @@
 //! The settings of each part of a server, taken from its configuration.
 
 use super::dial::DialTimeouts;
-use super::opening::Openings;
+use super::sasl_exchange::SaslExchanges;
 use super::settings::{EnsembleSettings, LogReadLimit, Settings};
 use super::{election_address, election_connections};
 use crate::config::{Config, Ensemble, SnapshotCompression, Throttle};
@@ -33,9 +33,9 @@ pub struct PartSettings {
 }
 
 impl PartSettings {
-    /// * `openings`: of the connections to other members. `seed`: of hashes and random numbers. `wall_ms`: time of
+    /// * `exchanges`: of the connections to other members. `seed`: of hashes and random numbers. `wall_ms`: time of
     ///   the start, since 1970.
-    pub fn of(config: &Config, openings: Arc<dyn Openings>, seed: u64, wall_ms: i64) -> Self {
+    pub fn of(config: &Config, exchanges: Arc<dyn SaslExchanges>, seed: u64, wall_ms: i64) -> Self {
         Self {
             recovery: recovery(config),
             tree: tree(config, seed),
@@ -43,7 +43,7 @@ impl PartSettings {
             limits: limits(config, seed),
             agreement: config.ensemble.as_ref().map(|ensemble| agreement(config, ensemble)),
             replica: replica(config, seed, wall_ms),
-            member: member(config, openings),
+            member: member(config, exchanges),
         }
     }
 }
@@ -167,11 +167,11 @@ fn replica(config: &Config, seed: u64, wall_ms: i64) -> replica::Settings {
     }
 }
 
-fn member(config: &Config, openings: Arc<dyn Openings>) -> Settings {
+fn member(config: &Config, exchanges: Arc<dyn SaslExchanges>) -> Settings {
     let ensemble = config.ensemble.as_ref().map(|ensemble| EnsembleSettings {
         my_id: ensemble.my_id,
         view: ensemble.view.clone(),
-        election: election(ensemble, openings),
+        election: election(ensemble, exchanges),
         listen_on_all_addresses: ensemble.listen_on_all_addresses,
         observer_master_port: ensemble.observer_master_port,
         backs_up_config: config.reconfig_enabled && ensemble.dynamic_file.is_none(),
@@ -182,7 +182,10 @@ fn member(config: &Config, openings: Arc<dyn Openings>) -> Settings {
     Settings { ensemble, log_read }
 }
 
-fn election(ensemble: &Ensemble, openings: Arc<dyn Openings>) -> election_connections::Settings {
+fn election(
+    ensemble: &Ensemble,
+    exchanges: Arc<dyn SaslExchanges>,
+) -> election_connections::Settings {
     let own = ensemble.view.members.get(&ensemble.my_id);
     let reach_timeout = reach_timeout(ensemble).filter(|_| ensemble.many_addresses);
     election_connections::Settings {
@@ -194,7 +197,7 @@ fn election(ensemble: &Ensemble, openings: Arc<dyn Openings>) -> election_connec
         hello_timeout_ms: u64::from(ensemble.election_read_timeout_ms),
         reach_timeout_ms: reach_timeout.map(|timeout| timeout.as_millis() as u64),
         bind_tries_max: ensemble.election_bind_tries.unwrap_or(0),
-        openings,
+        exchanges,
     }
 }
 

@@ -4,7 +4,7 @@
 use super::dial::HostPort;
 use super::election_listeners::{self, ListenerId};
 use super::listening::ListenAddress;
-use super::opening::Work;
+use super::sasl_exchange::Work;
 use crate::model::ServerId;
 use bytes::Bytes;
 use std::collections::BTreeMap;

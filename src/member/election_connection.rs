@@ -1,11 +1,11 @@
 //! One election connection (port 3888) as a machine: bytes in, the hello and messages out, and bytes to be written.
 //!
-//! The dialing server sends its hello. An opening may come after it ([`Opening`]). Then both send messages with a length in
+//! The dialing server sends its hello. A SASL exchange may come after it ([`SaslExchange`]). Then both send messages with a length in
 //! front. One write is under way at a time, so that the caller can keep the newest message instead of a queue.
 
 use super::auth_packet;
 use super::election_hello::{Hello, HelloError};
-use super::opening::{OPENING_BYTES_MAX, Opened, Opening, Work};
+use super::sasl_exchange::{SASL_BYTES_MAX, SaslExchange, SaslProgress, Work};
 use crate::request::foreign::Foreign;
 use bytes::{Buf, Bytes, BytesMut};
 
@@ -24,7 +24,7 @@ pub enum Received {
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum ConnectionError {
     #[error("{0}")]
-    Opening(String),
+    Exchange(String),
     #[error("{}", .0.reason_between_servers())]
     Foreign(Foreign),
     #[error("{}", auth_packet::UNEXPECTED)]
@@ -40,51 +40,51 @@ pub enum ConnectionError {
 enum Stage {
     /// This server dials, and is not connected yet.
     Connecting {
-        opening: Box<dyn Opening>,
+        exchange: Box<dyn SaslExchange>,
         hello: Vec<u8>,
     },
     /// Accepted: the peer's hello has not come completely.
     AwaitingHello {
-        opening: Box<dyn Opening>,
+        exchange: Box<dyn SaslExchange>,
     },
-    /// The hello has come, or is in the output, and the opening is under way.
-    Opening {
-        opening: Box<dyn Opening>,
+    /// The hello has come, or is in the output, and the SASL exchange is under way.
+    Sasl {
+        exchange: Box<dyn SaslExchange>,
     },
-    /// The opening has failed, and the refusal is sent: the peer gets time to read it.
+    /// The SASL exchange has failed, and the refusal is sent: the peer gets time to read it.
     Refused(ConnectionError),
-    /// Bytes of the opening, or of this server's hello, are in the output and not written yet.
-    WritingOpening,
+    /// Bytes of the SASL exchange, or of this server's hello, are in the output and not written yet.
+    WritingSasl,
     Messages,
 }
 
 /// One election connection.
 pub struct ElectionConnection {
     stage: Stage,
-    /// The peer's hello, until [`Self::next_received`] gives it: after the opening.
+    /// The peer's hello, until [`Self::next_received`] gives it: after the SASL exchange.
     hello: Option<Hello>,
     input: BytesMut,
     output: Vec<u8>,
     is_writing: bool,
-    /// What the opening waits for.
+    /// What the SASL exchange waits for.
     work: Option<Work>,
-    /// When the connection is closed, unless hello and opening are done by then.
+    /// When the connection is closed, unless hello and SASL exchange are done by then.
     deadline_ms: u64,
     /// Why the connection must be closed; nothing more is read.
     error: Option<ConnectionError>,
 }
 
 impl ElectionConnection {
-    /// A connection that the peer made: its hello has to come, and the opening to be done, before `deadline_ms`.
-    pub fn accepted(opening: Box<dyn Opening>, deadline_ms: u64) -> Self {
-        Self::new(Stage::AwaitingHello { opening }, deadline_ms)
+    /// A connection that the peer made: its hello has to come, and the SASL exchange to be done, before `deadline_ms`.
+    pub fn accepted(exchange: Box<dyn SaslExchange>, deadline_ms: u64) -> Self {
+        Self::new(Stage::AwaitingHello { exchange }, deadline_ms)
     }
 
     /// A connection that this server makes: it has to be connected and its `hello` written before `deadline_ms`.
     ///
     /// * `hello`: as [`Hello::encode`] gives it.
-    pub fn dialed(opening: Box<dyn Opening>, hello: Vec<u8>, deadline_ms: u64) -> Self {
-        Self::new(Stage::Connecting { opening, hello }, deadline_ms)
+    pub fn dialed(exchange: Box<dyn SaslExchange>, hello: Vec<u8>, deadline_ms: u64) -> Self {
+        Self::new(Stage::Connecting { exchange, hello }, deadline_ms)
     }
 
     fn new(stage: Stage, deadline_ms: u64) -> Self {
@@ -93,35 +93,35 @@ impl ElectionConnection {
         Self { stage, hello, input, output, is_writing: false, work, deadline_ms, error }
     }
 
-    /// When the connection must be closed, unless hello and opening are done by then.
+    /// When the connection must be closed, unless hello and SASL exchange are done by then.
     pub const fn deadline_ms(&self) -> Option<u64> {
-        if self.is_open() { None } else { Some(self.deadline_ms) }
+        if self.is_ready() { None } else { Some(self.deadline_ms) }
     }
 
-    /// Whether hello and opening are done, so that messages may be sent.
-    pub const fn is_open(&self) -> bool {
+    /// Whether hello and SASL exchange are done, so that messages may be sent.
+    pub const fn is_ready(&self) -> bool {
         matches!(self.stage, Stage::Messages) && self.hello.is_none()
     }
 
-    /// Bytes that came and are not processed: of a hello, of the opening or of messages.
+    /// Bytes that came and are not processed: of a hello, of the SASL exchange or of messages.
     pub fn unfinished_bytes(&self) -> usize {
         self.input.len()
     }
 
     /// This server's dial has succeeded: its hello is put into the output.
     ///
-    /// * `opening_until_ms`: when the opening has to be done, if there is one.
-    pub fn connected(&mut self, opening_until_ms: u64) {
+    /// * `exchange_until_ms`: when the SASL exchange has to be done, if there is one.
+    pub fn connected(&mut self, exchange_until_ms: u64) {
         let stage = std::mem::replace(&mut self.stage, Stage::Messages);
-        let Stage::Connecting { opening, hello } = stage else {
+        let Stage::Connecting { exchange, hello } = stage else {
             self.stage = stage;
             return;
         };
         self.output.extend(hello);
-        self.stage = Stage::Opening { opening };
-        self.open();
-        if matches!(self.stage, Stage::Opening { .. }) {
-            self.deadline_ms = self.deadline_ms.max(opening_until_ms);
+        self.stage = Stage::Sasl { exchange };
+        self.step_exchange();
+        if matches!(self.stage, Stage::Sasl { .. }) {
+            self.deadline_ms = self.deadline_ms.max(exchange_until_ms);
         }
     }
 
@@ -130,32 +130,32 @@ impl ElectionConnection {
         if !matches!(self.stage, Stage::Refused(_)) {
             self.input.extend_from_slice(bytes);
         }
-        self.open();
+        self.step_exchange();
     }
 
-    /// What the opening waits for: [`Self::work_done`] is called after it.
+    /// What the SASL exchange waits for: [`Self::work_done`] is called after it.
     pub const fn take_work(&mut self) -> Option<Work> {
         self.work.take()
     }
 
-    /// The opening's [`Work`] is done.
+    /// The SASL exchange's [`Work`] is done.
     pub fn work_done(&mut self) {
-        self.open();
+        self.step_exchange();
     }
 
-    /// The peer has ended the connection, or the deadline has come. Returns whether the hello counts nevertheless: with SASL
-    /// that is not required a peer without SASL sends a hello, and ends the connection if the receiving server is the one that has to dial.
-    pub fn passes_silent_peer(&mut self) -> bool {
-        if let Stage::Opening { opening } = &self.stage
-            && opening.passes_silent_peer()
+    /// The dialing server has ended the connection, or the deadline has come. Returns whether its hello counts nevertheless: if SASL is not
+    /// required, a dialing server without SASL sends its hello, and ends the connection if this server is the one that has to dial.
+    pub fn accept_hello_without_sasl(&mut self) -> bool {
+        if let Stage::Sasl { exchange } = &self.stage
+            && exchange.accepts_silent_peer()
         {
-            self.end_opening();
+            self.end_exchange();
             return true;
         }
         false
     }
 
-    /// Why the opening has failed, if a refusal was sent to the peer.
+    /// Why the SASL exchange has failed, if a refusal was sent to the peer.
     pub const fn refusal(&self) -> Option<&ConnectionError> {
         if let Stage::Refused(why) = &self.stage { Some(why) } else { None }
     }
@@ -181,20 +181,20 @@ impl ElectionConnection {
             return Err(error.clone());
         }
         match self.stage {
-            // Before the last byte of the opening is written, input is bounded by the longest message; after that messages are
+            // Before the last byte of the SASL exchange is written, input is bounded by the longest message; after that messages are
             // processed as they come.
-            Stage::WritingOpening if 4 + MESSAGE_BYTES_MAX < self.input.len() => {
+            Stage::WritingSasl if 4 + MESSAGE_BYTES_MAX < self.input.len() => {
                 Err(ConnectionError::TooEarly(self.input.len()))
             }
-            Stage::Opening { .. } if OPENING_BYTES_MAX < self.input.len() => {
-                let text = format!("{} bytes came in the opening", self.input.len());
-                Err(ConnectionError::Opening(text))
+            Stage::Sasl { .. } if SASL_BYTES_MAX < self.input.len() => {
+                let text = format!("{} bytes came in the SASL exchange", self.input.len());
+                Err(ConnectionError::Exchange(text))
             }
             Stage::Connecting { .. }
             | Stage::AwaitingHello { .. }
-            | Stage::Opening { .. }
+            | Stage::Sasl { .. }
             | Stage::Refused(_)
-            | Stage::WritingOpening => Ok(None),
+            | Stage::WritingSasl => Ok(None),
             Stage::Messages if self.hello.is_some() => Ok(self.hello.take().map(Received::Hello)),
             Stage::Messages => next_message(&mut self.input)
                 .map(|message| message.map(Received::Message))
@@ -205,26 +205,26 @@ impl ElectionConnection {
         }
     }
 
-    fn open(&mut self) {
-        let Stage::Opening { opening } = &mut self.stage else { return };
-        match opening.step(&mut self.input, &mut self.output) {
-            Ok(Opened::NotYet) => {}
-            Ok(Opened::Working(work)) => self.work = Some(work),
-            Ok(Opened::Done) => self.end_opening(),
-            Err(why) if self.output.is_empty() => self.error = Some(ConnectionError::Opening(why)),
+    fn step_exchange(&mut self) {
+        let Stage::Sasl { exchange } = &mut self.stage else { return };
+        match exchange.step(&mut self.input, &mut self.output) {
+            Ok(SaslProgress::NotYet) => {}
+            Ok(SaslProgress::Working(work)) => self.work = Some(work),
+            Ok(SaslProgress::Done) => self.end_exchange(),
+            Err(why) if self.output.is_empty() => self.error = Some(ConnectionError::Exchange(why)),
             Err(why) => {
-                self.stage = Stage::Refused(ConnectionError::Opening(why));
+                self.stage = Stage::Refused(ConnectionError::Exchange(why));
                 self.input.clear();
             }
         }
     }
 
-    fn end_opening(&mut self) {
+    fn end_exchange(&mut self) {
         let is_written = !self.is_writing && self.output.is_empty();
-        self.stage = if is_written { Stage::Messages } else { Stage::WritingOpening };
+        self.stage = if is_written { Stage::Messages } else { Stage::WritingSasl };
     }
 
-    /// Reads the hello; the opening begins after it.
+    /// Reads the hello; the SASL exchange begins after it.
     fn read_hello(&mut self) -> Result<(), ConnectionError> {
         let head = self.input.first_chunk();
         if let Some(foreign) = head.and_then(|head| Foreign::recognise(*head)) {
@@ -232,19 +232,19 @@ impl ElectionConnection {
         }
         let Some((hello, taken)) = Hello::parse(&self.input)? else { return Ok(()) };
         self.input.advance(taken);
-        if let Stage::AwaitingHello { opening } =
+        if let Stage::AwaitingHello { exchange } =
             std::mem::replace(&mut self.stage, Stage::Messages)
         {
             self.hello = Some(hello);
-            self.stage = Stage::Opening { opening };
-            self.open();
+            self.stage = Stage::Sasl { exchange };
+            self.step_exchange();
         }
         Ok(())
     }
 
     /// Whether a message may be given to [`Self::send`]: everything before it was written.
     pub const fn has_room(&self) -> bool {
-        self.is_open() && !self.is_writing && self.output.is_empty()
+        self.is_ready() && !self.is_writing && self.output.is_empty()
     }
 
     /// Frames a message.
@@ -267,7 +267,7 @@ impl ElectionConnection {
     /// The bytes of [`Self::take_output`] have been written.
     pub fn written(&mut self) {
         self.is_writing = false;
-        if matches!(self.stage, Stage::WritingOpening) && self.output.is_empty() {
+        if matches!(self.stage, Stage::WritingSasl) && self.output.is_empty() {
             self.stage = Stage::Messages;
         }
     }

@@ -18,7 +18,7 @@ use super::election_hello::{
 };
 use super::election_listeners::Listeners;
 use super::election_log::{ElectionLog, Repeats, places};
-use super::opening::{ConnectionKind, Openings};
+use super::sasl_exchange::{ConnectionKind, SaslExchanges};
 use super::unreachable::{Reach, Unreachable};
 use crate::model::ServerId;
 use ConnectionStage::{AwaitingHello, Dialing, Established};
@@ -47,7 +47,7 @@ pub struct Settings {
     pub multi_address: bool,
     /// Time for a connection to be made and the hello to be written (`cnxTimeout`).
     pub connect_timeout_ms: u64,
-    /// Time for the hello of an accepted connection to come, and for the opening of each (`quorumCnxnTimeoutMs`).
+    /// Time for the hello of an accepted connection to come, and for the SASL exchange of each (`quorumCnxnTimeoutMs`).
     pub hello_timeout_ms: u64,
     /// How long a server with several addresses may leave bytes unacknowledged, and how long its other addresses are dialed
     /// after one has refused (`multiAddress.reachabilityCheckTimeoutMs`). `None`: no limit.
@@ -55,7 +55,7 @@ pub struct Settings {
     /// Failures to listen after which [`Event::BindFailed`] is reported; 0 is never (`electionPortBindRetry`).
     pub bind_tries_max: u32,
     /// What is exchanged after the hello.
-    pub openings: Arc<dyn Openings>,
+    pub exchanges: Arc<dyn SaslExchanges>,
 }
 
 /// Counts for metrics and the simulator.
@@ -93,7 +93,7 @@ struct Peer {
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum ConnectionStage {
-    /// Dialed by this server: it is not connected yet, or the opening or the hello is not done.
+    /// Dialed by this server: it is not connected yet, or the SASL exchange or the hello is not done.
     Dialing(ServerId),
     /// Accepted: the hello has not come.
     AwaitingHello,
@@ -275,8 +275,9 @@ impl ElectionConnections {
         let Settings { me, multi_address, reach_timeout_ms: grace_ms, .. } = self.settings;
         let hello = Hello { id: me, addresses: self.settings.addresses.clone() };
         let deadline_ms = now_ms + self.settings.connect_timeout_ms;
-        let opening = self.settings.openings.dialed(ConnectionKind::Election, &addresses);
-        let machine = ElectionConnection::dialed(opening, hello.encode(multi_address), deadline_ms);
+        let exchange = self.settings.exchanges.dialed(ConnectionKind::Election, &addresses);
+        let machine =
+            ElectionConnection::dialed(exchange, hello.encode(multi_address), deadline_ms);
         let held =
             Connection { stage: Dialing(to), machine, peer: String::new(), is_logged: false };
         self.connections.insert(connection, held);
@@ -296,8 +297,8 @@ impl ElectionConnections {
             return out.push(Action::Close { connection });
         }
         let deadline_ms = now_ms + self.settings.hello_timeout_ms;
-        let opening = self.settings.openings.accepted(ConnectionKind::Election, &peer);
-        let machine = ElectionConnection::accepted(opening, deadline_ms);
+        let exchange = self.settings.exchanges.accepted(ConnectionKind::Election, &peer);
+        let machine = ElectionConnection::accepted(exchange, deadline_ms);
         let held = Connection { stage: AwaitingHello, machine, peer, is_logged: false };
         let before = self.connections.insert(connection, held);
         assert!(before.is_none(), "{connection:?} is used twice");
@@ -307,13 +308,13 @@ impl ElectionConnections {
     fn advance(&mut self, connection: ConnectionId, now_ms: u64, out: &mut Vec<Action>) {
         while let Some(held) = self.connections.get_mut(&connection) {
             if let Dialing(to) = held.stage
-                && held.machine.is_open()
+                && held.machine.is_ready()
             {
                 self.on_dialed(connection, to, now_ms, out);
                 continue;
             }
             let received = held.machine.next_received();
-            // After that: the opening begins as soon as the hello is read, and its first bytes may have come with it.
+            // After that: the SASL exchange begins as soon as the hello is read, and its first bytes may have come with it.
             if let Some(work) = held.machine.take_work() {
                 out.push(Action::Work { connection, work });
             }
@@ -439,7 +440,7 @@ impl ElectionConnections {
         }
     }
 
-    /// Hello and opening of a connection that this server has made are done.
+    /// Hello and SASL exchange of a connection that this server has made are done.
     fn on_dialed(
         &mut self,
         connection: ConnectionId,
@@ -468,8 +469,8 @@ impl ElectionConnections {
         out: &mut Vec<Action>,
     ) {
         let Some(held) = self.connections.get_mut(&connection) else { return };
-        if held.stage == AwaitingHello && held.machine.passes_silent_peer() {
-            return self.pass_silent_peer(connection, true, now_ms, out);
+        if held.stage == AwaitingHello && held.machine.accept_hello_without_sasl() {
+            return self.accept_silent_peer(connection, true, now_ms, out);
         }
         let why = match (held.stage, held.machine.refusal(), error) {
             (_, Some(refusal), _) => refusal.to_string(),
@@ -482,8 +483,8 @@ impl ElectionConnections {
         self.end(connection, &why, now_ms, out);
     }
 
-    /// A peer that does not take part in the opening has sent its hello, and has ended the connection or is silent.
-    fn pass_silent_peer(
+    /// A peer that does not take part in the SASL exchange has sent its hello, and has ended the connection or is silent.
+    fn accept_silent_peer(
         &mut self,
         connection: ConnectionId,
         has_ended: bool,
@@ -551,8 +552,8 @@ impl ElectionConnections {
             late.map(|(&id, held)| (id, held.stage)).collect();
         for (connection, stage) in late {
             let Some(held) = self.connections.get_mut(&connection) else { continue };
-            if stage == AwaitingHello && held.machine.passes_silent_peer() {
-                self.pass_silent_peer(connection, false, now_ms, out);
+            if stage == AwaitingHello && held.machine.accept_hello_without_sasl() {
+                self.accept_silent_peer(connection, false, now_ms, out);
                 continue;
             }
             let refusal = held.machine.refusal().map(ToString::to_string);

@@ -40,15 +40,15 @@ mod invariants;
 pub mod listening;
 mod machine;
 mod message_tracker;
-pub mod opening;
 pub mod quorum_connection;
 mod quorum_connections;
 pub mod quorum_outbox;
 pub mod quorum_sasl;
 mod restoring;
+pub mod sasl_exchange;
 mod settings;
 #[cfg(any(test, feature = "sim"))]
-pub mod sim_opening;
+pub mod sim_exchange;
 mod snapshot_job;
 pub mod start;
 mod stop;

@@ -4,7 +4,7 @@
 //! what it sends.
 
 use super::auth_packet;
-use super::opening::{OPENING_BYTES_MAX, Opened, Opening, Work};
+use super::sasl_exchange::{SASL_BYTES_MAX, SaslExchange, SaslProgress, Work};
 use crate::model::{ServerId, Zxid};
 use crate::request::foreign::Foreign;
 use crate::tree::load::{LoadError, Loader};
@@ -13,7 +13,7 @@ use crate::zab::{LearnerConnectionId, Packet, PacketError, PacketLimits, SIGNATU
 use bytes::{Buf, BytesMut};
 
 /// A learner sends FOLLOWERINFO or OBSERVERINFO as soon as it has connected. A connection on which it has not come as a whole
-/// after this time, an opening included, is closed.
+/// after this time, a SASL exchange included, is closed.
 pub const HELLO_WITHIN_MS: u64 = 10_000;
 /// Limit on the bytes of an unfinished hello; a hello has 40.
 pub const HELLO_BYTES_MAX: usize = 64 * 1024;
@@ -68,7 +68,7 @@ pub enum QuorumError {
     #[error("the connection ended before the signature of a tree")]
     EndedBeforeSignature,
     #[error("{0}")]
-    Opening(String),
+    Exchange(String),
 }
 
 /// What came with an event, for figures.
@@ -111,12 +111,12 @@ struct IncomingTree {
 /// The receiving half of one learner connection.
 pub struct QuorumConnection {
     peer: QuorumPeer,
-    /// `None`: the opening is done.
-    opening: Option<Box<dyn Opening>>,
+    /// `None`: the SASL exchange is done.
+    exchange: Option<Box<dyn SaslExchange>>,
     output: Vec<u8>,
-    /// What the opening waits for.
+    /// What the SASL exchange waits for.
     work: Option<Work>,
-    /// Why the opening has failed, if a refusal was sent: the peer gets time to read it.
+    /// Why the SASL exchange has failed, if a refusal was sent: the peer gets time to read it.
     refusal: Option<String>,
     /// Options of the trees that the leader sends; `None`: a learner sends none.
     options: Option<Options>,
@@ -138,24 +138,24 @@ impl QuorumConnection {
     /// A connection that a learner made.
     pub fn accepted(
         connection: LearnerConnectionId,
-        opening: Box<dyn Opening>,
+        exchange: Box<dyn SaslExchange>,
         now_ms: u64,
     ) -> Self {
-        let connection = Self::new(QuorumPeer::Learner(connection), opening, None);
+        let connection = Self::new(QuorumPeer::Learner(connection), exchange, None);
         Self { began_ms: Some(now_ms), ..connection }
     }
 
     /// A connection that this server made to its leader.
     ///
     /// * `options`: of the tree that the leader may send.
-    pub fn dialed(dial: u64, opening: Box<dyn Opening>, options: Options) -> Self {
-        Self::new(QuorumPeer::Leader { dial }, opening, Some(options))
+    pub fn dialed(dial: u64, exchange: Box<dyn SaslExchange>, options: Options) -> Self {
+        Self::new(QuorumPeer::Leader { dial }, exchange, Some(options))
     }
 
-    fn new(peer: QuorumPeer, opening: Box<dyn Opening>, options: Option<Options>) -> Self {
+    fn new(peer: QuorumPeer, exchange: Box<dyn SaslExchange>, options: Option<Options>) -> Self {
         Self {
             peer,
-            opening: Some(opening),
+            exchange: Some(exchange),
             output: Vec::new(),
             work: None,
             refusal: None,
@@ -180,17 +180,17 @@ impl QuorumConnection {
         self.peer
     }
 
-    /// The opening is done: the outbox may send.
-    pub const fn is_opened(&self) -> bool {
-        self.opening.is_none()
+    /// The SASL exchange is done: the outbox may send.
+    pub const fn is_ready(&self) -> bool {
+        self.exchange.is_none()
     }
 
-    /// What the opening has to send, before anything from the outbox.
+    /// What the SASL exchange has to send, before anything from the outbox.
     pub fn take_output(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.output)
     }
 
-    /// What the opening waits for: [`Self::receive`] is called without bytes after it.
+    /// What the SASL exchange waits for: [`Self::receive`] is called without bytes after it.
     pub const fn take_work(&mut self) -> Option<Work> {
         self.work.take()
     }
@@ -221,17 +221,17 @@ impl QuorumConnection {
 
     /// When [`Self::check_deadline`] is to be called: what comes before the hello does not move it.
     pub fn deadline_ms(&self) -> Option<u64> {
-        let waits = self.opening.is_some() || self.awaits_hello();
+        let waits = self.exchange.is_some() || self.awaits_hello();
         self.began_ms.filter(|_| waits).map(|began_ms| began_ms + HELLO_WITHIN_MS)
     }
 
     /// # Errors
-    /// When the opening was not over in time, or no hello has come.
+    /// When the SASL exchange was not over in time, or no hello has come.
     pub fn check_deadline(&self, now_ms: u64) -> Result<(), QuorumError> {
         match self.deadline_ms() {
-            Some(deadline_ms) if deadline_ms <= now_ms && self.opening.is_some() => {
+            Some(deadline_ms) if deadline_ms <= now_ms && self.exchange.is_some() => {
                 self.refused()?;
-                Err(QuorumError::Opening("the opening takes too long".to_owned()))
+                Err(QuorumError::Exchange("the SASL exchange takes too long".to_owned()))
             }
             Some(deadline_ms) if deadline_ms <= now_ms => {
                 Err(foreign(&self.input).unwrap_or(QuorumError::NoHello))
@@ -263,34 +263,34 @@ impl QuorumConnection {
         Ok(())
     }
 
-    /// Steps the opening. Returns whether it is done.
+    /// Steps the SASL exchange. Returns whether it is done.
     fn open(&mut self) -> Result<bool, QuorumError> {
-        let Some(opening) = &mut self.opening else { return Ok(true) };
-        match opening.step(&mut self.input, &mut self.output) {
-            Ok(Opened::NotYet) if OPENING_BYTES_MAX < self.input.len() => {
-                let text = format!("{} bytes came in the opening", self.input.len());
-                return Err(QuorumError::Opening(text));
+        let Some(exchange) = &mut self.exchange else { return Ok(true) };
+        match exchange.step(&mut self.input, &mut self.output) {
+            Ok(SaslProgress::NotYet) if SASL_BYTES_MAX < self.input.len() => {
+                let text = format!("{} bytes came in the SASL exchange", self.input.len());
+                return Err(QuorumError::Exchange(text));
             }
-            Ok(Opened::NotYet) => {}
-            Ok(Opened::Working(work)) => self.work = Some(work),
-            Ok(Opened::Done) => self.opening = None,
-            Err(why) if self.output.is_empty() => return Err(QuorumError::Opening(why)),
+            Ok(SaslProgress::NotYet) => {}
+            Ok(SaslProgress::Working(work)) => self.work = Some(work),
+            Ok(SaslProgress::Done) => self.exchange = None,
+            Err(why) if self.output.is_empty() => return Err(QuorumError::Exchange(why)),
             Err(why) => {
                 self.refusal = Some(why);
                 self.input = BytesMut::new();
             }
         }
-        Ok(self.opening.is_none())
+        Ok(self.exchange.is_none())
     }
 
     fn refused(&self) -> Result<(), QuorumError> {
-        self.refusal.clone().map_or(Ok(()), |why| Err(QuorumError::Opening(why)))
+        self.refusal.clone().map_or(Ok(()), |why| Err(QuorumError::Exchange(why)))
     }
 
     /// The peer has closed the connection.
     ///
     /// # Errors
-    /// When it closed within a tree, or after its opening had failed.
+    /// When it closed within a tree, or after its SASL exchange had failed.
     pub fn end(&self) -> Result<(), QuorumError> {
         self.refused()?;
         match &self.tree {

@@ -120,8 +120,8 @@ pub struct QuorumOutbox {
     unsent: usize,
     unsent_answers: usize,
     tree: Option<OutgoingTree>,
-    opening: Vec<u8>,
-    is_opened: bool,
+    sasl: Vec<u8>,
+    is_ready: bool,
     is_given_up: bool,
     is_closed: bool,
 }
@@ -142,8 +142,8 @@ impl QuorumOutbox {
             unsent: 0,
             unsent_answers: 0,
             tree: None,
-            opening: Vec::new(),
-            is_opened: false,
+            sasl: Vec::new(),
+            is_ready: false,
             is_given_up: false,
             is_closed: false,
         }
@@ -159,14 +159,14 @@ impl QuorumOutbox {
         ANSWERS_MAX < self.unsent_answers
     }
 
-    /// Puts what the connection's opening has to send: it is sent before all else.
-    pub fn put_opening(&mut self, bytes: &[u8]) {
-        self.opening.extend_from_slice(bytes);
+    /// Puts what the connection's SASL exchange has to send: it is sent before all else.
+    pub fn put_sasl(&mut self, bytes: &[u8]) {
+        self.sasl.extend_from_slice(bytes);
     }
 
-    /// The connection's opening is done: what was put is sent from now on.
-    pub const fn open(&mut self) {
-        self.is_opened = true;
+    /// The connection's SASL exchange is done: what was put is sent from now on.
+    pub const fn release(&mut self) {
+        self.is_ready = true;
     }
 
     /// Packets that are not sent yet, and their memory.
@@ -212,10 +212,10 @@ impl QuorumOutbox {
 
     /// What is sent next. The caller asks when it has sent or kept all bytes that this gave before.
     pub fn next(&mut self, now_ms: u64) -> Next {
-        if !self.opening.is_empty() {
-            return Next::Bytes(vec![std::mem::take(&mut self.opening).into()]);
+        if !self.sasl.is_empty() {
+            return Next::Bytes(vec![std::mem::take(&mut self.sasl).into()]);
         }
-        if !self.is_opened {
+        if !self.is_ready {
             return Next::Nothing;
         }
         if let Some(sending) = &self.tree {
@@ -281,7 +281,7 @@ impl QuorumOutbox {
     pub fn close(&mut self, now_ms: u64, events: &mut Vec<OutboxEvent>) {
         self.is_closed = true;
         (self.unsent, self.unsent_answers) = (0, 0);
-        self.opening.clear();
+        self.sasl.clear();
         let begun = self.tree.take().map(|sending| (sending.tree, sending.bytes, sending.put_ms));
         let waiting = self.queue.drain(..).filter_map(|item| match item {
             Item::Tree { tree, put_ms } => Some((tree, 0, put_ms)),

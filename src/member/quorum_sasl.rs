@@ -1,11 +1,11 @@
-//! SASL between servers as an [`Opening`] of both ports (ZooKeeper: `SaslQuorumAuthLearner`, `SaslQuorumAuthServer`): the server
+//! SASL between servers as a [`SaslExchange`] of both ports (ZooKeeper: `SaslQuorumAuthLearner`, `SaslQuorumAuthServer`): the server
 //! that dials is the client of SASL.
 //!
 //! # Not here
 //! The mechanisms (`auth::digest_md5`, and Kerberos in `net`), and which servers are dialed.
 
 use super::auth_packet::{AuthPacket, AuthStatus};
-use super::opening::{ConnectionKind, Opened, Opening, Openings, Work};
+use super::sasl_exchange::{ConnectionKind, SaslExchange, SaslExchanges, SaslProgress, Work};
 use crate::auth::digest_md5::{self, Accounts, NONCE_BYTES};
 use crate::auth::sasl::{Mechanism, Refusal, Step};
 use crate::auth::server_principal::MemberHosts;
@@ -59,7 +59,7 @@ pub trait Initiators: Send + Sync {
 
 /// SASL for the connections of one server.
 #[derive(Clone)]
-pub struct SaslOpenings {
+pub struct QuorumSaslExchanges {
     pub acceptors: Arc<dyn Acceptors>,
     /// `None`: this server does not authenticate when it dials (`quorum.auth.learnerRequireSasl` is false).
     pub initiators: Option<Arc<dyn Initiators>>,
@@ -67,16 +67,16 @@ pub struct SaslOpenings {
     pub is_required: bool,
 }
 
-impl fmt::Debug for SaslOpenings {
+impl fmt::Debug for QuorumSaslExchanges {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SaslOpenings")
+        f.debug_struct("QuorumSaslExchanges")
             .field("is_required", &self.is_required)
             .finish_non_exhaustive()
     }
 }
 
-impl Openings for SaslOpenings {
-    fn accepted(&self, _kind: ConnectionKind, from: &str) -> Box<dyn Opening> {
+impl SaslExchanges for QuorumSaslExchanges {
+    fn accepted(&self, _kind: ConnectionKind, from: &str) -> Box<dyn SaslExchange> {
         Box::new(Accepting {
             exchange: self.acceptors.begin(),
             acceptors: self.acceptors.clone(),
@@ -92,7 +92,7 @@ impl Openings for SaslOpenings {
         self.acceptors.set_hosts(MemberHosts::new(hosts));
     }
 
-    fn dialed(&self, _kind: ConnectionKind, to: &[(String, u16)]) -> Box<dyn Opening> {
+    fn dialed(&self, _kind: ConnectionKind, to: &[(String, u16)]) -> Box<dyn SaslExchange> {
         let host = to.first().map_or("", |(host, _)| host.as_str());
         Box::new(Dialing {
             exchange: self.initiators.as_ref().map(|initiators| initiators.begin(host)),
@@ -127,13 +127,13 @@ enum Stage {
     Asking,
 }
 
-impl Opening for Accepting {
-    fn step(&mut self, input: &mut BytesMut, output: &mut Vec<u8>) -> Result<Opened, String> {
+impl SaslExchange for Accepting {
+    fn step(&mut self, input: &mut BytesMut, output: &mut Vec<u8>) -> Result<SaslProgress, String> {
         self.has_heard |= !input.is_empty();
         loop {
             match self.stage {
                 Stage::Detecting => match AuthPacket::is_ahead(input) {
-                    None => return Ok(Opened::NotYet),
+                    None => return Ok(SaslProgress::NotYet),
                     Some(true) => self.stage = Stage::AwaitingToken,
                     Some(false) if self.is_required => {
                         return Err("it does not authenticate itself, as \
@@ -141,21 +141,21 @@ impl Opening for Accepting {
                             quorum.auth.learnerRequireSasl there"
                             .to_owned());
                     }
-                    Some(false) => return Ok(Opened::Done),
+                    Some(false) => return Ok(SaslProgress::Done),
                 },
                 Stage::AwaitingToken => {
                     let packet = AuthPacket::take(input).map_err(|error| error.to_string())?;
-                    let Some(packet) = packet else { return Ok(Opened::NotYet) };
+                    let Some(packet) = packet else { return Ok(SaslProgress::NotYet) };
                     let Some(token) = packet.token else {
                         return self.refuse(&Refusal::new("a SASL packet without a token"), output);
                     };
                     self.stage = Stage::Asking;
                     if let Some(work) = self.exchange.put(token) {
-                        return Ok(Opened::Working(work));
+                        return Ok(SaslProgress::Working(work));
                     }
                 }
                 Stage::Asking => match self.exchange.take() {
-                    None => return Ok(Opened::NotYet),
+                    None => return Ok(SaslProgress::NotYet),
                     Some(Err(refusal)) => return self.refuse(&refusal, output),
                     Some(Ok(Answer { token, complete: Some(name) })) => {
                         // Asked now, since members may have changed since the exchange began.
@@ -165,7 +165,7 @@ impl Opening for Accepting {
                         }
                         AuthPacket::put(AuthStatus::Success, token.as_deref(), output);
                         tracing::info!(peer = %self.from, %name, "the other server is authenticated");
-                        return Ok(Opened::Done);
+                        return Ok(SaslProgress::Done);
                     }
                     Some(Ok(Answer { token, complete: None })) => {
                         self.challenge(token.as_deref(), output)?;
@@ -175,7 +175,7 @@ impl Opening for Accepting {
         }
     }
 
-    fn passes_silent_peer(&self) -> bool {
+    fn accepts_silent_peer(&self) -> bool {
         !self.has_heard && !self.is_required
     }
 }
@@ -195,7 +195,7 @@ impl Accepting {
 
     /// As in ZooKeeper, a server that may connect without SASL may also stay connected after its
     /// SASL has failed. The server that dialed usually closes the connection itself.
-    fn refuse(&self, refusal: &Refusal, output: &mut Vec<u8>) -> Result<Opened, String> {
+    fn refuse(&self, refusal: &Refusal, output: &mut Vec<u8>) -> Result<SaslProgress, String> {
         AuthPacket::put(AuthStatus::Error, Some(&[]), output);
         if self.is_required {
             return Err(format!("SASL failed: {refusal}"));
@@ -205,7 +205,7 @@ impl Accepting {
             "SASL of a server that dials failed; it is not required, so the connection stays: correct that server's \
              section QuorumLearner, then set quorum.auth.serverRequireSasl=true"
         );
-        Ok(Opened::Done)
+        Ok(SaslProgress::Done)
     }
 }
 
@@ -223,33 +223,33 @@ struct Dialing {
     status: AuthStatus,
 }
 
-impl Opening for Dialing {
-    fn step(&mut self, input: &mut BytesMut, output: &mut Vec<u8>) -> Result<Opened, String> {
+impl SaslExchange for Dialing {
+    fn step(&mut self, input: &mut BytesMut, output: &mut Vec<u8>) -> Result<SaslProgress, String> {
         if self.exchange.is_none() {
-            return Ok(Opened::Done);
+            return Ok(SaslProgress::Done);
         }
         if !std::mem::replace(&mut self.has_begun, true) {
             if !self.has_first_token {
                 AuthPacket::put(AuthStatus::InProgress, Some(&[]), output);
             } else if let Some(work) = self.ask(Vec::new()) {
-                return Ok(Opened::Working(work));
+                return Ok(SaslProgress::Working(work));
             }
         }
         loop {
             if self.is_asking {
                 let Some(answer) = self.exchange.as_mut().and_then(|all| all.take()) else {
-                    return Ok(Opened::NotYet);
+                    return Ok(SaslProgress::NotYet);
                 };
                 self.is_asking = false;
                 let answer = answer.map_err(|refusal| format!("SASL failed: {refusal}"))?;
                 if self.take_answer(answer, output)? {
-                    return Ok(Opened::Done);
+                    return Ok(SaslProgress::Done);
                 }
             }
             let packet = AuthPacket::take(input).map_err(|error| {
                 format!("{error}: is quorum.auth.enableSasl set at the server that is dialed?")
             })?;
-            let Some(packet) = packet else { return Ok(Opened::NotYet) };
+            let Some(packet) = packet else { return Ok(SaslProgress::NotYet) };
             self.status = packet.status;
             match packet.status {
                 AuthStatus::Error => {
@@ -257,14 +257,14 @@ impl Opening for Dialing {
                         "the server that is dialed refused SASL: its log has the reason".to_owned()
                     );
                 }
-                AuthStatus::Success if self.is_complete => return Ok(Opened::Done),
+                AuthStatus::Success if self.is_complete => return Ok(SaslProgress::Done),
                 AuthStatus::InProgress if self.is_complete => {
                     return Err("SASL goes on after its end".to_owned());
                 }
                 AuthStatus::Success | AuthStatus::InProgress => {
                     let token = packet.token.ok_or("a SASL packet without a token")?;
                     if let Some(work) = self.ask(token) {
-                        return Ok(Opened::Working(work));
+                        return Ok(SaslProgress::Working(work));
                     }
                 }
             }

@@ -1,36 +1,35 @@
-//! The opening of a connection between servers: a SASL exchange before the connection's own
-//! protocol. On a learner connection it comes first, on an election connection after the hello
-//! . TLS is no opening: it lasts until the connection's end, and wraps the socket (`net`).
+//! The SASL exchange of a connection between servers, which comes before the connection's own protocol: on a learner connection
+//! first, on an election connection after the hello. TLS lasts until the connection's end, and wraps the socket (`net`).
 
 use bytes::BytesMut;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
-/// A protocol that comes before the rest of a connection's own protocol.
+/// One end of the exchange, or what stands in for it in tests.
 ///
-/// The connection calls [`Opening::step`] once when the stage begins, since either end may be the first to send; and then
-/// whenever bytes have arrived or work is done, until the answer is [`Opened::Done`] or an error.
-pub trait Opening: Send {
-    /// Takes the bytes of the opening from the front of `input`, and appends to `output` what is to be sent.
+/// The connection calls [`SaslExchange::step`] once when the stage begins, since either end may be the first to send; and then
+/// whenever bytes have arrived or work is done, until the answer is [`SaslProgress::Done`] or an error.
+pub trait SaslExchange: Send {
+    /// Takes the bytes of the SASL exchange from the front of `input`, and appends to `output` what is to be sent.
     ///
     /// # Errors
     /// Why the connection must be closed. What is in `output` is sent before that.
-    fn step(&mut self, input: &mut BytesMut, output: &mut Vec<u8>) -> Result<Opened, String>;
+    fn step(&mut self, input: &mut BytesMut, output: &mut Vec<u8>) -> Result<SaslProgress, String>;
 
-    /// Whether the connection goes on if the peer has sent no byte of the opening until it ended the connection or the
+    /// Whether the connection goes on if the peer has sent no byte of the SASL exchange until it ended the connection or the
     /// deadline came.
-    fn passes_silent_peer(&self) -> bool {
+    fn accepts_silent_peer(&self) -> bool {
         false
     }
 }
 
-/// Limit on the bytes that an opening leaves in its input: above it the connection is closed.
-pub const OPENING_BYTES_MAX: usize = 64 * 1024;
+/// Limit on the bytes that a SASL exchange leaves in its input: above it the connection is closed.
+pub const SASL_BYTES_MAX: usize = 64 * 1024;
 
-/// Whether the opening is over.
+/// Whether the SASL exchange is over.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Opened {
+pub enum SaslProgress {
     /// It needs more bytes.
     NotYet,
     /// It needs this done, and then another step.
@@ -39,7 +38,7 @@ pub enum Opened {
     Done,
 }
 
-/// A part of an opening that may take seconds, such as a question to a KDC. The opening finds the result itself when it is
+/// A part of a SASL exchange that may take seconds, such as a question to a KDC. The exchange finds the result itself when it is
 /// stepped again.
 #[derive(Clone)]
 pub struct Work(Arc<dyn Fn() + Send + Sync>);
@@ -69,7 +68,7 @@ impl PartialEq for Work {
     }
 }
 
-/// The protocol of a connection between servers, after the opening.
+/// The protocol of a connection between servers, after the SASL exchange.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum ConnectionKind {
     /// Between a leader, or an observer master, and its learner (port 2888).
@@ -78,12 +77,12 @@ pub enum ConnectionKind {
     Election,
 }
 
-/// Makes the opening of each connection between servers. A server has one of these, given where the server is put together.
-pub trait Openings: fmt::Debug + Send + Sync {
+/// Makes the SASL exchange of each connection between servers. A server has one of these, given where the server is put together.
+pub trait SaslExchanges: fmt::Debug + Send + Sync {
     /// For a connection that another server made: this end is the server of SASL.
     ///
     /// * `from`: the other end's address, for the log.
-    fn accepted(&self, kind: ConnectionKind, from: &str) -> Box<dyn Opening>;
+    fn accepted(&self, kind: ConnectionKind, from: &str) -> Box<dyn SaslExchange>;
 
     /// The hosts of the members of all configurations that count, from now on.
     fn set_hosts(&self, _hosts: BTreeSet<String>) {}
@@ -91,25 +90,29 @@ pub trait Openings: fmt::Debug + Send + Sync {
     /// For a connection that this server makes: this end is the client of SASL.
     ///
     /// * `to`: hosts and ports of the server that is dialed, as the configuration names them; the connection is to one of them.
-    fn dialed(&self, kind: ConnectionKind, to: &[(String, u16)]) -> Box<dyn Opening>;
+    fn dialed(&self, kind: ConnectionKind, to: &[(String, u16)]) -> Box<dyn SaslExchange>;
 }
 
-/// No opening: nothing comes before the connection's own protocol.
+/// No SASL: nothing comes before the connection's own protocol.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct NoOpening;
+pub struct NoSasl;
 
-impl Openings for NoOpening {
-    fn accepted(&self, _kind: ConnectionKind, _from: &str) -> Box<dyn Opening> {
+impl SaslExchanges for NoSasl {
+    fn accepted(&self, _kind: ConnectionKind, _from: &str) -> Box<dyn SaslExchange> {
         Box::new(Self)
     }
 
-    fn dialed(&self, _kind: ConnectionKind, _to: &[(String, u16)]) -> Box<dyn Opening> {
+    fn dialed(&self, _kind: ConnectionKind, _to: &[(String, u16)]) -> Box<dyn SaslExchange> {
         Box::new(Self)
     }
 }
 
-impl Opening for NoOpening {
-    fn step(&mut self, _input: &mut BytesMut, _output: &mut Vec<u8>) -> Result<Opened, String> {
-        Ok(Opened::Done)
+impl SaslExchange for NoSasl {
+    fn step(
+        &mut self,
+        _input: &mut BytesMut,
+        _output: &mut Vec<u8>,
+    ) -> Result<SaslProgress, String> {
+        Ok(SaslProgress::Done)
     }
 }

@@ -100,14 +100,15 @@ pub enum Refused {
 enum Spoken {
     Tls,
     Plain,
-    Open,
+    /// Too few bytes have come.
+    Undecided,
 }
 
 /// TLS begins with a handshake record (22) of version 3.0 to 3.4. As the length of a ZooKeeper packet these bytes would say 350 MB,
 /// and no four-letter word begins so.
 const fn spoken(first: &[u8]) -> Spoken {
     match first {
-        [] | [0x16] | [0x16, 3] => Spoken::Open,
+        [] | [0x16] | [0x16, 3] => Spoken::Undecided,
         [0x16, 3, 0..=4, ..] => Spoken::Tls,
         _ => Spoken::Plain,
     }
@@ -122,14 +123,16 @@ impl Detection {
             (Self::Clients(port), ..) if port.drops() => Decision::Refuse(Refused::NotServing),
             (_, Spoken::Tls, _) => Decision::TlsHandshake(self.handshake(at)),
             (_, Spoken::Plain, _) => self.plain(),
-            (_, Spoken::Open, Rest::MayFollow) => return Next::Wait { until: self.open_max() },
-            (_, Spoken::Open, Rest::Ended) => Decision::Refuse(Refused::Gone),
+            (_, Spoken::Undecided, Rest::MayFollow) => {
+                return Next::Wait { until: self.open_max() };
+            }
+            (_, Spoken::Undecided, Rest::Ended) => Decision::Refuse(Refused::Gone),
             // A silent connection counts as plain, as in Java: the dialing server may wait for bytes of this server.
-            (Self::Servers { .. }, Spoken::Open, Rest::Late) => self.plain(),
-            (Self::Clients(_), Spoken::Open, Rest::Late) => {
+            (Self::Servers { .. }, Spoken::Undecided, Rest::Late) => self.plain(),
+            (Self::Clients(_), Spoken::Undecided, Rest::Late) => {
                 Decision::Refuse(Refused::Late(self.open_max()))
             }
-            (Self::Http { .. }, Spoken::Open, Rest::Late) => Decision::Refuse(Refused::Gone),
+            (Self::Http { .. }, Spoken::Undecided, Rest::Late) => Decision::Refuse(Refused::Gone),
         };
         Next::Decided(decision)
     }

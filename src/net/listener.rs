@@ -8,7 +8,7 @@ use super::tls_port::{Accepted, TlsPort, open};
 use crate::config::Config;
 use crate::member::ListenAddress;
 use crate::model::sync::Ordering;
-use crate::request::{Conn, Connection, Shared};
+use crate::request::{ClientHandle, Connection, Shared};
 use std::io;
 use std::net::{SocketAddr, TcpListener as StdListener};
 use std::sync::Arc;
@@ -158,7 +158,7 @@ impl ClientPorts {
         let (shared, server) = (self.shared.clone(), self.server.clone());
         let Some(tls) = tls else {
             let Accepted { socket, peer, slot, at_ms, .. } = accepted;
-            let conn = shared.conns.add(|id| Conn::new(id, peer, at_ms));
+            let conn = shared.conns.add(|id| ClientHandle::new(id, peer, at_ms));
             let machine = Connection::new(conn, shared);
             self.tasks.spawn(serve(socket, machine, Vec::new(), server, slot));
             return;

@@ -6,8 +6,8 @@ use super::step_places::StepPlaces;
 use crate::auth::sasl::{Mechanism, Mechanisms as _, Refusal};
 use crate::auth::server_principal::{MemberHosts, principal_of, realm_of_servers};
 use crate::config::sasl::KerberosLogin;
-use crate::member::opening::Work;
 use crate::member::quorum_sasl::{Acceptors, Answer, Exchange, Initiators};
+use crate::member::sasl_exchange::Work;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, TryLockError};
 
 /// Steps of connections that other servers make, and of those that this server makes: a KDC that does not answer holds up the

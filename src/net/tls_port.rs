@@ -9,7 +9,7 @@ use crate::auth::x509::{self, Peer};
 use crate::member::tls_detection::{ClientDetection, Decision, Detection, Refused};
 use crate::metrics::Registry;
 use crate::model::Identity;
-use crate::request::{Conn, Connection, Shared};
+use crate::request::{ClientHandle, Connection, Shared};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -86,7 +86,7 @@ pub(super) async fn open(
     let Some(opened) = stop.run_until_cancelled(opening).await else { return };
     let machine = |proved: Vec<Identity>| {
         let conn = shared.conns.add(|id| {
-            let conn = Conn::new(id, peer, at_ms).identified(proved);
+            let conn = ClientHandle::new(id, peer, at_ms).identified(proved);
             if tls.is_unified { conn } else { conn.at_secure_port() }
         });
         Connection::new(conn, shared.clone())

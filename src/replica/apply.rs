@@ -7,7 +7,7 @@ use super::role::Role;
 use super::stats::{Samples, WriteSample};
 use crate::model::sync::Arc;
 use crate::model::{AuditEvent, Code, EventKind, Identity, SessionId, Zxid, op, path, perms};
-use crate::request::{Conn, Load, Outgoing, Shared, multi, reply};
+use crate::request::{ClientHandle, Load, Outgoing, Shared, multi, reply};
 use crate::tree::txn::Entry;
 use crate::tree::{AHEAD_MAX, AclId, Applied, Change, Effects, Tree, Trigger};
 use jute::put_buffer;
@@ -176,7 +176,7 @@ impl Applying<'_> {
     /// Whether the request expires a session whose connection to this server is still open.
     fn expires_connected(&self, shared: &Shared, inflight: &Inflight) -> bool {
         let owner = || self.role.sessions()?.owner(inflight.session);
-        let is_there = |owner: &Arc<Conn>| {
+        let is_there = |owner: &Arc<ClientHandle>| {
             shared.conns.get(owner.id).is_some_and(|now| Arc::ptr_eq(&now, owner))
         };
         inflight.op == op::CLOSE_SESSION && inflight.conn.is_none() && owner().is_some_and(is_there)
@@ -271,8 +271,9 @@ impl Applying<'_> {
     }
 
     /// A session has expired, or was closed by a connection that no longer owned it: the connection that owns it is closed.
-    fn end_session(&mut self, session: SessionId, asker: Option<&Arc<Conn>>) {
-        let is_asker = |owner: &Arc<Conn>| asker.is_some_and(|conn| Arc::ptr_eq(conn, owner));
+    fn end_session(&mut self, session: SessionId, asker: Option<&Arc<ClientHandle>>) {
+        let is_asker =
+            |owner: &Arc<ClientHandle>| asker.is_some_and(|conn| Arc::ptr_eq(conn, owner));
         let owner = self.role.end_session(self.core, session).filter(|owner| !is_asker(owner));
         if let Some(owner) = owner {
             self.core.close_owner(&owner, session);

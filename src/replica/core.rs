@@ -9,7 +9,8 @@ use super::stats::Figures;
 use crate::model::sync::{Arc, Ordering};
 use crate::model::{CONTAINER, Epoch, SessionId, Zxid};
 use crate::request::{
-    AuditedWrite, Batch, BatchedWrite, Conn, Namespaces, ReopenSession, Sessions, Shared, reply,
+    AuditedWrite, Batch, BatchedWrite, ClientHandle, Namespaces, ReopenSession, Sessions, Shared,
+    reply,
 };
 use crate::tree::Tree;
 use crate::tree::freeze::Frozen;
@@ -263,7 +264,7 @@ impl Core {
     pub fn welcome_back(
         &mut self,
         reopen: &ReopenSession,
-        old: Option<Arc<Conn>>,
+        old: Option<Arc<ClientHandle>>,
         is_read_only: bool,
     ) {
         let ReopenSession { conn, session, timeout_ms } = reopen;
@@ -282,14 +283,14 @@ impl Core {
     }
 
     /// Refuses a session: the answer has session id 0, and the client takes its session for expired.
-    pub fn refuse_session(&mut self, conn: &Conn) {
+    pub fn refuse_session(&mut self, conn: &ClientHandle) {
         conn.push_farewell(&mut self.wakers, |out| {
             reply::welcome(out, SessionId(0), 0, conn.wants_read_only(), false);
         });
     }
 
     /// Closes the connection that owned a session which ended, unless the connection has another session by now.
-    pub fn close_owner(&mut self, owner: &Conn, session: SessionId) {
+    pub fn close_owner(&mut self, owner: &ClientHandle, session: SessionId) {
         if owner.session() == Some(session) {
             owner.close(&mut self.wakers);
         }

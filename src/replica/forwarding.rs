@@ -15,7 +15,7 @@ use super::stats::WriteSample;
 use crate::model::sync::Arc;
 use crate::model::{Code, SessionId, Zxid, op};
 use crate::request::{
-    Batch, BatchedWrite, Conn, OpenSession, Owner, ReopenSession, Sessions, expansion,
+    Batch, BatchedWrite, ClientHandle, OpenSession, Owner, ReopenSession, Sessions, expansion,
     identities_len, prep,
 };
 use crate::zab::{self, LearnerConnectionId, Packet, Request};
@@ -71,7 +71,7 @@ impl Forwarding {
     pub fn open(&mut self, core: &mut Core, open: OpenSession, out: &mut Vec<Action>) {
         let OpenSession { conn, timeout_ms, received_us } = open;
         let session = core.new_session(Some(&self.sessions));
-        self.sessions.track(session, timeout_ms, Owner::Conn(conn.clone()), core.heard_at_ms());
+        self.sessions.track(session, timeout_ms, Owner::Client(conn.clone()), core.heard_at_ms());
         let inflight = Inflight::of_server(session, op::CREATE_SESSION);
         self.requests.push(Inflight { conn: Some(conn), received_us, ..inflight }, false);
         out.push(to_leader(&create_session(session, timeout_ms)));
@@ -97,7 +97,7 @@ impl Forwarding {
 
     /// The connection of a client ended. Its session goes on without it until the leader expires it; the answer to the last
     /// PING has sent the leader the time at which the client was last heard.
-    pub fn gone(&mut self, conn: &Arc<Conn>) {
+    pub fn gone(&mut self, conn: &Arc<ClientHandle>) {
         if let Some(session) = conn.session() {
             self.sessions.leave(session, conn);
         }
@@ -149,7 +149,7 @@ impl Forwarding {
         } else if upgrade == Upgrade::Forbidden {
             inflight.code = Code::EPHEMERAL_ON_LOCAL_SESSION;
         } else if let Upgrade::Needed { timeout_ms } = upgrade {
-            let owner = Owner::Conn(batch.conn.clone());
+            let owner = Owner::Client(batch.conn.clone());
             core.locals.remove(batch.session);
             self.sessions.track(batch.session, timeout_ms, owner, core.heard_at_ms());
             create_session(batch.session, timeout_ms).encode(bytes);
@@ -172,8 +172,8 @@ impl Forwarding {
     }
 
     /// Where the session of one of this server's connections is.
-    fn place_of(&self, conn: &Arc<Conn>, session: SessionId) -> SessionPlace {
-        let is_other = |owner: &Arc<Conn>| !Arc::ptr_eq(owner, conn);
+    fn place_of(&self, conn: &Arc<ClientHandle>, session: SessionId) -> SessionPlace {
+        let is_other = |owner: &Arc<ClientHandle>| !Arc::ptr_eq(owner, conn);
         if self.returning.get(&session).is_some_and(|reopen| is_other(&reopen.conn))
             || self.sessions.owner(session).is_some_and(is_other)
         {
@@ -248,7 +248,7 @@ impl Forwarding {
             self.observers.does_not_live(session, None);
             return core.refuse_session(&reopen.conn);
         }
-        let (owner, timeout_ms) = (Owner::Conn(reopen.conn.clone()), reopen.timeout_ms);
+        let (owner, timeout_ms) = (Owner::Client(reopen.conn.clone()), reopen.timeout_ms);
         let old =
             match self.sessions.take_over(session, timeout_ms, owner.clone(), core.heard_at_ms()) {
                 Ok(old) => old,
@@ -394,12 +394,12 @@ mod tests {
     use crate::model::Identity;
     use crate::replica::core::test_member;
     use crate::replica::interface::Settings;
-    use crate::request::Conn;
+    use crate::request::ClientHandle;
 
     const SESSION: SessionId = SessionId(7);
 
-    fn connection(core: &Core) -> Arc<Conn> {
-        core.shared.conns.add(|id| Conn::new(id, ([127, 0, 0, 1], 1).into(), 0))
+    fn connection(core: &Core) -> Arc<ClientHandle> {
+        core.shared.conns.add(|id| ClientHandle::new(id, ([127, 0, 0, 1], 1).into(), 0))
     }
 
     /// The session's client reconnects.
@@ -407,7 +407,7 @@ mod tests {
         forwarding: &mut Forwarding,
         core: &mut Core,
         out: &mut Vec<Action>,
-    ) -> Arc<Conn> {
+    ) -> Arc<ClientHandle> {
         let conn = connection(core);
         let reopen = ReopenSession { conn: conn.clone(), session: SESSION, timeout_ms: 4000 };
         forwarding.reopen(core, reopen, out);

@@ -2,7 +2,7 @@
 
 use crate::model::sync::Arc;
 use crate::model::{Code, SessionId, Zxid, op};
-use crate::request::{AuditedWrite, Batch, BatchedRequest, Conn, Load};
+use crate::request::{AuditedWrite, Batch, BatchedRequest, ClientHandle, Load};
 use bytes::Bytes;
 
 /// A write or sync on its way: proposed, or waiting for what was proposed before it.
@@ -13,7 +13,7 @@ pub struct Inflight {
     /// The result of a request without a zxid. Its `entry` is the request's body, which the answer to a sync repeats.
     pub code: Code,
     /// The connection that waits for the answer; `None` for requests of the server itself or of another server's client.
-    pub conn: Option<Arc<Conn>>,
+    pub conn: Option<Arc<ClientHandle>>,
     pub session: SessionId,
     pub xid: i32,
     pub op: i32,

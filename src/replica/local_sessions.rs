@@ -27,7 +27,7 @@ impl Core {
     ) {
         let OpenSession { conn, timeout_ms, .. } = open;
         let session = self.new_session(sessions);
-        self.locals.track(session, *timeout_ms, Owner::Conn(conn.clone()), self.heard_at_ms());
+        self.locals.track(session, *timeout_ms, Owner::Client(conn.clone()), self.heard_at_ms());
         conn.push_welcome(session, &mut self.wakers, |out| {
             reply::welcome(out, session, *timeout_ms, conn.wants_read_only(), is_read_only);
         });
@@ -35,7 +35,7 @@ impl Core {
 
     /// A client reconnected with a local session of this server.
     pub fn reopen_local(&mut self, reopen: &ReopenSession, is_read_only: bool) {
-        let owner = Owner::Conn(reopen.conn.clone());
+        let owner = Owner::Client(reopen.conn.clone());
         match self.locals.take_over(reopen.session, reopen.timeout_ms, owner, self.heard_at_ms()) {
             Ok(old) => self.welcome_back(reopen, old, is_read_only),
             Err(_) => self.refuse_session(&reopen.conn),

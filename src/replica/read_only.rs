@@ -14,7 +14,7 @@ impl Core {
     pub fn reopen_read_only(&mut self, reopen: &ReopenSession) {
         let ReopenSession { conn, session, timeout_ms } = reopen;
         self.not_asked_for.insert(*session);
-        self.locals.track(*session, *timeout_ms, Owner::Conn(conn.clone()), self.heard_at_ms());
+        self.locals.track(*session, *timeout_ms, Owner::Client(conn.clone()), self.heard_at_ms());
         self.welcome_back(reopen, None, true);
     }
 
@@ -38,12 +38,12 @@ mod tests {
     use crate::model::SessionId;
     use crate::replica::core::test_member;
     use crate::replica::interface::Settings;
-    use crate::request::{BatchedRequest, Conn};
+    use crate::request::{BatchedRequest, ClientHandle};
 
     #[test]
     fn expired_local_session_leaves_nothing() {
         let mut core = test_member(Settings::DEFAULT);
-        let conn = core.shared.conns.add(|id| Conn::new(id, ([127, 0, 0, 1], 1).into(), 0));
+        let conn = core.shared.conns.add(|id| ClientHandle::new(id, ([127, 0, 0, 1], 1).into(), 0));
         let session = SessionId(7);
         core.reopen_read_only(&ReopenSession { conn, session, timeout_ms: 4000 });
         core.now_ms = 100_000;
@@ -54,7 +54,7 @@ mod tests {
     #[test]
     fn session_that_the_tree_does_not_have_is_served_and_cannot_be_closed() {
         let mut core = test_member(Settings::DEFAULT);
-        let conn = core.shared.conns.add(|id| Conn::new(id, ([127, 0, 0, 1], 1).into(), 0));
+        let conn = core.shared.conns.add(|id| ClientHandle::new(id, ([127, 0, 0, 1], 1).into(), 0));
         let session = SessionId(7);
         core.reopen_read_only(&ReopenSession { conn: conn.clone(), session, timeout_ms: 4000 });
         assert_eq!(conn.session(), Some(session));

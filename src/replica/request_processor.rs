@@ -74,7 +74,7 @@ impl RequestProcessor {
 
     /// Writes and syncs of a client of this server.
     pub fn on_writes(&mut self, core: &mut Core, batch: &Batch) -> Result<(), OutOfZxids> {
-        let owner = Owner::Conn(batch.conn.clone());
+        let owner = Owner::Client(batch.conn.clone());
         let (acts, may_own) = self.check_session(core, batch.session, &owner);
         let mut by = Rights { owner, acts, may_own };
         core.figures.stats.stale_requests += stale_requests(batch);

@@ -21,7 +21,7 @@ use super::learner_requests::Leading;
 use super::request_processor::RequestProcessor;
 use crate::model::sync::Arc;
 use crate::model::{Epoch, SessionId};
-use crate::request::{Conn, Load, Sessions};
+use crate::request::{ClientHandle, Load, Sessions};
 use crate::zab;
 
 /// After this long without a leader, or a tickTime if that is longer, read-only clients are served.
@@ -104,7 +104,11 @@ impl Role {
     }
 
     /// A global session has ended. Returns the connection to this server that owned it last.
-    pub fn end_session(&mut self, core: &mut Core, session: SessionId) -> Option<Arc<Conn>> {
+    pub fn end_session(
+        &mut self,
+        core: &mut Core,
+        session: SessionId,
+    ) -> Option<Arc<ClientHandle>> {
         match self {
             Self::Resting(_) | Self::ReadOnly => None,
             Self::Standalone(processor) => processor.sessions.remove(session),

@@ -12,7 +12,7 @@ impl RequestProcessor {
         let OpenSession { conn, timeout_ms, received_us } = open;
         let session = core.new_session(Some(&self.sessions));
         // Tracked from now on, not from its commit: a slow disk must not keep it from expiring.
-        self.sessions.track(session, timeout_ms, Owner::Conn(conn.clone()), core.heard_at_ms());
+        self.sessions.track(session, timeout_ms, Owner::Client(conn.clone()), core.heard_at_ms());
         let inflight = Inflight::of_server(session, op::CREATE_SESSION);
         let inflight = Inflight { conn: Some(conn), received_us, ..inflight };
         self.propose_own(core, inflight, &timeout_ms.to_be_bytes())
@@ -20,7 +20,7 @@ impl RequestProcessor {
 
     /// A client has reconnected to this server with its session.
     pub fn reopen(&mut self, core: &mut Core, reopen: &ReopenSession) {
-        let owner = Owner::Conn(reopen.conn.clone());
+        let owner = Owner::Client(reopen.conn.clone());
         match self.sessions.take_over(reopen.session, reopen.timeout_ms, owner, core.heard_at_ms())
         {
             Ok(old) => core.welcome_back(reopen, old, false),

@@ -1,6 +1,6 @@
 //! The commands that client connections send to `replica`.
 
-use super::outbox::Conn;
+use super::outbox::ClientHandle;
 use super::throttle::Load;
 use crate::model::sync::Arc;
 use crate::model::{Identity, SessionId};
@@ -13,14 +13,14 @@ pub enum ClientCommand {
     Writes(Batch),
     /// The connection is closed.
     Gone {
-        conn: Arc<Conn>,
+        conn: Arc<ClientHandle>,
     },
 }
 
 /// Create a session.
 #[derive(Clone)]
 pub struct OpenSession {
-    pub conn: Arc<Conn>,
+    pub conn: Arc<ClientHandle>,
     pub timeout_ms: i32,
     /// Monotonic microseconds at which the connect request was read.
     pub received_us: u64,
@@ -29,14 +29,14 @@ pub struct OpenSession {
 /// Move an existing session to this connection; the client sent the session's password.
 #[derive(Clone)]
 pub struct ReopenSession {
-    pub conn: Arc<Conn>,
+    pub conn: Arc<ClientHandle>,
     pub session: SessionId,
     pub timeout_ms: i32,
 }
 
 /// Writes and syncs of one connection that were read in the same turn.
 pub struct Batch {
-    pub conn: Arc<Conn>,
+    pub conn: Arc<ClientHandle>,
     pub session: SessionId,
     /// Identities of the client when the requests were read.
     pub identities: std::sync::Arc<[Identity]>,
@@ -67,7 +67,7 @@ pub struct BatchedWrite<'a> {
 impl Batch {
     /// A batch without requests.
     pub fn new(
-        conn: Arc<Conn>,
+        conn: Arc<ClientHandle>,
         session: SessionId,
         identities: std::sync::Arc<[Identity]>,
         received_us: u64,

@@ -10,7 +10,7 @@ use super::sliced_request::SlicedRequest;
 use super::throttle::Load;
 use super::write_request;
 use super::{
-    Batch, BatchedRequest, ClientCommand, Conn, Counts, Namespaces, Outgoing, Shared, reply,
+    Batch, BatchedRequest, ClientCommand, ClientHandle, Counts, Namespaces, Outgoing, Shared, reply,
 };
 use crate::model::sync::{Arc, Ordering};
 use crate::model::{Code, Identity, SessionId, op};
@@ -86,9 +86,9 @@ enum Admission {
     Refused,
 }
 
-/// One client connection. Owned by the connection's task; other tasks and threads see its [`Conn`].
+/// One client connection. Owned by the connection's task; other tasks and threads see its [`ClientHandle`].
 pub struct Connection {
-    pub(super) conn: Arc<Conn>,
+    pub(super) conn: Arc<ClientHandle>,
     pub(super) shared: Arc<Shared>,
     /// The connect request waits for a leader.
     pub(super) is_held: bool,
@@ -126,7 +126,7 @@ pub struct Connection {
 }
 
 impl Connection {
-    pub fn new(conn: Arc<Conn>, shared: Arc<Shared>) -> Self {
+    pub fn new(conn: Arc<ClientHandle>, shared: Arc<Shared>) -> Self {
         let identities = conn.identities();
         Self {
             barred: !shared.limits.schemes.is_authenticated(&identities),
@@ -152,7 +152,7 @@ impl Connection {
         }
     }
 
-    pub const fn conn(&self) -> &Arc<Conn> {
+    pub const fn conn(&self) -> &Arc<ClientHandle> {
         &self.conn
     }
 

@@ -2,7 +2,7 @@
 //!
 //! A connection is one pure machine ([`Connection`]): frames, handshake, outbox, and the gate that makes reads wait for writes. It answers reads itself under the
 //! shared lock of the tree; writes become [`ClientCommand`]s to `replica`, which prepares them with [`prep`], and answers
-//! through the connection's [`Conn`]. `net` moves the bytes.
+//! through the connection's [`ClientHandle`]. `net` moves the bytes.
 //!
 //! # Invariants
 //! 1. Replies leave in request order: a read waits until every earlier write and sync of its connection is answered,
@@ -55,13 +55,13 @@ pub use commands::{
 };
 pub use conn_stats::{Answered, ConnFigures, ConnStats};
 pub use connection::{Connection, Need, identities_len};
-pub use connection_table::Conns;
+pub use connection_table::ClientHandles;
 pub use counts::{Counts, EnsembleCounts};
 pub use expansion::expansion;
 pub use frame_counts::{FrameKind, FrameSizes, Tally};
 pub use limits::Limits;
 pub use namespaces::{Namespace, Namespaces};
-pub use outbox::{Conn, Outgoing};
+pub use outbox::{ClientHandle, Outgoing};
 pub use outstanding_changes::ChangeCounts;
 pub use password::password;
 pub use sasl_exchange::SaslStep;

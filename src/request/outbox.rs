@@ -18,7 +18,7 @@ const EVENT_FRAMES_MAX: usize = 4;
 /// A frame's length is an i32.
 const FRAME_MAX: usize = i32::MAX as usize;
 
-/// Bit of [`Conn::heard_ms`]: the session is being ended.
+/// Bit of [`ClientHandle::heard_ms`]: the session is being ended.
 const ENDED: u64 = 1 << 63;
 
 /// An empty outbox keeps a buffer of at most this size for the next replies.
@@ -138,7 +138,7 @@ impl Outgoing {
 }
 
 /// A connection as other tasks and threads see it: its outbox, and its client's identities.
-pub struct Conn {
+pub struct ClientHandle {
     pub id: WatcherId,
     pub peer: SocketAddr,
     /// It was accepted at the secure client port, whose connections four-letter words show apart from the others.
@@ -187,7 +187,7 @@ pub struct Found {
     pub end: End,
 }
 
-impl Conn {
+impl ClientHandle {
     pub fn new(id: WatcherId, peer: SocketAddr, now_ms: u64) -> Self {
         let address = crate::auth::ip_text(peer.ip());
         Self {

@@ -2,7 +2,7 @@
 
 use super::frame_counts::FrameKind;
 use super::sliced_request::{EphemeralList, SlicedRequest};
-use super::{Conn, Namespaces, Outgoing, Shared, reply};
+use super::{ClientHandle, Namespaces, Outgoing, Shared, reply};
 use crate::auth;
 use crate::model::path::utf16_len;
 use crate::model::{Acl, Code, Identity, op, perms};
@@ -113,7 +113,7 @@ pub(super) const fn is_read(kind: i32) -> bool {
 pub(super) struct Reading<'h> {
     pub shared: &'h Shared,
     pub tree: &'h Tree,
-    pub conn: &'h Conn,
+    pub conn: &'h ClientHandle,
     pub identities: &'h [Identity],
     /// What was read, for the metrics.
     pub spaces: &'h RefCell<Namespaces>,

@@ -1,6 +1,6 @@
 //! Which sessions are valid, which connections own them, and when they expire (P-21, P-22).
 
-use super::Conn;
+use super::ClientHandle;
 use crate::model::sync::Arc;
 use crate::model::{Code, SessionId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,20 +12,20 @@ pub enum Owner {
     #[default]
     Nobody,
     /// The last connection, even after it has ended.
-    Conn(Arc<Conn>),
+    Client(Arc<ClientHandle>),
     /// A client of another server; the number of that server's learner connection.
     AtLearner(u64),
 }
 
 impl Owner {
     /// The connection, if it is one of this server.
-    pub fn conn(self) -> Option<Arc<Conn>> {
-        if let Self::Conn(conn) = self { Some(conn) } else { None }
+    pub fn conn(self) -> Option<Arc<ClientHandle>> {
+        if let Self::Client(conn) = self { Some(conn) } else { None }
     }
 
     fn is(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Conn(one), Self::Conn(other)) => Arc::ptr_eq(one, other),
+            (Self::Client(one), Self::Client(other)) => Arc::ptr_eq(one, other),
             (Self::AtLearner(one), Self::AtLearner(other)) => one == other,
             _ => false,
         }
@@ -39,7 +39,7 @@ pub struct Session {
     owner: Owner,
     /// The connection to this server that owned it until it moved to another server. It may not write, and may ping: its
     /// client may be here after all, if the other server has read late that it came.
-    left: Option<Arc<Conn>>,
+    left: Option<Arc<ClientHandle>>,
     /// Monotonic milliseconds; what the owner's connection heard later counts too.
     touched_ms: u64,
     /// When the session is checked next, in monotonic milliseconds; never after the time it is due.
@@ -50,9 +50,9 @@ pub struct Session {
 
 impl Session {
     /// The connection to this server that keeps the session alive when it is heard.
-    fn voice(&self) -> Option<&Arc<Conn>> {
+    fn voice(&self) -> Option<&Arc<ClientHandle>> {
         match &self.owner {
-            Owner::Conn(conn) => Some(conn),
+            Owner::Client(conn) => Some(conn),
             Owner::Nobody | Owner::AtLearner(_) => self.left.as_ref(),
         }
     }
@@ -110,15 +110,15 @@ impl Sessions {
     }
 
     /// The connection to this server that owned it last.
-    pub fn owner(&self, id: SessionId) -> Option<&Arc<Conn>> {
+    pub fn owner(&self, id: SessionId) -> Option<&Arc<ClientHandle>> {
         match &self.sessions.get(&id)?.owner {
-            Owner::Conn(conn) => Some(conn),
+            Owner::Client(conn) => Some(conn),
             Owner::Nobody | Owner::AtLearner(_) => None,
         }
     }
 
     /// Forgets a session. Returns the connection to this server that owned it last.
-    pub fn remove(&mut self, id: SessionId) -> Option<Arc<Conn>> {
+    pub fn remove(&mut self, id: SessionId) -> Option<Arc<ClientHandle>> {
         self.forget(id).and_then(|session| session.owner.conn().or(session.left))
     }
 
@@ -141,14 +141,14 @@ impl Sessions {
     /// Sessions whose connection to this server was heard since `since_ms`, or has a request that waits for this server;
     /// with their timeouts in milliseconds.
     pub fn heard_since(&self, since_ms: u64) -> Vec<(SessionId, i32)> {
-        let heard = |session: &Session| matches!(&session.owner, Owner::Conn(conn) if conn.is_kept_waiting() || since_ms <= conn.heard_ms());
+        let heard = |session: &Session| matches!(&session.owner, Owner::Client(conn) if conn.is_kept_waiting() || since_ms <= conn.heard_ms());
         let all = self.sessions.iter().filter(|(_, session)| heard(session));
         all.map(|(&id, session)| (id, session.timeout_ms)).collect()
     }
 
     /// Forgets a session if `conn` owns it.
-    pub fn leave(&mut self, id: SessionId, conn: &Arc<Conn>) {
-        let leaves = |session: &Session| matches!(&session.owner, Owner::Conn(owner) if Arc::ptr_eq(owner, conn));
+    pub fn leave(&mut self, id: SessionId, conn: &Arc<ClientHandle>) {
+        let leaves = |session: &Session| matches!(&session.owner, Owner::Client(owner) if Arc::ptr_eq(owner, conn));
         if self.sessions.get(&id).is_some_and(leaves) {
             self.forget(id);
         }
@@ -187,7 +187,7 @@ impl Sessions {
         timeout_ms: i32,
         owner: Owner,
         now_ms: u64,
-    ) -> Result<Option<Arc<Conn>>, Code> {
+    ) -> Result<Option<Arc<ClientHandle>>, Code> {
         let session = self
             .sessions
             .get_mut(&id)
@@ -322,12 +322,12 @@ mod tests {
     fn session_whose_client_is_kept_waiting_counts_as_heard() {
         let conn = || {
             let peer = "127.0.0.1:1".parse().expect("an address");
-            Arc::new(Conn::new(crate::tree::WatcherId(0), peer, 0))
+            Arc::new(ClientHandle::new(crate::tree::WatcherId(0), peer, 0))
         };
         let mut sessions = Sessions::new(2000);
         let (waits, silent, heard) = (conn(), conn(), conn());
         for (id, owner) in [(1, &waits), (2, &silent), (3, &heard)] {
-            sessions.track(SessionId(id), 4000, Owner::Conn(owner.clone()), 0);
+            sessions.track(SessionId(id), 4000, Owner::Client(owner.clone()), 0);
         }
         waits.keep_waiting(true);
         assert!(heard.heard(3000));

@@ -1,6 +1,6 @@
 //! The state that all client connections of a server share.
 
-use super::connection_table::Conns;
+use super::connection_table::ClientHandles;
 use super::limits::Limits;
 use super::throttle::Throttle;
 use crate::model::Identity;
@@ -12,7 +12,7 @@ use std::task::Waker;
 /// State that the client connections share with each other and with `replica`.
 pub struct Shared {
     pub state: State,
-    pub conns: Conns,
+    pub conns: ClientHandles,
     pub throttle: Throttle,
     pub limits: Limits,
     /// Monotonic milliseconds; each tick of `replica` advances it.
@@ -41,7 +41,7 @@ impl Shared {
     pub fn new(state: State, limits: Limits) -> Self {
         Self {
             state,
-            conns: Conns::default(),
+            conns: ClientHandles::default(),
             throttle: Throttle::default(),
             limits,
             clock_ms: AtomicU64::default(),

@@ -9,7 +9,7 @@ use super::error::ServerError;
 use super::inbox::Inbox;
 use super::load_tree::{self, RestoreError, Restored, Restorer};
 use super::metrics_port::HttpPorts;
-use super::quorum_sasl::openings;
+use super::quorum_sasl::exchanges;
 use super::ready::Ready;
 use super::report::FourLetterWords;
 use super::role_log::Roles;
@@ -21,7 +21,7 @@ use crate::admin::Word;
 use crate::config::sasl::Login;
 use crate::config::{Audit, Config};
 use crate::member::configured::{PartSettings, SnapshotStyle};
-use crate::member::opening::Openings;
+use crate::member::sasl_exchange::SaslExchanges;
 use crate::member::start::{RestoredHistory, Started, assemble};
 use crate::member::{Ended, Now};
 use crate::metrics::Registry;
@@ -92,8 +92,8 @@ async fn serve(
     let http = HttpPorts::open(&config, &tls.http)?;
     let folders = Folders::new(&config.data_dir, &config.data_log_dir);
     let disk = FailStop::new(RealDisk);
-    let openings = openings(&config)?;
-    let parts = part_settings(&config, openings.clone(), seed, clock)?;
+    let exchanges = exchanges(&config)?;
+    let parts = part_settings(&config, exchanges.clone(), seed, clock)?;
     let RestoredData { lock: _lock, tree, recovered, history, has_data } =
         restore(&disk, &folders, &config, &metrics, &parts)?;
     let state = Ready::new(&ports, &config, &tree, &recovered, clock);
@@ -113,7 +113,7 @@ async fn serve(
     let loader = loader(&disk, &folders, recovery, options);
     let (inbox, queue) = (Arc::<Inbox>::default(), LogQueue::default());
     let (client_ports, moves) = mpsc::unbounded_channel();
-    let peers = member::connect(&config, &shared, options, openings, tls.servers.clone(), &inbox)?;
+    let peers = member::connect(&config, &shared, options, exchanges, tls.servers.clone(), &inbox)?;
     let roles = config.ensemble.is_some().then(|| Roles::new(metrics.clone(), has_data));
     let parts = Parts {
         member,
@@ -153,11 +153,11 @@ async fn serve(
 
 fn part_settings(
     config: &Config,
-    openings: Arc<dyn Openings>,
+    exchanges: Arc<dyn SaslExchanges>,
     seed: u64,
     clock: Clock,
 ) -> Result<PartSettings, ServerError> {
-    let mut parts = PartSettings::of(config, openings, seed, clock.wall_ms());
+    let mut parts = PartSettings::of(config, exchanges, seed, clock.wall_ms());
     (parts.limits.words, parts.limits.schemes) = (words(), client_schemes::schemes(config));
     parts.limits.sasl = client_schemes::mechanisms(config)?;
     Ok(parts)

@@ -3,7 +3,7 @@
 use super::boot::{loader, restore};
 use crate::config::{Config, Environment, Source, parse};
 use crate::member::configured::PartSettings;
-use crate::member::opening::NoOpening;
+use crate::member::sasl_exchange::NoSasl;
 use crate::metrics::Registry;
 use crate::model::{Epoch, OPEN_ACL, Zxid, op};
 use crate::store::decide::Start;
@@ -22,7 +22,7 @@ fn config(dir: &Path, settings: &str) -> Config {
 }
 
 fn parts(config: &Config) -> PartSettings {
-    PartSettings::of(config, Arc::new(NoOpening), 0, 0)
+    PartSettings::of(config, Arc::new(NoSasl), 0, 0)
 }
 
 /// A log whose first record is that of an epoch's first transaction, and no snapshot.

@@ -9,12 +9,12 @@ use crate::client::{ConnectRequest, put_request};
 use crate::config::{Environment, Source, parse};
 use crate::member::configured::{PartSettings, SnapshotStyle};
 use crate::member::failure::FailureCause;
-use crate::member::opening::NoOpening;
+use crate::member::sasl_exchange::NoSasl;
 use crate::member::start::{RestoredHistory, Started, assemble};
 use crate::member::{Ended, Input, Now};
 use crate::metrics::Registry;
 use crate::model::{Acl, op};
-use crate::request::{Conn, Connection, Shared};
+use crate::request::{ClientHandle, Connection, Shared};
 use crate::store::log_thread::{self, LogQueue, Reports};
 use crate::store::sim_disk::SimDisk;
 use crate::store::worker::Event;
@@ -89,7 +89,7 @@ fn drive(tree: Tree, sync_takes: Duration) -> Driven {
     let (disk, clock, folders) = (SimDisk::new(), Clock::start(), folders());
     disk.create_dir(&folders.logs).unwrap();
     disk.slow_down(sync_takes);
-    let parts = PartSettings::of(&config, Arc::new(NoOpening), 0, clock.wall_ms());
+    let parts = PartSettings::of(&config, Arc::new(NoSasl), 0, clock.wall_ms());
     let now = Now { us: clock.now_us(), wall_ms: clock.wall_ms() };
     let history = RestoredHistory { last: None, fits_digests: true };
     let started = assemble(&disk, &folders, &config, parts, tree, history, now).unwrap();
@@ -149,7 +149,7 @@ struct Client {
 impl Client {
     fn new(shared: &Arc<Shared>) -> Self {
         let peer = ([127, 0, 0, 1], 1).into();
-        let conn = shared.conns.add(|id| Conn::new(id, peer, 0));
+        let conn = shared.conns.add(|id| ClientHandle::new(id, peer, 0));
         let mut input = Vec::new();
         ConnectRequest { timeout_ms: 30_000, password: vec![0; 16], ..ConnectRequest::default() }
             .put(&mut input);

@@ -6,7 +6,7 @@
 use crate::admin::http::JsonList;
 use crate::admin::{self, Expiries, Line};
 use crate::model::sync::Arc;
-use crate::request::{Conn, Shared};
+use crate::request::{ClientHandle, Shared};
 use crate::tree::{NodeId, WatchedPlace, WatcherId};
 use core::net::SocketAddr;
 use std::collections::VecDeque;
@@ -29,7 +29,7 @@ const SORTED_BYTES_MAX: usize = 64 * 1024;
 /// Prints milliseconds of the wall clock as a date.
 pub type Date = Box<dyn Fn(u64) -> String + Send>;
 /// What `cons` and `stat` show of a connection.
-pub type Describe = Box<dyn Fn(&Conn) -> admin::ConnectionInfo + Send>;
+pub type Describe = Box<dyn Fn(&ClientHandle) -> admin::ConnectionInfo + Send>;
 
 /// An answer in pieces. A piece may be empty.
 pub struct Listing {
@@ -352,7 +352,7 @@ mod tests {
         let shared = Shared::new(state, Limits::default());
         for number in 1..=connections {
             let peer = "127.0.0.1:1".parse().unwrap();
-            let conn = shared.conns.add(|id| Conn::new(id, peer, 0));
+            let conn = shared.conns.add(|id| ClientHandle::new(id, peer, 0));
             conn.push_welcome(SessionId(number), &mut Vec::new(), |_| {});
         }
         Arc::new(shared)

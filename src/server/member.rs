@@ -7,7 +7,7 @@ use super::peers::{LearnerSettings, Peers};
 use crate::config::Config;
 use crate::member::config_files::ConfigFiles;
 use crate::member::configured::{entry_max, patience};
-use crate::member::opening::Openings;
+use crate::member::sasl_exchange::SaslExchanges;
 use crate::net::PeerSecurity;
 use crate::request::Shared;
 use crate::store::RealDisk;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 /// Prepares the connections to the other members; `None`: standalone.
 ///
-/// * `openings`: as in [`crate::member::configured::PartSettings::of`].
+/// * `exchanges`: as in [`crate::member::configured::PartSettings::of`].
 ///
 /// # Errors
 /// When the path of the current directory is unknown.
@@ -24,7 +24,7 @@ pub fn connect(
     config: &Config,
     shared: &Arc<Shared>,
     options: Options,
-    openings: Arc<dyn Openings>,
+    exchanges: Arc<dyn SaslExchanges>,
     security: PeerSecurity,
     inbox: &Arc<Inbox>,
 ) -> Result<Option<Peers>, ServerError> {
@@ -45,7 +45,7 @@ pub fn connect(
     Ok(Some(Peers::new(
         shared.clone(),
         settings,
-        openings,
+        exchanges,
         security,
         ensemble.election_keep_alive,
         files,

@@ -2,8 +2,8 @@
 
 use crate::config::tls::TlsSettings;
 use crate::member::ListenAddress;
-use crate::member::opening::NoOpening;
 use crate::member::quorum_connection::{QuorumConnection, QuorumEvent};
+use crate::member::sasl_exchange::NoSasl;
 use crate::model::{Epoch, Zxid};
 use crate::net::quorum::{LearnerPort, PeerEvent, PeerHandle, listen, start};
 use crate::net::tls::test_certificates::{Authority, settings};
@@ -217,8 +217,8 @@ async fn learner_connection_with_tls_carries_packets_both_ways() {
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let address = ListenAddress { host: Some("127.0.0.1".to_owned()), port };
     let (sender, mut at_leader) = unbounded_channel();
-    let (learners, openings) = (Arc::<LearnerPort>::default(), Arc::new(NoOpening));
-    tokio::spawn(listen(address, learners, openings, leader, sender.into()));
+    let (learners, exchanges) = (Arc::<LearnerPort>::default(), Arc::new(NoSasl));
+    tokio::spawn(listen(address, learners, exchanges, leader, sender.into()));
     let connecting = async move {
         let socket = loop {
             match TcpStream::connect(("127.0.0.1", port)).await {
@@ -229,7 +229,7 @@ async fn learner_connection_with_tls_carries_packets_both_ways() {
         learner.dialed(socket, "localhost").await
     };
     let (sender, mut at_learner) = unbounded_channel();
-    let machine = QuorumConnection::dialed(1, Box::new(NoOpening), Default::default());
+    let machine = QuorumConnection::dialed(1, Box::new(NoSasl), Default::default());
     let mut to_leader = start(connecting, machine, sender.into());
     let count = 2000;
     let say = |handle: &mut PeerHandle, from: u32| {

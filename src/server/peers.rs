@@ -5,9 +5,9 @@ use super::learner_figures::LearnerFigures;
 use crate::admin::ObserverInfo;
 use crate::member::config_files::ConfigFiles;
 use crate::member::election_connections::ConnectionId;
-use crate::member::opening::{ConnectionKind, Openings};
 use crate::member::quorum_connection::QuorumConnection;
 use crate::member::quorum_outbox::TreeToSend;
+use crate::member::sasl_exchange::{ConnectionKind, SaslExchanges};
 use crate::member::{Action, ConfigChange, Ended, Input, ListenAddress, QuorumPeer};
 use crate::model::ServerId;
 use crate::net::election::{self, ElectionSockets};
@@ -44,7 +44,7 @@ pub struct Peers {
     leader: Option<PeerHandle>,
     settings: LearnerSettings,
     /// Gives each learner connection the exchange that it opens with.
-    openings: Arc<dyn Openings>,
+    exchanges: Arc<dyn SaslExchanges>,
     security: PeerSecurity,
     events: Sink<PeerEvent>,
     elections: ElectionSockets,
@@ -61,7 +61,7 @@ impl Peers {
     pub fn new(
         shared: Arc<Shared>,
         settings: LearnerSettings,
-        openings: Arc<dyn Openings>,
+        exchanges: Arc<dyn SaslExchanges>,
         security: PeerSecurity,
         keep_alive: bool,
         files: ConfigFiles<RealDisk>,
@@ -78,7 +78,7 @@ impl Peers {
             figures: BTreeMap::new(),
             touched: BTreeSet::new(),
             leader: None,
-            openings,
+            exchanges,
             security,
             events,
             elections,
@@ -154,14 +154,14 @@ impl Peers {
                 drop(self.learners.remove(&connection));
             }
             Action::DialLeader { dial, addresses } => {
-                let opening = self.openings.dialed(ConnectionKind::Learner, &addresses);
+                let exchange = self.exchanges.dialed(ConnectionKind::Learner, &addresses);
                 let (dialing, security) =
                     (quorum::dial(addresses, self.settings.patience), self.security.clone());
                 let connecting = async move {
                     let dialed = dialing.await?;
                     security.dialed(dialed.socket, &dialed.host).await
                 };
-                let connection = QuorumConnection::dialed(dial, opening, self.settings.options)
+                let connection = QuorumConnection::dialed(dial, exchange, self.settings.options)
                     .with_entries_of(self.settings.entry_max);
                 self.leader = Some(quorum::start(connecting, connection, self.events.clone()));
             }
@@ -176,7 +176,7 @@ impl Peers {
             Action::SetMembers(members) => {
                 let hosts: BTreeSet<String> = members.values().flatten().cloned().collect();
                 self.security.set_hosts(hosts.iter().cloned().collect());
-                self.openings.set_hosts(hosts);
+                self.exchanges.set_hosts(hosts);
                 self.learner_port.set_members(members.into_keys().collect());
             }
             // The driver performs these itself.
@@ -222,9 +222,9 @@ impl Peers {
         self.listening.retain(|address, _| addresses.contains(address));
         for address in addresses {
             self.listening.entry(address.clone()).or_insert_with(|| {
-                let (port, openings) = (self.learner_port.clone(), self.openings.clone());
+                let (port, exchanges) = (self.learner_port.clone(), self.exchanges.clone());
                 let (security, events) = (self.security.clone(), self.events.clone());
-                let listening = quorum::listen(address, port, openings, security, events);
+                let listening = quorum::listen(address, port, exchanges, security, events);
                 AbortOnDropHandle::new(tokio::spawn(listening))
             });
         }

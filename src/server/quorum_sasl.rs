@@ -6,20 +6,20 @@ use crate::auth::digest_md5::Accounts;
 use crate::config::Config;
 use crate::config::sasl::{DigestLogin, Login};
 use crate::member::failure::FailureCause;
-use crate::member::opening::{NoOpening, Openings};
 use crate::member::quorum_sasl::{
-    Acceptors, DigestAcceptors, DigestInitiators, Initiators, Nonces, SaslOpenings,
+    Acceptors, DigestAcceptors, DigestInitiators, Initiators, Nonces, QuorumSaslExchanges,
 };
+use crate::member::sasl_exchange::{NoSasl, SaslExchanges};
 use crate::net::nonce;
 use crate::net::quorum_gss::{KerberosAcceptors, KerberosInitiators};
 use std::sync::Arc;
 
-/// The openings of the connections to other members.
+/// The SASL exchanges of the connections to other members.
 ///
 /// # Errors
 /// When the settings of SASL can't be obeyed.
-pub fn openings(config: &Config) -> Result<Arc<dyn Openings>, ServerError> {
-    let Some(sasl) = &config.quorum_sasl else { return Ok(Arc::new(NoOpening)) };
+pub fn exchanges(config: &Config) -> Result<Arc<dyn SaslExchanges>, ServerError> {
+    let Some(sasl) = &config.quorum_sasl else { return Ok(Arc::new(NoSasl)) };
     let nonces: Nonces = Arc::new(nonce);
     let acceptors: Arc<dyn Acceptors> = match &sasl.server {
         Login::Digest(login) => {
@@ -42,7 +42,7 @@ pub fn openings(config: &Config) -> Result<Arc<dyn Openings>, ServerError> {
             Some(Arc::new(initiators.map_err(|error| kerberos_error(section, login, &error))?))
         }
     };
-    Ok(Arc::new(SaslOpenings { acceptors, initiators, is_required: sasl.server_requires }))
+    Ok(Arc::new(QuorumSaslExchanges { acceptors, initiators, is_required: sasl.server_requires }))
 }
 
 /// Whether SASL can work as the settings say, for clients and between servers. Nothing is sent.
@@ -51,7 +51,7 @@ pub fn openings(config: &Config) -> Result<Arc<dyn Openings>, ServerError> {
 /// As at the start: a section that can't be used, or a key that is missing.
 pub fn check_logins(config: &Config) -> Result<(), ServerError> {
     mechanisms(config)?;
-    openings(config)?;
+    exchanges(config)?;
     Ok(())
 }
 

@@ -13,7 +13,7 @@ use crate::config::Config;
 use crate::metrics::Registry;
 use crate::model::{SessionId, Zxid};
 use crate::net::{WordAnswer, WordRequest};
-use crate::request::{Conn, Shared};
+use crate::request::{ClientHandle, Shared};
 use crate::tree::QuotaTotals;
 use crate::zab::PeerLag;
 use jiff::Timestamp;
@@ -137,7 +137,7 @@ impl FourLetterWords {
     }
 
     /// * `is_meant`: the connections that are reset, if any.
-    pub(super) fn perform(&self, effect: Effect, is_meant: impl Fn(&Conn) -> bool) {
+    pub(super) fn perform(&self, effect: Effect, is_meant: impl Fn(&ClientHandle) -> bool) {
         match effect {
             Effect::None => {}
             // Prometheus needs counters that only grow.
@@ -277,7 +277,7 @@ impl FourLetterWords {
 }
 
 /// What `cons` and `stat` show of a connection.
-pub(super) fn describe(conn: &Conn, clock: Clock) -> ConnectionInfo {
+pub(super) fn describe(conn: &ClientHandle, clock: Clock) -> ConnectionInfo {
     let figures = conn.stats.figures();
     let session = conn.session().map(|session| SessionInfo {
         id: session.0,

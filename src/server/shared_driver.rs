@@ -40,13 +40,13 @@ pub struct SharedDriver<D> {
     /// The driver's task came while the log thread was in a turn.
     is_wanted: AtomicBool,
     /// Zero of the monotonic clock.
-    epoch: Instant,
+    clock_zero: Instant,
 }
 
 impl<D: Disk + Clone + 'static> SharedDriver<D> {
-    pub fn new(driver: Driver<D>, inbox: Arc<Inbox>, epoch: Instant) -> Self {
+    pub fn new(driver: Driver<D>, inbox: Arc<Inbox>, clock_zero: Instant) -> Self {
         let (deadline_us, is_wanted) = Default::default();
-        Self { driver: Mutex::new(driver), inbox, deadline_us, is_wanted, epoch }
+        Self { driver: Mutex::new(driver), inbox, deadline_us, is_wanted, clock_zero }
     }
 
     /// Runs until the server ends.
@@ -61,7 +61,8 @@ impl<D: Disk + Clone + 'static> SharedDriver<D> {
                 tokio::task::yield_now().await;
                 continue;
             }
-            let due = self.epoch + Duration::from_micros(self.deadline_us.load(Ordering::Acquire));
+            let due =
+                self.clock_zero + Duration::from_micros(self.deadline_us.load(Ordering::Acquire));
             tokio::select! {
                 biased;
                 () = self.inbox.filled() => {}

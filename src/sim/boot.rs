@@ -121,7 +121,7 @@ fn part_settings(
     wall_ms: i64,
 ) -> PartSettings {
     let seed = climate.seed ^ me as u64;
-    let mut parts = PartSettings::of(config, climate.openings(), seed, wall_ms);
+    let mut parts = PartSettings::of(config, climate.exchanges(), seed, wall_ms);
     parts.replica.seed = seed ^ server.number;
     parts.replica.counter_max = climate.counter_max;
     if climate.requires_sasl() {

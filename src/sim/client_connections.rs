@@ -6,7 +6,7 @@ use super::process::ClientConnection;
 use super::sasl::subject;
 use super::world::World;
 use crate::model::Identity;
-use crate::request::{Conn, Connection, Need, Outgoing};
+use crate::request::{ClientHandle, Connection, Need, Outgoing};
 use std::task::Waker;
 
 /// Length of a ping request with the length before it.
@@ -31,7 +31,8 @@ impl World {
         let now_ms = process.own_us(now_us) / 1000;
         let peer = ([10, 0, 0, node as u8], 1000).into();
         let proved = process.shared.limits.schemes.of_certificate(&subject(client));
-        let conn = process.shared.conns.add(|id| Conn::new(id, peer, now_ms).identified(proved));
+        let conn =
+            process.shared.conns.add(|id| ClientHandle::new(id, peer, now_ms).identified(proved));
         let machine = Connection::new(conn, process.shared.clone());
         let connection =
             ClientConnection { machine, input: Vec::new(), need: Need::Bytes(1), is_due: false };

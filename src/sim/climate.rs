@@ -1,7 +1,7 @@
 //! The settings of a world: all of them follow from a seed.
 
-use crate::member::opening::{NoOpening, Openings};
-use crate::member::sim_opening::{SimOpenings, digest_openings};
+use crate::member::sasl_exchange::{NoSasl, SaslExchanges};
+use crate::member::sim_exchange::{SimExchanges, digest_exchanges};
 use crate::model::Rng;
 use crate::model::Zxid;
 use std::collections::BTreeSet;
@@ -186,8 +186,8 @@ pub struct Climate {
     pub marks_new: bool,
     /// Counter of an epoch's last zxid: small in some worlds, so that zxids roll over often.
     pub counter_max: u32,
-    /// Every connection between servers has an opening: [`SimOpenings`], or DIGEST-MD5 in every second of these worlds.
-    pub has_openings: bool,
+    /// Every connection between servers has a SASL exchange: [`SimExchanges`], or DIGEST-MD5 in every second of these worlds.
+    pub has_sasl: bool,
     /// How long bytes take from one machine to another.
     pub latency_us: Micros,
     /// How long there are faults.
@@ -266,7 +266,7 @@ impl Climate {
             },
             latency_us: [100, 500, 3000][rng.pick(3)],
             lasts_us: rng.range(2000, 5000) * MS,
-            has_openings: rng.one_in(6),
+            has_sasl: rng.one_in(6),
             ..Self::calm(seed)
         };
         let damaged = (changes && more.one_in(4)).then(|| more.pick(voters)).or(old.damaged);
@@ -401,12 +401,12 @@ impl Climate {
         }
     }
 
-    /// The openings of connections between servers.
-    pub fn openings(&self) -> Arc<dyn Openings> {
-        match (self.has_openings, self.seed % 2) {
-            (false, _) => Arc::new(NoOpening),
-            (true, 0) => Arc::new(SimOpenings),
-            (true, _) => Arc::new(digest_openings(true)),
+    /// The SASL exchanges of connections between servers.
+    pub fn exchanges(&self) -> Arc<dyn SaslExchanges> {
+        match (self.has_sasl, self.seed % 2) {
+            (false, _) => Arc::new(NoSasl),
+            (true, 0) => Arc::new(SimExchanges),
+            (true, _) => Arc::new(digest_exchanges(true)),
         }
     }
 

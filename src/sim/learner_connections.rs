@@ -291,8 +291,8 @@ impl World {
         let Some(process) = self.process(at) else { return };
         let Some(mut connection) = process.learner_connections.all.remove(&peer) else { return };
         connection.outbox.close(now_ms, &mut events);
-        if connection.end.is_some() && !connection.receiving.is_opened() {
-            self.trace.count("openings broken off");
+        if connection.end.is_some() && !connection.receiving.is_ready() {
+            self.trace.count("SASL exchanges broken off");
         }
         self.take_sent(at, peer, events);
         self.report(at, Input::Disconnected { from: peer, why: "ended".to_owned() });
@@ -372,15 +372,15 @@ impl World {
         let now_ms = self.now_us / MS;
         let Some(connection) = self.learner_connection(at, peer) else { return };
         let mut events = Vec::new();
-        let was_opened = connection.receiving.is_opened();
+        let was_ready = connection.receiving.is_ready();
         let received = connection.receiving.receive(bytes, now_ms, &mut events);
-        connection.outbox.put_opening(&connection.receiving.take_output());
-        if connection.receiving.is_opened() {
-            connection.outbox.open();
+        connection.outbox.put_sasl(&connection.receiving.take_output());
+        if connection.receiving.is_ready() {
+            connection.outbox.release();
         }
-        let is_opened_now = !was_opened && connection.receiving.is_opened();
-        if is_opened_now && !bytes.is_empty() {
-            self.trace.count("openings completed");
+        let is_ready_now = !was_ready && connection.receiving.is_ready();
+        if is_ready_now && !bytes.is_empty() {
+            self.trace.count("SASL exchanges completed");
         }
         events.into_iter().for_each(|event| self.take_received(at, peer, event));
         match received {

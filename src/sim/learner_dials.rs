@@ -5,9 +5,9 @@ use super::plan::{MS, Micros};
 use super::process::{SimLearnerConnection, server_at};
 use super::world::World;
 use crate::member::dial::{AttemptError, Dial, DialStep};
-use crate::member::opening::ConnectionKind;
 use crate::member::quorum_connection::QuorumConnection;
 use crate::member::quorum_outbox::QuorumOutbox;
+use crate::member::sasl_exchange::ConnectionKind;
 use crate::member::{Input, QuorumPeer};
 use crate::zab::LearnerConnectionId;
 
@@ -45,12 +45,12 @@ impl World {
             let why = "no address".to_owned();
             return self.report(at, Input::Disconnected { from: peer, why });
         };
-        let opening = self.climate().openings().dialed(ConnectionKind::Learner, addresses);
+        let exchange = self.climate().exchanges().dialed(ConnectionKind::Learner, addresses);
         let small_buffers = self.climate().small_buffers;
         let Some(process) = self.process(at) else { return };
         let Some(patience) = process.patience else { return };
         let dialing = Some((to, Dial::new(vec![format!("server {to}")], patience, now_ms)));
-        let receiving = QuorumConnection::dialed(dial, opening, process.tree_options)
+        let receiving = QuorumConnection::dialed(dial, exchange, process.tree_options)
             .with_entries_of(process.entry_max);
         let connection = new_connection(small_buffers, None, dialing, receiving);
         process.learner_connections.all.insert(peer, connection);
@@ -118,10 +118,10 @@ impl World {
             Attached { node: at.server, holder: Holder::LearnerConnection(at, peer) },
             Attached { node: to, holder: Holder::LearnerConnection(there, learner) },
         );
-        let openings = self.climate().openings();
-        let opening = openings.accepted(ConnectionKind::Learner, &at.server.to_string());
+        let exchanges = self.climate().exchanges();
+        let exchange = exchanges.accepted(ConnectionKind::Learner, &at.server.to_string());
         let receiving =
-            QuorumConnection::accepted(connection, opening, now_ms).with_entries_of(entry_max);
+            QuorumConnection::accepted(connection, exchange, now_ms).with_entries_of(entry_max);
         let accepted = new_connection(small_buffers, Some(end.other()), None, receiving);
         let Some(process) = self.process(there) else { return };
         process.learner_connections.all.insert(learner, accepted);

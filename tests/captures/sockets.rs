@@ -4,8 +4,8 @@ use super::packets::{self, Captured, Said};
 use super::tape::{self, Piece};
 use super::tree;
 use crate::ALL;
-use oxkeeper::member::opening::NoOpening;
 use oxkeeper::member::quorum_connection::{QuorumConnection, QuorumEvent};
+use oxkeeper::member::sasl_exchange::NoSasl;
 use oxkeeper::net::quorum::{PeerEvent, start};
 use oxkeeper::zab::Packet;
 use tokio::io::AsyncWriteExt;
@@ -17,7 +17,7 @@ async fn heard(pieces: &[Piece], is_dialer: bool) -> (Vec<Packet>, Vec<usize>) {
     let mut writer = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
     let (stream, _) = listener.accept().await.unwrap();
     let (events, mut reported) = tokio::sync::mpsc::unbounded_channel();
-    let connection = QuorumConnection::dialed(1, Box::new(NoOpening), tree::OPTIONS);
+    let connection = QuorumConnection::dialed(1, Box::new(NoSasl), tree::OPTIONS);
     let _handle = start(std::future::ready(Ok(stream.into())), connection, events.into());
     for piece in pieces.iter().filter(|piece| piece.is_dialer == is_dialer) {
         writer.write_all(&piece.bytes).await.unwrap();

@@ -1,7 +1,7 @@
 //! The fuzz targets `peers` and `hello` begin where they are meant to: in each phase of each role, also from their seeds.
 
-use oxkeeper::member::opening::{NoOpening, Openings};
-use oxkeeper::member::sim_opening::{SimOpenings, replayable_digest_openings};
+use oxkeeper::member::sasl_exchange::{NoSasl, SaslExchanges};
+use oxkeeper::member::sim_exchange::{SimExchanges, replayable_digest_exchanges};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,18 +10,18 @@ use support::phases::Phase;
 use support::{hello_bytes, peer_bytes};
 
 /// SASL is required here, so that an exchange which fails ends the connection and the phase is not reached.
-fn openings() -> [Arc<dyn Openings>; 3] {
-    [Arc::new(NoOpening), Arc::new(SimOpenings), Arc::new(replayable_digest_openings(true))]
+fn exchanges() -> [Arc<dyn SaslExchanges>; 3] {
+    [Arc::new(NoSasl), Arc::new(SimExchanges), Arc::new(replayable_digest_exchanges(true))]
 }
 
 /// `enter` asserts that the phase is reached.
 #[test]
-fn every_phase_is_reached_with_any_settings_and_openings() {
-    let openings = openings();
+fn every_phase_is_reached_with_any_settings_and_exchanges() {
+    let exchanges = exchanges();
     for phase in Phase::ALL {
         for settings in [0, 1, 2, 4, 8, 16, 32, 63] {
-            for openings in &openings {
-                phase.enter(settings, openings.clone(), 512);
+            for exchanges in &exchanges {
+                phase.enter(settings, exchanges.clone(), 512);
             }
         }
     }
@@ -59,10 +59,10 @@ fn seeds_of_fuzz_target_peers_take_members_of_every_role_through_their_phases() 
 
 #[test]
 fn seeds_of_fuzz_target_hello_connect_to_both_ports() {
-    let openings = openings();
+    let exchanges = exchanges();
     let (mut roles, mut hellos) = (BTreeMap::<&str, usize>::new(), 0);
     for input in seeds("hello") {
-        let streams = hello_bytes::play(&input, &openings);
+        let streams = hello_bytes::play(&input, &exchanges);
         hellos += streams.member.sockets.sent("LEADERINFO");
         for (role, steps) in streams.member.roles {
             *roles.entry(role).or_default() += steps;
@@ -79,6 +79,6 @@ fn seeds_of_fuzz_target_hello_connect_to_both_ports() {
 fn learner_that_begins_as_sasl_does_is_judged_the_same_however_its_bytes_are_cut() {
     let mut input = vec![2, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0];
     input.extend([0x4d, 6, 4, 0, 0, 0x28, 0, 0, 6, 0x10, 0, 0, 0, 1, 8, 0x5f, 0]);
-    let openings = || -> Arc<dyn Openings> { Arc::new(replayable_digest_openings(false)) };
-    hello_bytes::play(&input, &[Arc::new(NoOpening), Arc::new(SimOpenings), openings()]);
+    let exchanges = || -> Arc<dyn SaslExchanges> { Arc::new(replayable_digest_exchanges(false)) };
+    hello_bytes::play(&input, &[Arc::new(NoSasl), Arc::new(SimExchanges), exchanges()]);
 }

@@ -1,11 +1,11 @@
 //! Bytes of a learner connection, in and out of its machine.
 
 use bytes::{Bytes, BytesMut};
-use oxkeeper::member::opening::{
-    ConnectionKind, NoOpening, OPENING_BYTES_MAX, Opened, Opening, Openings,
-};
 use oxkeeper::member::quorum_connection::*;
-use oxkeeper::member::sim_opening::SimOpenings;
+use oxkeeper::member::sasl_exchange::{
+    ConnectionKind, NoSasl, SASL_BYTES_MAX, SaslExchange, SaslExchanges, SaslProgress,
+};
+use oxkeeper::member::sim_exchange::SimExchanges;
 use oxkeeper::model::{Epoch, Zxid};
 use oxkeeper::tree::Options;
 use oxkeeper::tree::load::Loader;
@@ -31,11 +31,11 @@ fn proposal(counter: u32) -> Packet {
 }
 
 fn accepted() -> QuorumConnection {
-    QuorumConnection::accepted(LearnerConnectionId(1), Box::new(NoOpening), 0)
+    QuorumConnection::accepted(LearnerConnectionId(1), Box::new(NoSasl), 0)
 }
 
 fn dialed() -> QuorumConnection {
-    QuorumConnection::dialed(1, Box::new(NoOpening), Options::default())
+    QuorumConnection::dialed(1, Box::new(NoSasl), Options::default())
 }
 
 /// One line for each packet and tree, batches of packets in brackets.
@@ -243,45 +243,49 @@ fn kept_packet_keeps_no_larger_buffer_than_its_bytes() {
 }
 
 #[test]
-fn opening_comes_before_the_first_packet() {
+fn exchange_comes_before_the_first_packet() {
     let kind = ConnectionKind::Learner;
-    let opening = SimOpenings.dialed(kind, &[("a".to_owned(), 1)]);
-    let mut connection = QuorumConnection::dialed(1, opening, Options::default());
+    let exchange = SimExchanges.dialed(kind, &[("a".to_owned(), 1)]);
+    let mut connection = QuorumConnection::dialed(1, exchange, Options::default());
     assert_eq!(received(&mut connection, b"").unwrap(), "");
-    assert_eq!((connection.take_output(), connection.is_opened()), (b"hello?".to_vec(), false));
+    assert_eq!((connection.take_output(), connection.is_ready()), (b"hello?".to_vec(), false));
     let error = received(&mut connection, b"whom").unwrap_err();
-    assert!(matches!(&error, QuorumError::Opening(why) if why.contains("which?")), "{error}");
+    assert!(matches!(&error, QuorumError::Exchange(why) if why.contains("which?")), "{error}");
     let mut connection =
-        QuorumConnection::accepted(LearnerConnectionId(1), SimOpenings.accepted(kind, "here"), 0);
+        QuorumConnection::accepted(LearnerConnectionId(1), SimExchanges.accepted(kind, "here"), 0);
     assert_eq!(received(&mut connection, b"hell").unwrap(), "");
-    assert!(!connection.is_opened() && connection.deadline_ms().is_some());
+    assert!(!connection.is_ready() && connection.deadline_ms().is_some());
     assert!(connection.take_output().is_empty());
     assert_eq!(received(&mut connection, b"o?learn").unwrap(), "");
-    assert_eq!((connection.take_output(), connection.is_opened()), (b"which?".to_vec(), false));
-    // Bytes after the opening's end belong to the connection's own protocol.
+    assert_eq!((connection.take_output(), connection.is_ready()), (b"which?".to_vec(), false));
+    // Bytes after the SASL exchange's end belong to the connection's own protocol.
     let bytes = [b"er", &proposal(1).to_bytes()[..]].concat();
     assert_eq!(received(&mut connection, &bytes).unwrap(), "[PROPOSAL]");
-    assert_eq!((connection.take_output(), connection.is_opened()), (b"enter".to_vec(), true));
+    assert_eq!((connection.take_output(), connection.is_ready()), (b"enter".to_vec(), true));
 }
 
-/// An opening that never has enough.
+/// A SASL exchange that never has enough.
 struct Endless;
 
-impl Opening for Endless {
-    fn step(&mut self, _input: &mut BytesMut, _output: &mut Vec<u8>) -> Result<Opened, String> {
-        Ok(Opened::NotYet)
+impl SaslExchange for Endless {
+    fn step(
+        &mut self,
+        _input: &mut BytesMut,
+        _output: &mut Vec<u8>,
+    ) -> Result<SaslProgress, String> {
+        Ok(SaslProgress::NotYet)
     }
 }
 
 #[test]
-fn opening_that_takes_too_long_or_too_many_bytes_ends_the_connection() {
+fn exchange_that_takes_too_long_or_too_many_bytes_ends_the_connection() {
     let mut connection = QuorumConnection::dialed(1, Box::new(Endless), Options::default());
     assert_eq!(connection.deadline_ms(), None, "it is not connected yet");
     connection.receive(&[], 5000, &mut Vec::new()).unwrap();
     connection.receive(b"x", 14_000, &mut Vec::new()).unwrap();
     assert_eq!(connection.deadline_ms(), Some(15_000));
     let error = connection.check_deadline(15_000).unwrap_err().to_string();
-    assert_eq!(error, "the opening takes too long");
-    let error = received(&mut connection, &[0; OPENING_BYTES_MAX]).unwrap_err().to_string();
-    assert_eq!(error, "65537 bytes came in the opening");
+    assert_eq!(error, "the SASL exchange takes too long");
+    let error = received(&mut connection, &[0; SASL_BYTES_MAX]).unwrap_err().to_string();
+    assert_eq!(error, "65537 bytes came in the SASL exchange");
 }

@@ -33,7 +33,7 @@ fn frozen(shared: &Arc<Shared>) -> TreeToSend {
 
 fn opened() -> QuorumOutbox {
     let mut outbox = QuorumOutbox::default();
-    outbox.open();
+    outbox.release();
     outbox
 }
 
@@ -183,14 +183,14 @@ fn smaller_limit_of_unsent_bytes_disconnects_a_peer_earlier() {
 }
 
 #[test]
-fn only_the_opening_is_sent_until_it_is_done() {
+fn only_the_exchange_is_sent_until_it_is_done() {
     let (mut outbox, mut events) = (QuorumOutbox::default(), Vec::new());
     put(&mut outbox, b"packet");
     assert!(matches!(outbox.next(0), Next::Nothing));
-    outbox.put_opening(b"hello");
+    outbox.put_sasl(b"hello");
     assert_eq!(drain(&mut outbox, &mut events), b"hello");
-    outbox.put_opening(b", ");
-    outbox.open();
+    outbox.put_sasl(b", ");
+    outbox.release();
     assert_eq!(drain(&mut outbox, &mut events), b", packet");
 }
 

@@ -10,12 +10,14 @@ use oxkeeper::member::election_connections::{
     Action, ConnectionId, ElectionConnections, Event, Input, Settings,
 };
 use oxkeeper::member::election_hello::Hello;
-use oxkeeper::member::opening::{ConnectionKind, Opened, Opening, Openings, Work};
 use oxkeeper::member::quorum_connection::QuorumConnection;
 use oxkeeper::member::quorum_sasl::{
-    Acceptors, Answer, DigestAcceptors, DigestInitiators, Exchange, Initiators, SaslOpenings,
+    Acceptors, Answer, DigestAcceptors, DigestInitiators, Exchange, Initiators, QuorumSaslExchanges,
 };
-use oxkeeper::member::sim_opening::digest_openings;
+use oxkeeper::member::sasl_exchange::{
+    ConnectionKind, SaslExchange, SaslExchanges, SaslProgress, Work,
+};
+use oxkeeper::member::sim_exchange::digest_exchanges;
 use oxkeeper::model::{Secret, ServerId};
 use oxkeeper::zab::LearnerConnectionId;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -36,24 +38,29 @@ fn there() -> Vec<(String, u16)> {
     vec![("there".to_owned(), 1)]
 }
 
-fn accepting(openings: &SaslOpenings) -> Box<dyn Opening> {
-    openings.accepted(KIND, "here")
+fn accepting(exchanges: &QuorumSaslExchanges) -> Box<dyn SaslExchange> {
+    exchanges.accepted(KIND, "here")
 }
 
-/// One step with these bytes: how far the opening is, and what it says.
-fn step(opening: &mut dyn Opening, bytes: &[u8]) -> (Result<Opened, String>, Vec<u8>) {
+/// One step with these bytes: how far the SASL exchange is, and what it says.
+fn step(exchange: &mut dyn SaslExchange, bytes: &[u8]) -> (Result<SaslProgress, String>, Vec<u8>) {
     let (mut input, mut output) = (BytesMut::from(bytes), Vec::new());
-    let opened = opening.step(&mut input, &mut output);
+    let opened = exchange.step(&mut input, &mut output);
     (opened, output)
 }
 
 /// A step that is not the last one.
-fn go_on(opening: &mut dyn Opening, bytes: &[u8]) {
-    assert_eq!(step(opening, bytes).0, Ok(Opened::NotYet));
+fn go_on(exchange: &mut dyn SaslExchange, bytes: &[u8]) {
+    assert_eq!(step(exchange, bytes).0, Ok(SaslProgress::NotYet));
 }
 
 /// Users and passwords of the accepting end, and what the dialing end has.
-fn openings(users: &[(&str, &str)], user: &str, password: &str, is_required: bool) -> SaslOpenings {
+fn exchanges(
+    users: &[(&str, &str)],
+    user: &str,
+    password: &str,
+    is_required: bool,
+) -> QuorumSaslExchanges {
     let secret = |text: &str| Arc::new(Secret::new(text.as_bytes().to_vec()));
     let users: Vec<_> = users.iter().map(|(u, p)| ((*u).to_owned(), secret(p))).collect();
     let accounts = Arc::new(Accounts::of_servers(&users));
@@ -63,18 +70,18 @@ fn openings(users: &[(&str, &str)], user: &str, password: &str, is_required: boo
         password: secret(password),
         nonces: Arc::new(|| [9; 30]),
     });
-    SaslOpenings { acceptors, initiators: Some(initiators), is_required }
+    QuorumSaslExchanges { acceptors, initiators: Some(initiators), is_required }
 }
 
 /// Carries the bytes of both ends until neither says anything; how each end has ended.
-fn exchange(openings: &SaslOpenings) -> [Result<Opened, String>; 2] {
-    let mut ends = [openings.dialed(KIND, &there()), accepting(openings)];
+fn exchange(exchanges: &QuorumSaslExchanges) -> [Result<SaslProgress, String>; 2] {
+    let mut ends = [exchanges.dialed(KIND, &there()), accepting(exchanges)];
     let mut unread = [BytesMut::new(), BytesMut::new()];
-    let mut ended = [Ok(Opened::NotYet), Ok(Opened::NotYet)];
+    let mut ended = [Ok(SaslProgress::NotYet), Ok(SaslProgress::NotYet)];
     for _ in 0..10 {
         for at in 0..2 {
             let mut said = Vec::new();
-            if ended[at] == Ok(Opened::NotYet) {
+            if ended[at] == Ok(SaslProgress::NotYet) {
                 ended[at] = ends[at].step(&mut unread[at], &mut said);
             }
             unread[1 - at].extend_from_slice(&said);
@@ -120,11 +127,11 @@ fn bytes_that_are_no_packet_are_refused_before_their_length_counts() {
 // rows: Q-113 Q-114
 #[test]
 fn two_servers_with_one_password_authenticate_each_other() {
-    let openings = openings(&[("a", "1"), ("member", "secret")], "member", "secret", true);
-    assert_eq!(exchange(&openings), [Ok(Opened::Done), Ok(Opened::Done)]);
+    let exchanges = exchanges(&[("a", "1"), ("member", "secret")], "member", "secret", true);
+    assert_eq!(exchange(&exchanges), [Ok(SaslProgress::Done), Ok(SaslProgress::Done)]);
     let mut connection =
-        QuorumConnection::accepted(LearnerConnectionId(1), accepting(&openings), 0);
-    let mut dialing = openings.dialed(KIND, &there());
+        QuorumConnection::accepted(LearnerConnectionId(1), accepting(&exchanges), 0);
+    let mut dialing = exchanges.dialed(KIND, &there());
     let (_, first) = step(&mut *dialing, b"");
     assert_eq!(first, packet(0, Some(b"")));
     let mut said = first;
@@ -135,35 +142,35 @@ fn two_servers_with_one_password_authenticate_each_other() {
         }
         said = step(&mut *dialing, &connection.take_output()).1;
     }
-    assert!(connection.is_opened());
+    assert!(connection.is_ready());
 }
 
 // rows: Q-28 Q-111
 #[test]
 fn peer_without_sasl_passes_unless_it_is_required_and_keeps_its_bytes() {
     for first in [&b"\0\0\0\x0b"[..], b"\x5f\x25", b"\0"] {
-        let mut opening = accepting(&digest_openings(false));
+        let mut exchange = accepting(&digest_exchanges(false));
         let (mut input, mut output) = (BytesMut::from(first), Vec::new());
-        assert_eq!(opening.step(&mut input, &mut output), Ok(Opened::Done));
+        assert_eq!(exchange.step(&mut input, &mut output), Ok(SaslProgress::Done));
         assert_eq!((&input[..], output.len()), (first, 0));
-        let (opened, said) = step(&mut *accepting(&digest_openings(true)), first);
+        let (opened, said) = step(&mut *accepting(&digest_exchanges(true)), first);
         assert!(opened.unwrap_err().contains("quorum.auth.serverRequireSasl"));
         assert!(said.is_empty());
     }
 }
 
-/// What became of an opening whose bytes come in these pieces: how far it is, what it has sent, and what it leaves to the connection.
+/// What became of a SASL exchange whose bytes come in these pieces: how far it is, what it has sent, and what it leaves to the connection.
 fn outcome(
-    openings: &SaslOpenings,
+    exchanges: &QuorumSaslExchanges,
     pieces: &[&[u8]],
-) -> (Result<Opened, String>, Vec<u8>, Vec<u8>) {
-    let mut opening = accepting(openings);
+) -> (Result<SaslProgress, String>, Vec<u8>, Vec<u8>) {
+    let mut exchange = accepting(exchanges);
     let (mut input, mut output) = (BytesMut::new(), Vec::new());
-    let mut opened = opening.step(&mut input, &mut output);
+    let mut opened = exchange.step(&mut input, &mut output);
     for piece in pieces {
         input.extend_from_slice(piece);
-        if opened == Ok(Opened::NotYet) {
-            opened = opening.step(&mut input, &mut output);
+        if opened == Ok(SaslProgress::NotYet) {
+            opened = exchange.step(&mut input, &mut output);
         }
     }
     // The input counts only for a connection that goes on.
@@ -172,9 +179,9 @@ fn outcome(
 }
 
 /// What a learner connection says of these pieces, and what it answers.
-fn judged(openings: &SaslOpenings, pieces: &[&[u8]]) -> (Option<String>, Vec<u8>) {
-    let opening = accepting(openings);
-    let mut connection = QuorumConnection::accepted(LearnerConnectionId(1), opening, 0);
+fn judged(exchanges: &QuorumSaslExchanges, pieces: &[&[u8]]) -> (Option<String>, Vec<u8>) {
+    let exchange = accepting(exchanges);
+    let mut connection = QuorumConnection::accepted(LearnerConnectionId(1), exchange, 0);
     let received = pieces.iter().map(|piece| connection.receive(piece, 0, &mut Vec::new()));
     let error = received.filter_map(Result::err).map(|error| error.to_string()).next();
     (error, connection.take_output())
@@ -183,7 +190,7 @@ fn judged(openings: &SaslOpenings, pieces: &[&[u8]]) -> (Option<String>, Vec<u8>
 // Found by fuzz target `hello`: 5f 00 in two pieces was refused.
 // rows: Q-111
 #[test]
-fn outcome_of_an_opening_does_not_depend_on_how_its_bytes_are_cut() {
+fn outcome_of_an_exchange_does_not_depend_on_how_its_bytes_are_cut() {
     let magic = &packet(0, None)[..8];
     let token = packet(0, Some(b"a token"));
     let mut all: Vec<Vec<u8>> = vec![
@@ -202,22 +209,22 @@ fn outcome_of_an_opening_does_not_depend_on_how_its_bytes_are_cut() {
     for bytes in all {
         for is_required in [false, true] {
             // Made each time, so that nonces are the same.
-            let openings = || digest_openings(is_required);
-            let whole = outcome(&openings(), &[&bytes]);
-            let said = judged(&openings(), &[&bytes]);
+            let exchanges = || digest_exchanges(is_required);
+            let whole = outcome(&exchanges(), &[&bytes]);
+            let said = judged(&exchanges(), &[&bytes]);
             let each: Vec<&[u8]> = bytes.chunks(1).collect();
-            assert_eq!(outcome(&openings(), &each), whole, "{bytes:x?}");
-            assert_eq!(judged(&openings(), &each), said, "{bytes:x?}");
+            assert_eq!(outcome(&exchanges(), &each), whole, "{bytes:x?}");
+            assert_eq!(judged(&exchanges(), &each), said, "{bytes:x?}");
             for cut in 1..bytes.len() {
                 let (front, back) = bytes.split_at(cut);
-                assert_eq!(outcome(&openings(), &[front, back]), whole, "{bytes:x?} cut at {cut}");
-                assert_eq!(judged(&openings(), &[front, back]), said, "{bytes:x?} cut at {cut}");
+                assert_eq!(outcome(&exchanges(), &[front, back]), whole, "{bytes:x?} cut at {cut}");
+                assert_eq!(judged(&exchanges(), &[front, back]), said, "{bytes:x?} cut at {cut}");
             }
             // A part of the magic is no silence.
-            let mut opening = accepting(&openings());
-            assert_eq!(opening.passes_silent_peer(), !is_required);
-            let is_open = step(&mut *opening, &bytes).0 == Ok(Opened::NotYet);
-            assert!(!is_open || !opening.passes_silent_peer(), "{bytes:x?}");
+            let mut exchange = accepting(&exchanges());
+            assert_eq!(exchange.accepts_silent_peer(), !is_required);
+            let is_unfinished = step(&mut *exchange, &bytes).0 == Ok(SaslProgress::NotYet);
+            assert!(!is_unfinished || !exchange.accepts_silent_peer(), "{bytes:x?}");
         }
     }
 }
@@ -225,37 +232,37 @@ fn outcome_of_an_opening_does_not_depend_on_how_its_bytes_are_cut() {
 // rows: Q-114
 #[test]
 fn server_that_need_not_authenticate_says_nothing_when_it_dials() {
-    let plain = SaslOpenings { initiators: None, ..digest_openings(true) };
+    let plain = QuorumSaslExchanges { initiators: None, ..digest_exchanges(true) };
     let (opened, said) = step(&mut *plain.dialed(KIND, &there()), b"");
-    assert_eq!((opened, said), (Ok(Opened::Done), Vec::new()));
+    assert_eq!((opened, said), (Ok(SaslProgress::Done), Vec::new()));
 }
 
 // rows: Q-113
 #[test]
 fn wrong_password_unknown_user_and_no_user_are_refused_if_sasl_is_required() {
     for (user, password) in [("member", "wrong"), ("other", "secret"), ("", "")] {
-        let mut openings = openings(&[("member", "secret")], user, password, true);
-        let [dialed, accepted] = exchange(&openings);
+        let mut exchanges = exchanges(&[("member", "secret")], user, password, true);
+        let [dialed, accepted] = exchange(&exchanges);
         assert!(dialed.unwrap_err().contains("refused SASL"));
         assert!(accepted.unwrap_err().starts_with("SASL failed: "));
         // Java keeps the connection too.
-        openings.is_required = false;
-        let [dialed, accepted] = exchange(&openings);
+        exchanges.is_required = false;
+        let [dialed, accepted] = exchange(&exchanges);
         assert!(dialed.is_err());
-        assert_eq!(accepted, Ok(Opened::Done));
+        assert_eq!(accepted, Ok(SaslProgress::Done));
     }
 }
 
 #[test]
 fn replayed_exchange_is_refused() {
-    // The same openings, so the second exchange has another nonce.
-    let openings = digest_openings(true);
-    let mut dialing = openings.dialed(KIND, &there());
-    let mut first = accepting(&openings);
+    // The same SASL exchanges, so the second exchange has another nonce.
+    let exchanges = digest_exchanges(true);
+    let mut dialing = exchanges.dialed(KIND, &there());
+    let mut first = accepting(&exchanges);
     let hello = step(&mut *dialing, b"").1;
     let response = step(&mut *dialing, &step(&mut *first, &hello).1).1;
-    assert_eq!(step(&mut *first, &response).0, Ok(Opened::Done));
-    let mut second = accepting(&openings);
+    assert_eq!(step(&mut *first, &response).0, Ok(SaslProgress::Done));
+    let mut second = accepting(&exchanges);
     go_on(&mut *second, &hello);
     let (opened, said) = step(&mut *second, &response);
     assert!(opened.unwrap_err().contains("nonce"));
@@ -265,15 +272,15 @@ fn replayed_exchange_is_refused() {
 #[test]
 fn magic_and_then_rubbish_ends_the_connection_whatever_is_required() {
     for is_required in [false, true] {
-        let openings = digest_openings(is_required);
+        let exchanges = digest_exchanges(is_required);
         let rubbish = [packet(0, Some(b"")), b"rubbish, not magic".to_vec()].concat();
-        let (opened, said) = step(&mut *accepting(&openings), &rubbish);
+        let (opened, said) = step(&mut *accepting(&exchanges), &rubbish);
         assert!(opened.is_err());
         assert_eq!(said[8..12], 0_i32.to_be_bytes(), "the challenge was sent");
         let (opened, _) =
-            step(&mut *accepting(&openings), &[&packet(0, None)[..8], &[9; 8]].concat());
+            step(&mut *accepting(&exchanges), &[&packet(0, None)[..8], &[9; 8]].concat());
         assert!(opened.is_err());
-        let (opened, _) = step(&mut *accepting(&openings), &packet(0, None));
+        let (opened, _) = step(&mut *accepting(&exchanges), &packet(0, None));
         assert_eq!(opened.is_err(), is_required, "a null token fails as a wrong one");
     }
 }
@@ -324,9 +331,9 @@ fn fakes(
     answer: fn(&[u8]) -> Result<Answer, Refusal>,
     works: bool,
     is_required: bool,
-) -> SaslOpenings {
+) -> QuorumSaslExchanges {
     let fakes = Arc::new(Fakes(answer, works));
-    SaslOpenings { acceptors: fakes.clone(), initiators: Some(fakes), is_required }
+    QuorumSaslExchanges { acceptors: fakes.clone(), initiators: Some(fakes), is_required }
 }
 
 /// In Java a peer that goes on for ever is let in after its sixth token.
@@ -335,12 +342,12 @@ fn fakes(
 fn sixth_token_of_an_unfinished_exchange_closes_the_connection_even_if_sasl_is_not_required() {
     let endless = |_: &[u8]| Ok(Answer { token: Some(b"on".to_vec()), complete: None });
     for is_required in [false, true] {
-        let mut opening = accepting(&fakes(endless, false, is_required));
+        let mut exchange = accepting(&fakes(endless, false, is_required));
         for _ in 0..5 {
-            let (opened, said) = step(&mut *opening, &packet(0, Some(b"x")));
-            assert_eq!((opened, said), (Ok(Opened::NotYet), packet(0, Some(b"on"))));
+            let (opened, said) = step(&mut *exchange, &packet(0, Some(b"x")));
+            assert_eq!((opened, said), (Ok(SaslProgress::NotYet), packet(0, Some(b"on"))));
         }
-        let (opened, said) = step(&mut *opening, &packet(0, Some(b"x")));
+        let (opened, said) = step(&mut *exchange, &packet(0, Some(b"x")));
         assert_eq!(said, packet(-1, Some(b"on")));
         assert!(opened.unwrap_err().contains("5 challenges"));
     }
@@ -375,27 +382,27 @@ fn hosts_of_the_members_at_the_end_of_an_exchange_count() {
     let zoo1 = packet(0, Some(b"zk/zoo1@R"));
     for is_required in [false, true] {
         let acceptors = Arc::new(Principals::default());
-        let openings = SaslOpenings { acceptors, initiators: None, is_required };
-        let refused = |opening: &mut dyn Opening, bytes: &[u8]| {
-            let (opened, said) = step(opening, bytes);
+        let exchanges = QuorumSaslExchanges { acceptors, initiators: None, is_required };
+        let refused = |exchange: &mut dyn SaslExchange, bytes: &[u8]| {
+            let (opened, said) = step(exchange, bytes);
             assert_eq!(said, packet(-1, Some(b"")));
             // As in Java, a server that need not authenticate stays connected.
             match opened {
-                Ok(opened) => assert!(opened == Opened::Done && !is_required),
+                Ok(opened) => assert!(opened == SaslProgress::Done && !is_required),
                 Err(reason) => {
                     assert!(is_required && reason.starts_with("SASL failed"), "{reason}")
                 }
             }
         };
-        refused(&mut *accepting(&openings), &zoo1);
-        let mut begun = accepting(&openings);
-        openings.set_hosts(["zoo1".to_owned()].into());
-        assert_eq!(step(&mut *begun, &zoo1), (Ok(Opened::Done), packet(1, None)));
+        refused(&mut *accepting(&exchanges), &zoo1);
+        let mut begun = accepting(&exchanges);
+        exchanges.set_hosts(["zoo1".to_owned()].into());
+        assert_eq!(step(&mut *begun, &zoo1), (Ok(SaslProgress::Done), packet(1, None)));
         for name in ["zk/zoo2@R", "zk@R", "zoo1@R"] {
-            refused(&mut *accepting(&openings), &packet(0, Some(name.as_bytes())));
+            refused(&mut *accepting(&exchanges), &packet(0, Some(name.as_bytes())));
         }
-        let mut begun = accepting(&openings);
-        openings.set_hosts(["zoo2".to_owned()].into());
+        let mut begun = accepting(&exchanges);
+        exchanges.set_hosts(["zoo2".to_owned()].into());
         refused(&mut *begun, &zoo1);
     }
 }
@@ -408,39 +415,40 @@ fn counted(token: &[u8]) -> Result<Answer, Refusal> {
 
 #[test]
 fn work_is_handed_out_and_the_step_after_it_finds_the_answer() {
-    let openings = fakes(counted, true, true);
-    let mut opening = accepting(&openings);
-    let (opened, said) = step(&mut *opening, &packet(0, Some(&[1])));
-    let Ok(Opened::Working(work)) = opened else { panic!("{opened:?}") };
-    assert_eq!(step(&mut *opening, b"").0, Ok(Opened::NotYet), "the work is not done");
+    let exchanges = fakes(counted, true, true);
+    let mut exchange = accepting(&exchanges);
+    let (opened, said) = step(&mut *exchange, &packet(0, Some(&[1])));
+    let Ok(SaslProgress::Working(work)) = opened else { panic!("{opened:?}") };
+    assert_eq!(step(&mut *exchange, b"").0, Ok(SaslProgress::NotYet), "the work is not done");
     work.run();
-    let (opened, more) = step(&mut *opening, b"");
-    assert_eq!((opened, said.len(), more), (Ok(Opened::NotYet), 0, packet(0, Some(&[2]))));
-    let Opened::Working(work) = step(&mut *opening, &packet(0, Some(&[2]))).0.unwrap() else {
+    let (opened, more) = step(&mut *exchange, b"");
+    assert_eq!((opened, said.len(), more), (Ok(SaslProgress::NotYet), 0, packet(0, Some(&[2]))));
+    let SaslProgress::Working(work) = step(&mut *exchange, &packet(0, Some(&[2]))).0.unwrap()
+    else {
         panic!("no work")
     };
     work.run();
-    assert_eq!(step(&mut *opening, b""), (Ok(Opened::Done), packet(1, Some(&[3]))));
+    assert_eq!(step(&mut *exchange, b""), (Ok(SaslProgress::Done), packet(1, Some(&[3]))));
 }
 
 #[test]
 fn dialing_end_believes_a_success_only_when_its_own_exchange_is_complete() {
     let dial = || fakes(counted, false, true).dialed(KIND, &there());
-    let mut opening = dial();
-    assert_eq!(step(&mut *opening, b""), (Ok(Opened::NotYet), packet(0, Some(&[0]))));
-    assert_eq!(step(&mut *opening, &packet(0, Some(&[2]))).1, packet(0, Some(&[3])));
-    assert_eq!(step(&mut *opening, &packet(1, None)).0, Ok(Opened::Done));
+    let mut exchange = dial();
+    assert_eq!(step(&mut *exchange, b""), (Ok(SaslProgress::NotYet), packet(0, Some(&[0]))));
+    assert_eq!(step(&mut *exchange, &packet(0, Some(&[2]))).1, packet(0, Some(&[3])));
+    assert_eq!(step(&mut *exchange, &packet(1, None)).0, Ok(SaslProgress::Done));
     // Too early; and not at all.
-    let mut opening = dial();
-    go_on(&mut *opening, b"");
-    assert!(step(&mut *opening, &packet(1, Some(&[1]))).0.unwrap_err().contains("too early"));
-    let mut opening = dial();
-    go_on(&mut *opening, b"");
-    go_on(&mut *opening, &packet(0, Some(&[2])));
-    assert!(step(&mut *opening, &packet(0, Some(&[3]))).0.unwrap_err().contains("after its end"));
-    let mut opening = dial();
-    go_on(&mut *opening, b"");
-    assert!(step(&mut *opening, b"HTTP/1.1 400").0.unwrap_err().contains("enableSasl"));
+    let mut exchange = dial();
+    go_on(&mut *exchange, b"");
+    assert!(step(&mut *exchange, &packet(1, Some(&[1]))).0.unwrap_err().contains("too early"));
+    let mut exchange = dial();
+    go_on(&mut *exchange, b"");
+    go_on(&mut *exchange, &packet(0, Some(&[2])));
+    assert!(step(&mut *exchange, &packet(0, Some(&[3]))).0.unwrap_err().contains("after its end"));
+    let mut exchange = dial();
+    go_on(&mut *exchange, b"");
+    assert!(step(&mut *exchange, b"HTTP/1.1 400").0.unwrap_err().contains("enableSasl"));
 }
 
 fn hello(id: i64) -> Vec<u8> {
@@ -450,10 +458,10 @@ fn hello(id: i64) -> Vec<u8> {
 // rows: Q-112
 #[test]
 fn election_connections_authenticate_after_the_hello_and_before_messages() {
-    let openings = digest_openings(true);
+    let exchanges = digest_exchanges(true);
     let kind = ConnectionKind::Election;
-    let mut dialed = ElectionConnection::dialed(openings.dialed(kind, &there()), hello(3), 70);
-    let mut accepted = ElectionConnection::accepted(openings.accepted(kind, "here"), 50);
+    let mut dialed = ElectionConnection::dialed(exchanges.dialed(kind, &there()), hello(3), 70);
+    let mut accepted = ElectionConnection::accepted(exchanges.accepted(kind, "here"), 50);
     dialed.connected(90);
     let first = dialed.take_output().unwrap();
     assert_eq!(first, [hello(3), packet(0, Some(b""))].concat());
@@ -473,7 +481,7 @@ fn election_connections_authenticate_after_the_hello_and_before_messages() {
 
 #[test]
 fn peer_gets_the_refusal_of_sasl_before_its_connection_is_closed() {
-    let wrong = openings(&[("member", "secret")], "member", "wrong", true);
+    let wrong = exchanges(&[("member", "secret")], "member", "wrong", true);
     let mut accepted =
         ElectionConnection::accepted(wrong.accepted(ConnectionKind::Election, "here"), 50);
     let mut dialing = wrong.dialed(ConnectionKind::Election, &there());
@@ -486,7 +494,7 @@ fn peer_gets_the_refusal_of_sasl_before_its_connection_is_closed() {
     assert_eq!(accepted.take_output().unwrap(), packet(-1, Some(b"")));
     accepted.receive(b"more is not read");
     assert_eq!((accepted.unfinished_bytes(), accepted.deadline_ms()), (0, Some(50)));
-    assert!(matches!(accepted.refusal(), Some(ConnectionError::Opening(_))));
+    assert!(matches!(accepted.refusal(), Some(ConnectionError::Exchange(_))));
     let learner = QuorumConnection::accepted(LearnerConnectionId(1), accepting(&wrong), 0);
     let (mut learner, mut dialing) = (learner, wrong.dialed(KIND, &there()));
     let mut said = step(&mut *dialing, b"").1;
@@ -499,13 +507,13 @@ fn peer_gets_the_refusal_of_sasl_before_its_connection_is_closed() {
         said = step(&mut *dialing, &answer).1;
     }
     assert!(learner.end().unwrap_err().to_string().contains("wrong password"));
-    assert!(learner.check_deadline(10_000).is_err() && !learner.is_opened());
+    assert!(learner.check_deadline(10_000).is_err() && !learner.is_ready());
 }
 
 /// Server 2 of three.
-fn server_2(openings: SaslOpenings) -> ElectionConnections {
-    let openings = Arc::new(openings);
-    let settings = Settings { openings, ..election_settings(2) };
+fn server_2(exchanges: QuorumSaslExchanges) -> ElectionConnections {
+    let exchanges = Arc::new(exchanges);
+    let settings = Settings { exchanges, ..election_settings(2) };
     let peers = [1, 3].map(|id| (ServerId(id), vec![(format!("zoo{id}"), 3888)]));
     ElectionConnections::new(settings, peers.into())
 }
@@ -545,7 +553,7 @@ fn from(connection: ConnectionId, bytes: Vec<u8>) -> Vec<Input> {
 #[test]
 fn server_without_sasl_and_with_the_smaller_id_is_dialed_back_unless_sasl_is_required() {
     for is_required in [false, true] {
-        let mut server = server_2(digest_openings(is_required));
+        let mut server = server_2(digest_exchanges(is_required));
         let connection = server.next_connection();
         assert_eq!(step_all(&mut server, from(connection, hello(1)), 0), []);
         let out = step_all(&mut server, vec![Input::Ended { connection, error: None }], 1);
@@ -557,18 +565,18 @@ fn server_without_sasl_and_with_the_smaller_id_is_dialed_back_unless_sasl_is_req
 #[test]
 fn server_without_sasl_and_with_the_larger_id_stays_once_it_speaks_or_at_the_deadline() {
     let up = Action::Report(Event::ElectionConnected { to: ServerId(3) });
-    let mut server = server_2(digest_openings(false));
+    let mut server = server_2(digest_exchanges(false));
     let connection = server.next_connection();
     assert_eq!(step_all(&mut server, from(connection, hello(3)), 0), []);
     let bytes = Bytes::from_static(b"\0\0\0\x01x");
     let out = step_all(&mut server, vec![Input::Received { connection, bytes }], 1);
     assert_eq!(out[0], up);
-    let mut server = server_2(digest_openings(false));
+    let mut server = server_2(digest_exchanges(false));
     let connection = server.next_connection();
     step_all(&mut server, from(connection, hello(3)), 0);
     let deadline_ms = server.next_deadline_ms().unwrap();
     assert_eq!(step_all(&mut server, vec![Input::Tick], deadline_ms), [up]);
-    let mut server = server_2(digest_openings(true));
+    let mut server = server_2(digest_exchanges(true));
     let connection = server.next_connection();
     step_all(&mut server, from(connection, hello(3)), 0);
     let out = step_all(&mut server, vec![Input::Tick], deadline_ms);
@@ -577,13 +585,13 @@ fn server_without_sasl_and_with_the_larger_id_stays_once_it_speaks_or_at_the_dea
 
 #[test]
 fn server_that_dials_one_with_a_larger_id_authenticates_and_then_closes() {
-    let openings = digest_openings(true);
-    let mut server = server_2(digest_openings(true));
+    let exchanges = digest_exchanges(true);
+    let mut server = server_2(digest_exchanges(true));
     let out = step_all(&mut server, vec![Input::Dial { to: ServerId(3) }], 0);
     let Action::Dial { connection, .. } = out[0] else { panic!("{out:?}") };
     let peer = "there".to_owned();
     let mut inputs = vec![Input::Connected { connection, peer }];
-    let mut acceptor = openings.accepted(ConnectionKind::Election, "here");
+    let mut acceptor = exchanges.accepted(ConnectionKind::Election, "here");
     let mut hello_len = hello(2).len();
     for _ in 0..2 {
         let out = step_all(&mut server, std::mem::take(&mut inputs), 0);

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use support::builders::learner_info;
 use support::learner_streams::LearnerStreams;
 use support::member::MemberOnDisk;
-use support::phases::{NoOpening, Phase};
+use support::phases::{NoSasl, Phase};
 use support::trees::{tree_at, tree_with_session};
 
 fn answers(actions: Vec<Action>) -> Vec<(u64, Answer)> {
@@ -181,7 +181,7 @@ fn member_that_follows_restores_nothing() {
 ///
 /// * `loses`: another server leads first, and its tree replaces the restored one; it ends before UPTODATE.
 fn answers_after_the_election(loses: bool) -> Vec<(u64, Answer)> {
-    let mut leader = Phase::LeaderBroadcasts.enter(0, Arc::new(NoOpening), 1 << 20);
+    let mut leader = Phase::LeaderBroadcasts.enter(0, Arc::new(NoSasl), 1 << 20);
     let plan = plan(&mut leader.member.host, 5).unwrap();
     let stamp = plan.zxid;
     let asked = restoring(&leader.member.host, plan);

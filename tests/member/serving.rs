@@ -3,7 +3,7 @@
 use crate::{Server, reconfiguration, sent, txn};
 use oxkeeper::member::{Action, Ended, Input, ListenAddress};
 use oxkeeper::model::{Epoch, ServerId, Zxid, op};
-use oxkeeper::request::{ClientCommand, Conn, OpenSession};
+use oxkeeper::request::{ClientCommand, ClientHandle, OpenSession};
 use oxkeeper::zab::Packet;
 use support::builders::THREE;
 
@@ -17,7 +17,7 @@ fn stopping_member_waits_for_its_clients_requests() {
         .replica
         .shared()
         .conns
-        .add(|id| Conn::new(id, "10.0.0.1:1".parse().unwrap(), 0));
+        .add(|id| ClientHandle::new(id, "10.0.0.1:1".parse().unwrap(), 0));
     let open = OpenSession { conn, timeout_ms: 4000, received_us: 0 };
     let asked = server.step(Input::Client(ClientCommand::Open(open)));
     assert_eq!(sent(&asked), ["REQUEST"], "{asked:?}");

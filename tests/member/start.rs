@@ -3,7 +3,7 @@
 use oxkeeper::config::{Config, Environment, Source, parse};
 use oxkeeper::member::configured::PartSettings;
 use oxkeeper::member::election_connections;
-use oxkeeper::member::opening::NoOpening;
+use oxkeeper::member::sasl_exchange::NoSasl;
 use oxkeeper::member::start::{
     FirstSnapshot, RestoredHistory, Started, assemble, saved_view_counts,
 };
@@ -51,7 +51,7 @@ fn started(config: &Config, fits_digests: bool) -> Started<SimDisk> {
 fn started_with(config: &Config, tree: Tree, fits_digests: bool) -> Started<SimDisk> {
     let (disk, folders) = (SimDisk::new(), Folders::new(Path::new("/d"), Path::new("/d")));
     disk.create_dir(&folders.logs).unwrap();
-    let parts = PartSettings::of(config, Arc::new(NoOpening), 0, 0);
+    let parts = PartSettings::of(config, Arc::new(NoSasl), 0, 0);
     let history = RestoredHistory { last: Some(Zxid::ZERO), fits_digests };
     assemble(&disk, &folders, config, parts, tree, history, START).unwrap()
 }

@@ -4,7 +4,7 @@ use jute::proto::{AuthPacket, ReplyHeader, RequestHeader};
 use jute::{Encode, Reader, put_frame};
 use oxkeeper::auth::Schemes;
 use oxkeeper::model::{Code, Identity, SessionId, op};
-use oxkeeper::request::{Batch, ClientCommand, Conn, Connection, Limits, Need};
+use oxkeeper::request::{Batch, ClientCommand, ClientHandle, Connection, Limits, Need};
 use oxkeeper::tree::{Options, Tree};
 use support::builders;
 use support::requests::{hello, hello_bytes, set};
@@ -30,7 +30,7 @@ pub fn open_within(limits: Limits) -> Connection {
         ..limits
     };
     let shared = builders::shared(Tree::new(Options::default()), limits);
-    let conn = shared.conns.add(|id| Conn::new(id, "127.0.0.1:1".parse().unwrap(), 0));
+    let conn = shared.conns.add(|id| ClientHandle::new(id, "127.0.0.1:1".parse().unwrap(), 0));
     let mut machine = Connection::new(conn.clone(), shared);
     let hello = hello_bytes(&hello());
     assert_eq!(machine.advance(&hello, 0), (hello.len(), Need::Answer));

@@ -5,8 +5,8 @@ use jute::proto::ReplyHeader;
 use oxkeeper::model::{SessionId, op};
 use oxkeeper::request::foreign::Foreign;
 use oxkeeper::request::{
-    Answered, Conn, ConnStats, Connection, Counts, FrameKind, Limits, Need, Outgoing, Shared,
-    password,
+    Answered, ClientHandle, ConnStats, Connection, Counts, FrameKind, Limits, Need, Outgoing,
+    Shared, password,
 };
 use oxkeeper::tree::{Options, Tree};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ fn connection(frame_max: usize) -> Connection {
 
 fn connection_of(shared: &Arc<Shared>) -> Connection {
     let peer = ([127, 0, 0, 1], 1).into();
-    Connection::new(shared.conns.add(|id| Conn::new(id, peer, 0)), shared.clone())
+    Connection::new(shared.conns.add(|id| ClientHandle::new(id, peer, 0)), shared.clone())
 }
 
 fn shared(frame_max: usize) -> Arc<Shared> {

@@ -328,14 +328,14 @@ fn client_that_may_fail_is_served_after_its_step_was_given_up_and_gets_no_id_fro
 // rows: P-24 U-08
 #[test]
 fn certificates_identities_are_there_from_the_start() {
-    use oxkeeper::request::Conn;
+    use oxkeeper::request::ClientHandle;
     use oxkeeper::tree::{Options, Tree};
     let schemes = Schemes { x509: true, ..Schemes::default() };
     let limits = Limits { schemes: schemes.clone(), ..Limits::default() };
     let shared = support::builders::shared(Tree::new(Options::default()), limits);
     let proved = schemes.of_certificate("CN=a");
     let peer = "127.0.0.1:1".parse().unwrap();
-    let conn = shared.conns.add(|id| Conn::new(id, peer, 0).identified(proved));
+    let conn = shared.conns.add(|id| ClientHandle::new(id, peer, 0).identified(proved));
     let identities = [Identity::new("ip", "127.0.0.1"), Identity::new("x509", "CN=a")];
     assert_eq!(*Connection::new(conn, shared).conn().identities(), identities);
 }

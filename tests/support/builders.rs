@@ -1,7 +1,7 @@
 //! Parts of servers with the settings that tests use.
 
 use oxkeeper::member::election_connections;
-use oxkeeper::member::opening::NoOpening;
+use oxkeeper::member::sasl_exchange::NoSasl;
 use oxkeeper::model::sync::Arc;
 use oxkeeper::model::{Epochs, ServerId, View, Zxid};
 use oxkeeper::replica::Settings;
@@ -67,7 +67,7 @@ pub fn election_settings(me: i64) -> election_connections::Settings {
         hello_timeout_ms: 500,
         reach_timeout_ms: None,
         bind_tries_max: 3,
-        openings: std::sync::Arc::new(NoOpening),
+        exchanges: std::sync::Arc::new(NoSasl),
     }
 }
 

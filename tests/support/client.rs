@@ -2,7 +2,7 @@
 
 use super::requests::{FrameReader, drain};
 use oxkeeper::model::sync::Arc;
-use oxkeeper::request::{ClientCommand, Conn, Connection, Need, Shared};
+use oxkeeper::request::{ClientCommand, ClientHandle, Connection, Need, Shared};
 use std::net::SocketAddr;
 use std::task::Waker;
 
@@ -23,7 +23,7 @@ pub struct ClientConnection {
 /// The server's machine for a new connection from `address`.
 pub fn open(shared: &Arc<Shared>, address: &str, now_ms: u64) -> Connection {
     let peer = SocketAddr::new(address.parse().expect("an address"), 1000);
-    let conn = shared.conns.add(|id| Conn::new(id, peer, now_ms));
+    let conn = shared.conns.add(|id| ClientHandle::new(id, peer, now_ms));
     Connection::new(conn, shared.clone())
 }
 

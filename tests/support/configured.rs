@@ -2,7 +2,7 @@
 
 use oxkeeper::config::{Config, Environment, Source, parse};
 use oxkeeper::member::configured::PartSettings;
-use oxkeeper::member::opening::NoOpening;
+use oxkeeper::member::sasl_exchange::NoSasl;
 use std::sync::Arc;
 
 /// The configuration of these lines and flags.
@@ -16,7 +16,7 @@ pub fn config(lines: &str, flags: &str) -> Config {
 }
 
 pub fn parts_of(config: &Config) -> PartSettings {
-    PartSettings::of(config, Arc::new(NoOpening), 0, 0)
+    PartSettings::of(config, Arc::new(NoSasl), 0, 0)
 }
 
 /// The settings of the parts; arguments as in [`config`].

@@ -1,12 +1,12 @@
 //! The election connections that other servers make to an [`EnsembleMember`], as streams of bytes.
 
 use super::ensemble_member::EnsembleMember;
-use super::openings::words_of;
+use super::exchanges::words_of;
 use oxkeeper::member::Input;
 use oxkeeper::member::election_connection::{ElectionConnection, Received};
 use oxkeeper::member::election_connections::{ConnectionId, Input as Election};
 use oxkeeper::member::election_hello::Hello;
-use oxkeeper::member::opening::{ConnectionKind, Openings};
+use oxkeeper::member::sasl_exchange::{ConnectionKind, SaslExchanges};
 use oxkeeper::zab::Notification;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,12 +15,12 @@ use std::sync::Arc;
 pub struct ElectionStreams {
     /// All bytes of the server at the other end.
     received: BTreeMap<ConnectionId, Vec<u8>>,
-    openings: Arc<dyn Openings>,
+    exchanges: Arc<dyn SaslExchanges>,
 }
 
 impl ElectionStreams {
-    pub const fn new(openings: Arc<dyn Openings>) -> Self {
-        Self { received: BTreeMap::new(), openings }
+    pub const fn new(exchanges: Arc<dyn SaslExchanges>) -> Self {
+        Self { received: BTreeMap::new(), exchanges }
     }
 
     /// Open connections, oldest first.
@@ -41,9 +41,9 @@ impl ElectionStreams {
         member.step(Input::Election(Election::Received { connection, bytes }));
     }
 
-    /// The server at the other end sends the bytes of its opening.
-    pub fn say_opening(&mut self, member: &mut EnsembleMember, connection: ConnectionId) {
-        let said = words_of(&*self.openings, ConnectionKind::Election).dialer;
+    /// The server at the other end sends the bytes of its SASL exchange.
+    pub fn say_exchange(&mut self, member: &mut EnsembleMember, connection: ConnectionId) {
+        let said = words_of(&*self.exchanges, ConnectionKind::Election).dialer;
         self.receive(member, connection, &said);
     }
 
@@ -68,8 +68,8 @@ impl ElectionStreams {
     }
 
     fn read(&self, parts: &[&[u8]]) -> Vec<Received> {
-        let opening = self.openings.accepted(ConnectionKind::Election, "here");
-        let mut connection = ElectionConnection::accepted(opening, 1000);
+        let exchange = self.exchanges.accepted(ConnectionKind::Election, "here");
+        let mut connection = ElectionConnection::accepted(exchange, 1000);
         let (mut all, mut came) = (Vec::new(), 0);
         for part in parts {
             came += part.len();

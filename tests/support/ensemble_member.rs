@@ -3,11 +3,11 @@
 
 use super::builders::{election_settings, shared};
 use super::election::votes_for;
+use super::exchanges::words_of;
 use super::member::{MemberOnDisk, notification_bytes};
-use super::openings::words_of;
 use super::sockets::Sockets;
 use oxkeeper::member::election_connections::{ConnectionId, Input as Election};
-use oxkeeper::member::opening::ConnectionKind;
+use oxkeeper::member::sasl_exchange::ConnectionKind;
 use oxkeeper::member::{Action, EnsembleSettings, Input};
 use oxkeeper::model::{Epochs, ServerId, View};
 use oxkeeper::replica::{self, Mode, Replica};
@@ -27,8 +27,8 @@ pub struct EnsembleMember {
     logged: oxkeeper::model::Zxid,
     /// Number of learner connections so far.
     pub learners: u64,
-    /// What other servers send in the openings of their election connections.
-    caller_opening: Vec<u8>,
+    /// What other servers send in the SASL exchanges of their election connections.
+    caller_exchange: Vec<u8>,
     /// Number of steps in each role.
     pub roles: BTreeMap<&'static str, usize>,
 }
@@ -69,8 +69,8 @@ impl EnsembleMember {
     }
 
     fn of(replica: Replica, ensemble: Option<EnsembleSettings>) -> Self {
-        let openings = ensemble.as_ref().map(|ensemble| ensemble.election.openings.clone());
-        let words = openings.map(|openings| words_of(&*openings, ConnectionKind::Election));
+        let exchanges = ensemble.as_ref().map(|ensemble| ensemble.election.exchanges.clone());
+        let words = exchanges.map(|exchanges| words_of(&*exchanges, ConnectionKind::Election));
         let logged = replica.shared().state.tree.read().last_zxid();
         let mut member = Self {
             host: MemberOnDisk::new(replica, ensemble),
@@ -78,7 +78,7 @@ impl EnsembleMember {
             is_reachable: true,
             logged,
             learners: 0,
-            caller_opening: words.unwrap_or_default().dialer,
+            caller_exchange: words.unwrap_or_default().dialer,
             roles: BTreeMap::new(),
         };
         let out = member.host.start();
@@ -210,8 +210,8 @@ impl EnsembleMember {
         let known = self.host.accepted.get(&from).copied();
         let Some(connection) = known.or_else(|| self.accept()) else { return };
         self.host.accepted.insert(from, connection);
-        let opening = known.is_none().then_some(&self.caller_opening[..]);
-        let bytes = notification_bytes(from, notification, opening);
+        let exchange = known.is_none().then_some(&self.caller_exchange[..]);
+        let bytes = notification_bytes(from, notification, exchange);
         self.step(Input::Election(Election::Received { connection, bytes }));
     }
 

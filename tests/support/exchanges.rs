@@ -1,7 +1,7 @@
-//! The bytes that the two ends of an opening send.
+//! The bytes that the two ends of a SASL exchange send.
 
 use bytes::BytesMut;
-use oxkeeper::member::opening::{ConnectionKind, Opened, Openings};
+use oxkeeper::member::sasl_exchange::{ConnectionKind, SaslExchanges, SaslProgress};
 
 /// All that each end sends.
 #[derive(Default)]
@@ -10,30 +10,30 @@ pub struct Words {
     pub acceptor: Vec<u8>,
 }
 
-/// All that the two ends of an opening send.
+/// All that the two ends of a SASL exchange send.
 ///
 /// # Panics
-/// When the opening does not come to an end.
-pub fn words_of(openings: &dyn Openings, kind: ConnectionKind) -> Words {
+/// When the SASL exchange does not come to an end.
+pub fn words_of(exchanges: &dyn SaslExchanges, kind: ConnectionKind) -> Words {
     let mut ends =
-        [openings.dialed(kind, &[("there".to_owned(), 1)]), openings.accepted(kind, "here")];
+        [exchanges.dialed(kind, &[("there".to_owned(), 1)]), exchanges.accepted(kind, "here")];
     let (mut words, mut unread) = ([Vec::new(), Vec::new()], [BytesMut::new(), BytesMut::new()]);
-    let mut is_open = [false; 2];
+    let mut is_done = [false; 2];
     for _ in 0..10 {
         for (at, end) in ends.iter_mut().enumerate() {
-            if is_open[at] {
+            if is_done[at] {
                 continue; // What else comes belongs to the connection's own protocol.
             }
             let mut said = Vec::new();
-            let step = end.step(&mut unread[at], &mut said).expect("two ends of one opening");
-            is_open[at] = step == Opened::Done;
+            let step = end.step(&mut unread[at], &mut said).expect("two ends of one SASL exchange");
+            is_done[at] = step == SaslProgress::Done;
             unread[1 - at].extend_from_slice(&said);
             words[at].extend(said);
         }
-        if is_open == [true; 2] {
+        if is_done == [true; 2] {
             let [dialer, acceptor] = words;
             return Words { dialer, acceptor };
         }
     }
-    panic!("an opening without an end");
+    panic!("a SASL exchange without an end");
 }

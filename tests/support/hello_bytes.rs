@@ -1,11 +1,11 @@
 //! What a fuzzer sends over new connections to the quorum port and to the election port (fuzz target `hello`).
 //!
-//! The input: which openings there are, a phase, a byte of settings, and a list of moves.
+//! The input: which SASL exchanges there are, a phase, a byte of settings, and a list of moves.
 
 use super::election_streams::ElectionStreams;
 use super::learner_streams::LearnerStreams;
 use super::moves::Moves;
-use super::phases::{Openings, Phase};
+use super::phases::{Phase, SaslExchanges};
 use jute::put_frame;
 use oxkeeper::member::QuorumPeer;
 use oxkeeper::member::election_connections::ConnectionId;
@@ -33,17 +33,17 @@ struct Ports {
 
 /// Plays an input, and returns the streams, with the member as the input has left it.
 ///
-/// * `openings`: those that inputs may choose.
+/// * `exchanges`: those that inputs may choose.
 ///
 /// # Panics
 /// When the member ends, fails an assertion, or keeps more bytes than it received.
-pub fn play(input: &[u8], openings: &[Arc<dyn Openings>]) -> LearnerStreams {
+pub fn play(input: &[u8], exchanges: &[Arc<dyn SaslExchanges>]) -> LearnerStreams {
     let mut moves = Moves(input);
-    let openings = openings[usize::from(moves.byte()) % openings.len()].clone();
+    let exchanges = exchanges[usize::from(moves.byte()) % exchanges.len()].clone();
     let phase = moves.choose(&PHASES).unwrap_or(Phase::Looking);
     let settings = moves.byte();
-    let learners = phase.enter(settings, openings.clone(), ENTRY_MAX);
-    let elections = ElectionStreams::new(openings);
+    let learners = phase.enter(settings, exchanges.clone(), ENTRY_MAX);
+    let elections = ElectionStreams::new(exchanges);
     let mut ports = Ports { learners, elections, fresh: Vec::new() };
     ports.fresh.push(ports.learners.connect());
     ports.elections.accept(&mut ports.learners.member);
@@ -75,7 +75,7 @@ impl Ports {
             (4, Some(peer), _) => learners.open(peer),
             (5, Some(peer), _) => learners.end(peer),
             (6, ..) => self.fresh.push(learners.connect()),
-            (7, _, Some(caller)) => self.elections.say_opening(&mut learners.member, caller),
+            (7, _, Some(caller)) => self.elections.say_exchange(&mut learners.member, caller),
             (8, _, Some(caller)) => self.hello(caller, moves),
             (9, _, Some(caller)) => {
                 self.elections.receive(&mut learners.member, caller, moves.bytes());

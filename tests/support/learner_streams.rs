@@ -2,10 +2,10 @@
 //! the member.
 
 use super::ensemble_member::EnsembleMember;
-use super::openings::words_of;
+use super::exchanges::words_of;
 use bytes::BytesMut;
-use oxkeeper::member::opening::{ConnectionKind, Opening, Openings};
 use oxkeeper::member::quorum_connection::{QuorumConnection, QuorumError, QuorumEvent};
+use oxkeeper::member::sasl_exchange::{ConnectionKind, SaslExchange, SaslExchanges};
 use oxkeeper::member::{Input, QuorumPeer};
 use oxkeeper::tree::Options;
 use oxkeeper::zab::Packet;
@@ -27,14 +27,18 @@ struct Stream {
 pub struct LearnerStreams {
     pub member: EnsembleMember,
     streams: BTreeMap<QuorumPeer, Stream>,
-    openings: Arc<dyn Openings>,
+    exchanges: Arc<dyn SaslExchanges>,
     /// `jute.maxbuffer` and its `extrasize` together.
     entry_max: usize,
 }
 
 impl LearnerStreams {
-    pub fn new(member: EnsembleMember, openings: Arc<dyn Openings>, entry_max: usize) -> Self {
-        Self { member, streams: BTreeMap::new(), openings, entry_max }
+    pub fn new(
+        member: EnsembleMember,
+        exchanges: Arc<dyn SaslExchanges>,
+        entry_max: usize,
+    ) -> Self {
+        Self { member, streams: BTreeMap::new(), exchanges, entry_max }
     }
 
     /// Open connections: the one to the leader first, then those of learners in the order in which they came.
@@ -74,24 +78,26 @@ impl LearnerStreams {
     }
 
     fn connection(&self, peer: QuorumPeer) -> QuorumConnection {
-        let opening = self.opening(peer);
+        let exchange = self.exchange(peer);
         let connection = match peer {
             QuorumPeer::Learner(connection) => {
-                QuorumConnection::accepted(connection, opening, self.now_ms())
+                QuorumConnection::accepted(connection, exchange, self.now_ms())
             }
             QuorumPeer::Leader { dial } => {
-                QuorumConnection::dialed(dial, opening, Options { seed: 1, ..Options::default() })
+                QuorumConnection::dialed(dial, exchange, Options { seed: 1, ..Options::default() })
             }
         };
         connection.with_entries_of(self.entry_max)
     }
 
-    /// The member's opening.
-    fn opening(&self, peer: QuorumPeer) -> Box<dyn Opening> {
+    /// The member's SASL exchange.
+    fn exchange(&self, peer: QuorumPeer) -> Box<dyn SaslExchange> {
         let kind = ConnectionKind::Learner;
         match peer {
-            QuorumPeer::Learner(_) => self.openings.accepted(kind, "here"),
-            QuorumPeer::Leader { .. } => self.openings.dialed(kind, &[(LEADER.0.into(), LEADER.1)]),
+            QuorumPeer::Learner(_) => self.exchanges.accepted(kind, "here"),
+            QuorumPeer::Leader { .. } => {
+                self.exchanges.dialed(kind, &[(LEADER.0.into(), LEADER.1)])
+            }
         }
     }
 
@@ -99,9 +105,9 @@ impl LearnerStreams {
         self.member.host.now.us / 1000
     }
 
-    /// The peer sends the bytes of its opening.
+    /// The peer sends the bytes of its SASL exchange.
     pub fn open(&mut self, peer: QuorumPeer) {
-        let said = words_of(&*self.openings, ConnectionKind::Learner);
+        let said = words_of(&*self.exchanges, ConnectionKind::Learner);
         match peer {
             QuorumPeer::Learner(_) => self.receive(peer, &said.dialer),
             QuorumPeer::Leader { .. } => self.receive(peer, &said.acceptor),

@@ -9,7 +9,7 @@
 //! * Values: [`views`], configurations with their members; [`txns`], transactions as a log has them; [`packets`], packets read from
 //!   the bytes of learner connections; [`bodies`], requests as an operation and a body; [`requests`], requests and replies as the
 //!   bytes of a connection; [`configured`], configuration as text, and the settings that come of it; [`builders`], peers, trees,
-//!   limits and settings; [`trees`], trees as a leader sends them; [`openings`], the bytes that the two ends of an opening send;
+//!   limits and settings; [`trees`], trees as a leader sends them; [`exchanges`], the bytes that the two ends of a SASL exchange send;
 //!   [`moves`], choices that a fuzzer makes.
 //! * What other servers send: [`election`], votes that end an election as a test wants; [`stranger`], random packets and notifications.
 //! * Checks of worlds: [`planted_faults`], faults that one check finds and no other check does; [`quorums`], which servers are a quorum.
@@ -39,11 +39,11 @@ pub mod ensemble_election;
 pub mod ensemble_member;
 pub mod ensemble_turns;
 pub mod epoch_files;
+pub mod exchanges;
 pub mod hello_bytes;
 pub mod learner_streams;
 pub mod member;
 pub mod moves;
-pub mod openings;
 pub mod packets;
 pub mod peer;
 pub mod peer_bytes;

@@ -189,13 +189,13 @@ impl MemberOnDisk {
 pub fn notification_bytes(
     from: ServerId,
     notification: &Notification,
-    opening: Option<&[u8]>,
+    exchange: Option<&[u8]>,
 ) -> Bytes {
     let mut bytes = Vec::new();
-    if let Some(opening) = opening {
+    if let Some(exchange) = exchange {
         let addresses = vec![(format!("host{}", from.0), 3888)];
         bytes = Hello { id: from, addresses }.encode(false);
-        bytes.extend(opening);
+        bytes.extend(exchange);
     }
     put_frame(&mut bytes, |to| to.extend_from_slice(&notification.encode()));
     bytes.into()

@@ -5,7 +5,7 @@
 use super::builders::learner_info;
 use super::learner_streams::LearnerStreams;
 use super::moves::Moves;
-use super::phases::{NoOpening, Phase, write};
+use super::phases::{NoSasl, Phase, write};
 use super::txns::{reconfig, set_data};
 use super::views::view_of;
 use bytes::Bytes;
@@ -30,7 +30,7 @@ pub fn play(input: &[u8]) -> LearnerStreams {
     let phase = moves.choose(&Phase::ALL).unwrap_or(Phase::Looking);
     let (settings, limits) = (moves.byte(), moves.byte());
     let entry_max = ENTRIES_MAX[usize::from(limits) % 4];
-    let mut streams = phase.enter(settings, Arc::new(NoOpening), entry_max);
+    let mut streams = phase.enter(settings, Arc::new(NoSasl), entry_max);
     streams.member.roles.clear();
     if settings & IS_STREAM == 0 {
         while !moves.is_empty() {

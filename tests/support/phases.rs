@@ -13,7 +13,7 @@ use oxkeeper::replica::{self, Mode};
 use oxkeeper::zab::{self, Packet, Request, Role};
 use std::sync::Arc;
 
-pub use oxkeeper::member::opening::{NoOpening, Openings};
+pub use oxkeeper::member::sasl_exchange::{NoSasl, SaslExchanges};
 
 const ME: ServerId = ServerId(1);
 const LEADER: ServerId = ServerId(2);
@@ -87,10 +87,10 @@ impl Phase {
     pub fn enter(
         self,
         settings: u8,
-        openings: Arc<dyn Openings>,
+        exchanges: Arc<dyn SaslExchanges>,
         entry_max: usize,
     ) -> LearnerStreams {
-        let mut streams = self.start(settings, openings, entry_max);
+        let mut streams = self.start(settings, exchanges, entry_max);
         match self {
             Self::Looking => {}
             Self::LeaderAwaitsEpochs
@@ -125,7 +125,12 @@ impl Phase {
         matches!(self, Self::ObserverInDiff | Self::ObserverInSnap | Self::ObserverServes)
     }
 
-    fn start(self, settings: u8, openings: Arc<dyn Openings>, entry_max: usize) -> LearnerStreams {
+    fn start(
+        self,
+        settings: u8,
+        exchanges: Arc<dyn SaslExchanges>,
+        entry_max: usize,
+    ) -> LearnerStreams {
         let has = |bit: u8| settings & (1 << bit) != 0;
         let is_master = self == Self::ObserverMaster;
         let zab = zab::Settings {
@@ -150,10 +155,10 @@ impl Phase {
             tracked_messages: has(5).then_some(5),
             ..ensemble_settings(ME, view)
         };
-        ensemble.election.openings = openings.clone();
+        ensemble.election.exchanges = exchanges.clone();
         let epochs = Epochs::both(Epoch(1));
         let member = EnsembleMember::start(*tree_at(LAST, 3), zab, replica, epochs, ensemble);
-        LearnerStreams::new(member, openings, entry_max)
+        LearnerStreams::new(member, exchanges, entry_max)
     }
 
     /// Whether the member is in this phase.

@@ -64,7 +64,7 @@ const BEFORE_REASONS: &[&str] = &[
 const CALLS: &[&str] = &[".problem(", ".refuse(", ".warn(", ".warn_of_use(", "wrong("];
 
 /// What is no part of a server.
-const OTHERS: &[&str] = &["src/member/sim_opening.rs"];
+const OTHERS: &[&str] = &["src/member/sim_exchange.rs"];
 
 /// Texts that the system or another program makes.
 const FROM_ELSEWHERE: &[&str] = &["No space left on device", "Permission denied"];
@@ -193,7 +193,7 @@ fn errors_and_advice_are_listed_and_logged_lines_are_not() {
         #[cfg(test)] mod tests { const A: &str = \"not this; never\"; }";
     let files = [
         File::new("src/config/x.rs", source),
-        File::new("src/member/sim_opening.rs", "fn f() { close(\"it was made up\") }"),
+        File::new("src/member/sim_exchange.rs", "fn f() { close(\"it was made up\") }"),
         File::new("docs/messages.md", "| `gone away; look` | WARN | x | y |"),
     ];
     let page = page(&files);

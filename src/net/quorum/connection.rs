@@ -150,9 +150,9 @@ async fn transfer<R: PeerReader, W: PeerWriter>(
 mod tests {
     use super::*;
     use crate::member::ListenAddress;
-    use crate::member::opening::{ConnectionKind, NoOpening, Openings as _};
     use crate::member::quorum_connection::{QuorumEvent, QuorumPeer};
-    use crate::member::sim_opening::SimOpenings;
+    use crate::member::sasl_exchange::{ConnectionKind, NoSasl, SaslExchanges as _};
+    use crate::member::sim_exchange::SimExchanges;
     use crate::model::{Epoch, Zxid};
     use crate::net::quorum::handle::lock;
     use crate::net::quorum::{DialTimeouts, dial, listen};
@@ -171,7 +171,7 @@ mod tests {
     async fn served(listener: &TcpListener) -> (PeerHandle, TcpStream) {
         let learner = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         let (accepted, _) = listener.accept().await.unwrap();
-        let machine = QuorumConnection::accepted(LearnerConnectionId(1), Box::new(NoOpening), 0);
+        let machine = QuorumConnection::accepted(LearnerConnectionId(1), Box::new(NoSasl), 0);
         let events = Sink::new(drop);
         (start(std::future::ready(Ok(accepted.into())), machine, events), learner)
     }
@@ -216,18 +216,18 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn packets_put_before_the_opening_is_over_are_sent_after_it_in_their_order() {
+    async fn packets_put_before_the_exchange_is_over_are_sent_after_it_in_their_order() {
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let there = vec![("127.0.0.1".to_owned(), port)];
         let (sender, mut at_leader) = unbounded_channel();
         let address = ListenAddress { host: Some("127.0.0.1".to_owned()), port };
-        let (openings, plain) = (Arc::new(SimOpenings), PeerSecurity::default());
-        tokio::spawn(listen(address, Arc::default(), openings, plain, sender.into()));
+        let (exchanges, plain) = (Arc::new(SimExchanges), PeerSecurity::default());
+        tokio::spawn(listen(address, Arc::default(), exchanges, plain, sender.into()));
         let long = Duration::from_secs(60);
         let patience = DialTimeouts { silence: long, refusals: long, others: None };
         let (sender, mut at_learner) = unbounded_channel();
-        let opening = SimOpenings.dialed(ConnectionKind::Learner, &there);
-        let machine = QuorumConnection::dialed(1, opening, Default::default());
+        let exchange = SimExchanges.dialed(ConnectionKind::Learner, &there);
+        let machine = QuorumConnection::dialed(1, exchange, Default::default());
         let dialing = dial(there.clone(), patience);
         let connecting = async { dialing.await.map(|dialed| dialed.socket.into()) };
         let mut learner = start(connecting, machine, sender.into());
@@ -245,7 +245,7 @@ mod tests {
         say(&mut leader, 200);
         assert_eq!(heard(&mut at_leader, 20).await, said(100));
         assert_eq!(heard(&mut at_learner, 20).await, said(200));
-        // A learner without the opening, and a server that dials the wrong port.
+        // A learner without the SASL exchange, and a server that dials the wrong port.
         for bytes in [&proposal(1).to_bytes()[..], b"hello?election"] {
             let mut stranger = dial(there.clone(), patience).await.unwrap().socket;
             stranger.write_all(bytes).await.unwrap();
@@ -257,7 +257,7 @@ mod tests {
                 }
             };
             assert!(matches!(from, QuorumPeer::Learner(_)), "{from:?}");
-            assert!(why.starts_with("the opening expects the word"), "{why}");
+            assert!(why.starts_with("the SASL exchange expects the word"), "{why}");
         }
     }
 
@@ -266,7 +266,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let learner = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         let (accepted, _) = listener.accept().await.unwrap();
-        let machine = QuorumConnection::accepted(LearnerConnectionId(1), Box::new(NoOpening), 0);
+        let machine = QuorumConnection::accepted(LearnerConnectionId(1), Box::new(NoSasl), 0);
         let (sender, events) = unbounded_channel();
         let handle = start(std::future::ready(Ok(accepted.into())), machine, sender.into());
         (handle, learner, events)

@@ -4,8 +4,8 @@ use super::connection::start_accepted;
 use super::handle::PeerEvent;
 use super::learner_port::LearnerPort;
 use crate::member::listening::{ListenAddress, Listening, Port};
-use crate::member::opening::{ConnectionKind, Openings};
 use crate::member::quorum_connection::QuorumConnection;
+use crate::member::sasl_exchange::{ConnectionKind, SaslExchanges};
 use crate::net::bind::bind_in_task;
 use crate::net::listening_socket::{ListeningEvent, ListeningSocket};
 use crate::net::{PeerSecurity, Sink};
@@ -19,7 +19,7 @@ const BACKLOG: i32 = 128;
 pub async fn listen(
     address: ListenAddress,
     port: Arc<LearnerPort>,
-    openings: Arc<dyn Openings>,
+    exchanges: Arc<dyn SaslExchanges>,
     security: PeerSecurity,
     events: Sink<PeerEvent>,
 ) {
@@ -39,8 +39,8 @@ pub async fn listen(
             }
             ListeningEvent::Accepted(stream, from) => {
                 let id = port.next_connection();
-                let opening = openings.accepted(ConnectionKind::Learner, &from.to_string());
-                let connection = port.limited(QuorumConnection::accepted(id, opening, 0));
+                let exchange = exchanges.accepted(ConnectionKind::Learner, &from.to_string());
+                let connection = port.limited(QuorumConnection::accepted(id, exchange, 0));
                 let (port, events) = (port.clone(), events.clone());
                 start_accepted(port, id, stream, from, security.clone(), connection, events);
             }
@@ -54,8 +54,8 @@ pub async fn listen(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::member::opening::NoOpening;
     use crate::member::quorum_connection::{QuorumEvent, QuorumPeer};
+    use crate::member::sasl_exchange::NoSasl;
     use crate::net::quorum::{DialTimeouts, dial};
     use crate::zab::Packet;
     use bytes::Bytes;
@@ -70,8 +70,8 @@ mod tests {
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let (sender, events) = mpsc::unbounded_channel();
         let address = ListenAddress { host: Some("127.0.0.1".to_owned()), port };
-        let (openings, plain) = (Arc::new(NoOpening), PeerSecurity::default());
-        tokio::spawn(listen(address, Arc::default(), openings, plain, sender.into()));
+        let (exchanges, plain) = (Arc::new(NoSasl), PeerSecurity::default());
+        tokio::spawn(listen(address, Arc::default(), exchanges, plain, sender.into()));
         let there = vec![("127.0.0.1".to_owned(), port)];
         let long = Duration::from_secs(60);
         let patience = DialTimeouts { silence: long, refusals: long, others: None };
@@ -122,8 +122,8 @@ mod tests {
                 let _test_over = sender.send((alive, handle));
             }
         });
-        let (openings, plain) = (Arc::new(NoOpening), PeerSecurity::default());
-        tokio::spawn(listen(address, Arc::default(), openings, plain, events));
+        let (exchanges, plain) = (Arc::new(NoSasl), PeerSecurity::default());
+        tokio::spawn(listen(address, Arc::default(), exchanges, plain, events));
         // Not with `dial`, which has tasks of its own.
         let _stream = loop {
             match TcpStream::connect(("127.0.0.1".parse::<IpAddr>().unwrap(), port)).await {

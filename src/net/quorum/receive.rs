@@ -47,11 +47,11 @@ async fn receive_all(
     let state = &*ending.state;
     let mut events = Vec::new();
     let mut scratch = vec![0; READ_BYTES];
-    let mut is_opened = false;
+    let mut is_ready = false;
     let mut received = connection.receive(&[], state.now_ms(), &mut events);
     loop {
-        if !is_opened {
-            is_opened = open(&mut connection, state);
+        if !is_ready {
+            is_ready = exchange_sasl(&mut connection, state);
         }
         *has_spoken |= connection.has_spoken();
         if let Some(place) = &mut place {
@@ -90,17 +90,17 @@ async fn receive_all(
     }
 }
 
-/// Puts the bytes of the opening exchange into the outbox; returns whether the exchange is done.
-fn open(connection: &mut QuorumConnection, state: &ConnectionState) -> bool {
-    let (output, is_opened) = (connection.take_output(), connection.is_opened());
+/// Puts the bytes of the SASL exchange into the outbox; returns whether the exchange is done.
+fn exchange_sasl(connection: &mut QuorumConnection, state: &ConnectionState) -> bool {
+    let (output, is_ready) = (connection.take_output(), connection.is_ready());
     let mut outbox = lock(&state.outbox);
-    outbox.put_opening(&output);
-    if is_opened {
-        outbox.open();
+    outbox.put_sasl(&output);
+    if is_ready {
+        outbox.release();
     }
     drop(outbox);
     state.wake.notify_one();
-    is_opened
+    is_ready
 }
 
 /// Reads the next bytes of a tree, and has a thread of their own process them: there may be gigabytes.

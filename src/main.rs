@@ -470,7 +470,7 @@ fn announce(ready: &Ready, settings: &str, format: logging::Format) {
             %settings,
             data_dir = %ready.data_dir.display(),
             data_log_dir = %ready.data_log_dir.display(),
-            restored = %ready.restored(),
+            loaded = %ready.restored(),
             ensemble = ready.member.as_ref().map(|member| display(member.ensemble())),
             peers = ready.member.as_ref().map(|member| display(member.ports())),
             took_ms = ready.took_ms,

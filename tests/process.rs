@@ -219,13 +219,13 @@ fn sigterm_under_load_flushes_acknowledged_writes_and_keeps_sessions() {
 }
 
 #[test]
-fn banner_and_log_have_version_address_and_restored_data() {
+fn banner_and_log_have_version_address_and_loaded_data() {
     let mut server = Server::start("initLimit=10\nsyncLimit=5");
     let banner = server.said("out");
     let version = env!("CARGO_PKG_VERSION");
     let first = format!("oxkeeper {version} serves ZooKeeper clients on {}", server.addr);
     assert_eq!(banner.lines().next(), Some(first.as_str()));
-    assert!(banner.contains("\n  restored  no data found: a new, empty tree\n"), "{banner}");
+    assert!(banner.contains("\n  loaded    no data found: a new, empty tree\n"), "{banner}");
     let log = server.said("err");
     assert!(log.contains(" INFO starting version=") && log.contains("zoo.cfg"), "{log}");
     assert!(log.contains(" WARN ") && log.contains("initLimit=10, syncLimit=5 (line 6)"), "{log}");
@@ -241,8 +241,8 @@ fn banner_and_log_have_version_address_and_restored_data() {
         log.lines().map(|line| serde_json::from_str(line).expect(line)).collect();
     let serving = lines.iter().find(|line| line["message"] == "serving").expect("serving");
     assert_eq!(serving["address"], server.addr.to_string());
-    let restored = serving["restored"].as_str().unwrap();
-    assert!(restored.contains("znodes, 0 sessions at 0x0 from snapshot 0x0"), "{restored}");
+    let loaded = serving["loaded"].as_str().unwrap();
+    assert!(loaded.contains("znodes, 0 sessions at 0x0 from snapshot 0x0"), "{loaded}");
 }
 
 /// A scratch directory for a server that must refuse to start.

@@ -19,11 +19,11 @@ pub struct Started<D: Disk> {
     pub member: Member,
     pub shared: Arc<Shared>,
     pub log: Log<D>,
-    /// The member's first actions.
+    /// The `Member`'s first actions.
     pub actions: Vec<Action>,
 }
 
-/// The history that was restored from the disk.
+/// The history that was loaded from the disk.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct RestoredHistory {
     /// Last zxid of the log; `None`: this server has nothing that counts.
@@ -51,7 +51,7 @@ pub enum FirstSnapshot {
 
 impl FirstSnapshot {
     /// A directory without a snapshot gets one before clients are served. A fresh directory gets its `snapshot.0`. If the server has
-    /// restored its tree from a log alone (snapshot.trust.empty), it can then start again without that setting, even if it is
+    /// loaded its tree from a log alone (snapshot.trust.empty), it can then start again without that setting, even if it is
     /// killed at once. A standalone server that has replayed a log onto a snapshot takes another snapshot (D-33, D-60). A
     /// member does not, because its leader may truncate its history.
     ///
@@ -102,7 +102,7 @@ impl<D: Disk> Started<D> {
 
 /// Puts a server together.
 ///
-/// * `parts`: the settings that `config` gives. `tree`: what was restored.
+/// * `parts`: the settings that `config` gives. `tree`: what was loaded.
 ///
 /// # Errors
 /// When an epoch file can't be read.
@@ -154,7 +154,7 @@ pub fn peer(
     peer
 }
 
-/// Gives a starting server's peer the configurations in `.dynamic.next`. This comes before its history
+/// Gives a starting server's `zab` peer the configurations in `.dynamic.next`. This comes before its history
 /// (`replica::configuration::set_views_of_history`): while there is neither such a file nor one that a reconfiguration wrote, the
 /// configurations of the history do not count.
 ///

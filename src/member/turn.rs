@@ -1,13 +1,13 @@
-//! One turn of a driver: the order in which waiting inputs go into the member, and when its actions are performed.
+//! One turn of a driver: the order in which waiting inputs go into the `Member`, and when its actions are performed.
 //!
 //! The drivers of the server and of the simulator take their turns by this function.
 
 use super::{Action, Ended};
 use crate::request::ClientCommand;
 
-/// Steps a member and performs its actions.
+/// Steps a `Member` and performs its actions.
 pub trait TurnDriver {
-    /// Something that happened, and becomes an input of the member.
+    /// Something that happened, and becomes an input of the `Member`.
     type Event;
 
     /// Whether an event asks the server to stop.
@@ -23,10 +23,10 @@ pub trait TurnDriver {
 
     fn on_commands(&mut self, commands: &mut dyn Iterator<Item = ClientCommand>);
 
-    /// Steps the member with the time.
+    /// Steps the `Member` with the time.
     fn on_time(&mut self);
 
-    /// Performs what the member has asked for since the last call.
+    /// Performs what the `Member` has asked for since the last call.
     fn perform(&mut self);
 }
 

@@ -27,7 +27,7 @@ impl<'a> LastConfigs<'a> {
     }
 }
 
-/// Gives a peer the functions that check proposals and find configurations in them.
+/// Gives a `zab` peer the functions that check proposals and find configurations in them.
 pub fn adopt_entry_readers(peer: &mut zab::Peer) {
     (peer.core.finds_view, peer.core.checks_entry) = (view_in, check_entry);
 }
@@ -39,7 +39,7 @@ fn check_entry(zxid: Zxid, entry: &[u8]) -> Result<(), EntryError> {
     if found == zxid.to_wire() { Ok(()) } else { Err(EntryError::OtherZxid(found)) }
 }
 
-/// Gives a peer the configurations in its history. Committed or not, a proposed configuration counts together with the one in force
+/// Gives a `zab` peer the configurations in its history. Committed or not, a proposed configuration counts together with the one in force
 /// until a leader knows more. The dynamic configuration files may have lost it with the power.
 pub fn set_views_of_history(peer: &mut zab::Peer, configs: LastConfigs<'_>) {
     // A configuration file that no reconfiguration has changed is the operator's, whatever configuration the tree has. There

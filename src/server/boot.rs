@@ -291,7 +291,7 @@ pub fn restore(
         snapshot_zxid = recovered.snapshot.map(|(zxid, _)| display(zxid)),
         txns = recovered.txns,
         took_ms = began.elapsed().as_millis() as u64,
-        "data restored"
+        "data loaded"
     );
     if !has_data && config.ensemble.is_some() {
         warn_of_no_data(disk, folders);

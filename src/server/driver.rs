@@ -76,7 +76,7 @@ pub struct Driver<D> {
 }
 
 impl<D: Disk + Clone + 'static> Driver<D> {
-    /// * `first`: actions that the member asked for during the start.
+    /// * `first`: actions that the `Member` asked for during the start.
     pub fn new(parts: Parts<D>, first: Vec<Action>) -> Self {
         Self {
             pipeline: Pipeline::new(parts.metrics.clone()),
@@ -93,7 +93,7 @@ impl<D: Disk + Clone + 'static> Driver<D> {
         }
     }
 
-    /// Steps the member with everything in the inbox and with the time, and performs its actions. Does nothing once the server
+    /// Steps the `Member` with everything in the inbox and with the time, and performs its actions. Does nothing once the server
     /// has ended.
     ///
     /// * `direct_replies_max`: clients to whom this thread sends replies itself; the tasks of the others do.

@@ -40,7 +40,7 @@ pub enum ServerError {
     Folders(#[source] Box<RecoverError<Infallible>>),
     #[error(transparent)]
     DataDirLock(#[from] DataDirLockError),
-    #[error("can't restore the data")]
+    #[error("can't load the data")]
     Recover { source: Box<RecoverError<RestoreError>>, is_member: bool },
     #[error("can't use the epoch files")]
     Epoch(#[source] EpochError),

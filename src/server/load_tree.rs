@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// Progress of a long restore is logged this often.
+/// Progress of a long load is logged this often.
 const LOG_EVERY: Duration = Duration::from_secs(1);
 /// The clock is read once for this many transactions.
 const LOG_EVERY_TXNS: u64 = 4096;
@@ -23,14 +23,14 @@ const LOG_EVERY_TXNS: u64 = 4096;
 const LOST_SHOWN: usize = 10;
 /// Znodes above `jute.maxbuffer` that are named in one log line.
 const LARGE_SHOWN: usize = 3;
-/// Bytes of snapshot and log that one thread restores alone.
+/// Bytes of snapshot and log that one thread loads alone.
 const ALONE_MAX: u64 = 4 << 20;
 /// Pieces on their way to the building thread, of about 1 MiB each.
 const QUEUE_MAX: usize = 4;
 /// Bytes of log entries sent together.
 const ENTRIES_MAX: usize = 256 << 10;
 
-/// Why the files can't be restored.
+/// Why the files can't be loaded.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum RestoreError {
     #[error(transparent)]
@@ -39,7 +39,7 @@ pub enum RestoreError {
     Txn { zxid: i64, source: TxnError },
 }
 
-/// The result of a restore.
+/// The result of a load.
 pub struct Restored {
     /// On a standalone server without the ephemerals of sessions that no longer exist (D-67).
     pub tree: Tree,
@@ -63,7 +63,7 @@ pub fn warn_of_large_znodes(tree: &Tree, limit: usize) {
     }
 }
 
-/// A tree being restored.
+/// A tree being loaded.
 pub struct Restorer {
     options: Options,
     alone_max: u64,
@@ -123,7 +123,7 @@ impl Restorer {
         self
     }
 
-    /// The restored tree.
+    /// The loaded tree.
     ///
     /// # Panics
     /// When the building thread did: a bug.

@@ -1,4 +1,4 @@
-//! Requests of operators at AdminServer (`snapshot`, `restore`), and where the member's answers go.
+//! Requests of operators at AdminServer (`snapshot`, `restore`), and where the `Member`'s answers go.
 
 use crate::member::{Answer, AskId, Input};
 use crate::model::Zxid;
@@ -37,7 +37,7 @@ pub struct PendingRequests {
 }
 
 impl PendingRequests {
-    /// The member's input for a request.
+    /// The `Member`'s input for a request.
     pub fn put(&mut self, request: OperatorRequest) -> Input {
         self.last += 1;
         let ask = self.last;

@@ -94,7 +94,7 @@ impl Peers {
         }
     }
 
-    /// Turns an event of a learner connection into the member's input.
+    /// Turns an event of a learner connection into the `Member`'s input.
     pub fn take(&mut self, event: PeerEvent) -> Option<Input> {
         Some(match event {
             PeerEvent::Accepted { connection, handle, peer } => {
@@ -102,7 +102,7 @@ impl Peers {
                 self.figures.insert(connection, LearnerFigures::new(peer));
                 Input::LearnerConnected { connection, address: peer.to_string() }
             }
-            // The permit is released here: the driver steps the member with the event next.
+            // The permit is released here: the driver steps the `Member` with the event next.
             PeerEvent::Received { from, event, permit: _ } => {
                 if let QuorumPeer::Learner(connection) = from
                     && let Some(figures) = self.figures.get_mut(&connection)
@@ -122,7 +122,7 @@ impl Peers {
         })
     }
 
-    /// Turns a report of an election socket into the member's input.
+    /// Turns a report of an election socket into the `Member`'s input.
     ///
     /// * `next_connection`: gives an id for an accepted connection.
     pub fn take_election(

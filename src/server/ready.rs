@@ -156,7 +156,7 @@ impl Ready {
         if self.data_log_dir != self.data_dir {
             line("log", &self.data_log_dir.display().to_string());
         }
-        line("restored", &self.restored());
+        line("loaded", &self.restored());
         let port = self.address.port();
         if self.secure_address == Some(self.address) {
             // `nc` speaks no TLS.
@@ -200,7 +200,7 @@ mod tests {
             member: None,
         };
         let fresh = "oxkeeper 0.1.0 serves ZooKeeper clients on 127.0.0.1:2181\n  settings  zoo.cfg\n  \
-            data      /data\n  restored  no data found: a new, empty tree\n  try       echo srvr | nc 127.0.0.1 2181\n";
+            data      /data\n  loaded    no data found: a new, empty tree\n  try       echo srvr | nc 127.0.0.1 2181\n";
         assert_eq!(ready.banner("0.1.0", "zoo.cfg"), fresh);
         ready =
             Ready { fresh: false, snapshot: Some(("0x2a".into(), 3_450_000)), txns: 7, ..ready };

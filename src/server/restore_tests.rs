@@ -1,4 +1,4 @@
-//! Restores on one thread and on two.
+//! Loads on one thread and on two.
 
 use super::load_tree::{RestoreError, Restorer};
 use crate::model::Zxid;

@@ -134,7 +134,7 @@ fn part_settings(
     parts
 }
 
-/// The restored history, as `member` gets it.
+/// The loaded history, as `member` gets it.
 ///
 /// * `mismatches`: digests that differed in replay. `believed`: a planted fault: the last zxid of quarantined data, which counts
 ///   nevertheless.
@@ -151,7 +151,7 @@ fn history(
     RestoredHistory { last: believed.or(history.last), ..history }
 }
 
-/// The tree on a disk, as a member restores it, and how many digests differed in replay.
+/// The tree on a disk, as a member loads it, and how many digests differed in replay.
 ///
 /// * `may_lack`: data may be damaged or missing; otherwise it must not be quarantined, and no digest differs.
 fn restore(

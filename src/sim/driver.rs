@@ -67,7 +67,7 @@ impl World {
         }
     }
 
-    /// Wakes the driver when its member's next deadline comes, unless a turn before that gives another one.
+    /// Wakes the driver when its `Member`'s next deadline comes, unless a turn before that gives another one.
     fn set_timer(&mut self, at: ProcessId) {
         let Some(process) = self.process(at) else { return };
         let due_us = process.began_us + process.member.next_deadline_us();

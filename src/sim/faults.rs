@@ -135,7 +135,7 @@ impl World {
     }
 
     /// Ends a process that is to crash: a change to its disk has failed, or it made none for long. A process whose disk refuses one
-    /// change gets an error instead, and goes on until its member says how it ends.
+    /// change gets an error instead, and goes on until its `Member` says how it ends.
     pub fn crash_if_due(&mut self, at: ProcessId) {
         if self.process(at).is_some()
             && let Some(crash) = self.servers[at.server].crash

@@ -108,7 +108,7 @@ pub struct Process {
     pub events: Vec<Input>,
     pub commands: Vec<ClientCommand>,
     pub turn_is_due: bool,
-    /// When the driver is woken for its member's next deadline.
+    /// When the driver is woken for its `Member`'s next deadline.
     pub timer_us: Option<Micros>,
     pub actions: Vec<Action>,
     pub began_us: Micros,

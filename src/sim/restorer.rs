@@ -1,4 +1,4 @@
-//! A tree restored from files on one thread; the server's restorer parses and builds on two.
+//! A tree loaded from files on one thread; the server's restorer parses and builds on two.
 
 use crate::model::Zxid;
 use crate::store::{Progress, Restore, Trailers};

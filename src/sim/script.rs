@@ -16,7 +16,7 @@ use std::fmt::Debug;
 /// The prefix of a payload that proposes a configuration, as scripts have it.
 const VIEW: &str = "view ";
 
-/// The state with which a process's peer started.
+/// The state with which a process's `zab` peer started.
 #[derive(Clone, Debug)]
 struct Start {
     me: ServerId,
@@ -42,7 +42,7 @@ pub struct Tape {
 ///
 /// * `title`: lines that say where the script is from. `spoil`: puts a bug back, or takes it out again.
 ///
-/// `None`: no peer answers otherwise because of that bug; or learners may be left behind in that world, which the sizes of transactions
+/// `None`: no `zab` peer answers otherwise because of that bug; or learners may be left behind in that world, which the sizes of transactions
 /// decide, and scripts have no sizes.
 pub fn script(title: &str, tapes: &[Tape], spoil: Option<&dyn Fn(bool)>) -> Option<String> {
     let lag_max = Settings::DEFAULT.lag_bytes_max;
@@ -93,7 +93,7 @@ impl Tape {
         self.start.me.0 as usize
     }
 
-    /// Records inputs of the peer.
+    /// Records inputs of the `zab` peer.
     pub fn keep(&mut self, now_us: Micros, inputs: Vec<Input>) {
         self.inputs.extend(inputs.into_iter().map(|input| (now_us, said(input))));
     }
@@ -226,7 +226,7 @@ fn put_ticks(ticks: &mut u32, to: &mut String) {
     }
 }
 
-/// The actions of a peer after an input, as far as a script shows them.
+/// The actions of a `zab` peer after an input, as far as a script shows them.
 fn visible(peer: &mut Peer, input: Input) -> Vec<Action> {
     let mut actions = Vec::new();
     peer.step(input, &mut actions);

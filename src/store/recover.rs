@@ -24,7 +24,7 @@ use crate::model::{Epoch, Zxid, chain};
 /// Snapshots tried before giving up (D-31).
 const TRIES_MAX: usize = 100;
 
-/// The state that is restored; the tree implements it.
+/// The state that is loaded; the tree implements it.
 pub trait Restore {
     type Error: Error + Send + Sync + 'static;
 
@@ -78,7 +78,7 @@ pub struct Recovered {
     pub txns: u64,
     /// Bytes of records in the log files read.
     pub log_bytes: u64,
-    /// Zxid of the restored state; `None` stands for -1: [`Start::Unsure`].
+    /// Zxid of the loaded state; `None` stands for -1: [`Start::Unsure`].
     pub last: Option<Zxid>,
     pub skipped: Vec<Skipped>,
     pub snapshot_took: Duration,
@@ -150,11 +150,11 @@ pub fn initialize_path(folders: &Folders) -> PathBuf {
     folders.logs.with_file_name("initialize")
 }
 
-/// Restores the newest state that the disk holds, and repairs what a crash left.
+/// Loads the newest state that the disk holds, and repairs what a crash left.
 ///
 /// * `clock`: any monotonic time; only differences are used, for [`Recovered`]'s two durations.
 ///
-/// Streams: memory is a few MiB besides the state itself. Every acknowledged transaction is restored, or this fails.
+/// Streams: memory is a few MiB besides the state itself. Every acknowledged transaction is loaded, or this fails.
 ///
 /// # Errors
 /// [`RecoverError`]; the state must be discarded then. Nothing on disk has been changed, except that unfinished

@@ -35,7 +35,7 @@ pub enum StartError<E: Error + 'static> {
     Disk { what: &'static str, source: io::Error },
 }
 
-/// Restores the state that the disk holds. A member whose data is damaged, and whose promised epochs are known, quarantines
+/// Loads the state that the disk holds. A member whose data is damaged, and whose promised epochs are known, quarantines
 /// the data and starts without any.
 ///
 /// * `clock`: any monotonic time.

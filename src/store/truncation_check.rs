@@ -9,7 +9,7 @@ use super::names::{self, Packing};
 use super::{decide, scan, snapshot};
 use crate::model::{Epoch, Zxid};
 
-/// Whether recovery would restore the whole history through `to` after everything greater than `to` is removed from the disk.
+/// Whether recovery would load the whole history through `to` after everything greater than `to` is removed from the disk.
 ///
 /// It would not if the newest remaining snapshot were too old for the log, if the log had a gap or damage before `to`, or if
 /// `to` were not in the log. The leader sends only what follows `to`, so a transaction missing before it would never come.

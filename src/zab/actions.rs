@@ -1,10 +1,10 @@
-//! Actions: what a peer asks its driver to do.
+//! Actions: what a `Peer` asks its driver to do.
 
 use super::{LearnerConnectionId, Notification, Packet, Promise};
 use crate::model::{Epoch, ServerId, View, Zxid};
 use bytes::Bytes;
 
-/// All that a peer can ask for. The driver performs actions in the order in which they were pushed.
+/// All that a `Peer` can ask for. The driver performs actions in the order in which they were pushed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     Append {

@@ -1,4 +1,4 @@
-//! Inputs: what can happen to a peer.
+//! Inputs: what can happen to a `Peer`.
 
 use super::{LogRead, Notification, Packet};
 use crate::model::{Epoch, ServerId, View, Zxid};
@@ -20,7 +20,7 @@ pub enum Promise {
     Current,
 }
 
-/// All that can happen to a peer. Closed on purpose: the simulator and the fuzzer enumerate the inputs.
+/// All that can happen to a `Peer`. Closed on purpose: the simulator and the fuzzer enumerate the inputs.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Input {
     /// 5 ms of monotonic time have passed.

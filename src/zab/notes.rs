@@ -1,4 +1,4 @@
-//! What a peer has done, for operators: numbers, and events that are worth a line in the log.
+//! What a `Peer` has done, for operators: numbers, and events that are worth a line in the log.
 
 use super::PeerState;
 use crate::model::{Epoch, ServerId, Zxid};

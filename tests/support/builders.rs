@@ -48,7 +48,7 @@ pub fn shared(tree: Tree, limits: Limits) -> Arc<Shared> {
     Arc::new(Shared::new(State::new(tree, 7), limits))
 }
 
-/// A peer of the ensemble that `view` describes, with no epoch yet.
+/// A `zab` peer of the ensemble that `view` describes, with no epoch yet.
 ///
 /// * `last`: of its log; `None`: its history is lost.
 pub fn peer(id: i64, view: &str, settings: zab::Settings, last: Option<Zxid>) -> Peer {

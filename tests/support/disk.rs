@@ -32,7 +32,7 @@ impl Write {
         })
     }
 
-    /// The peer's input when the write is done.
+    /// The `zab` peer's input when the write is done.
     pub fn report(&self) -> Option<Input> {
         Some(match self {
             Self::Append((through, _)) => Input::Flushed { through: *through },

@@ -1,4 +1,4 @@
-//! One server in an election, without the rest of its peer: it is looking, or has settled and answers servers that are looking.
+//! One server in an election, without the rest of its `zab` peer: it is looking, or has settled and answers servers that are looking.
 
 use bytes::Bytes;
 use oxkeeper::model::ServerId;

@@ -1,6 +1,6 @@
-//! An ensemble in one process: peers on virtual disks, and the connections between them.
+//! An ensemble in one process: `zab` peers on virtual disks, and the connections between them.
 //!
-//! It performs the actions of its peers, and a [`Witness`] sees what they do. Nothing moves by itself: a test says when a disk
+//! It performs the actions of its `zab` peers, and a [`Witness`] sees what they do. Nothing moves by itself: a test says when a disk
 //! writes, when a packet or notification arrives, when time passes, and what fails.
 
 use super::connections::{ElectionConnections, Item, LearnerConnection};

@@ -1,4 +1,4 @@
-//! One peer on a virtual disk.
+//! One `zab` peer on a virtual disk.
 
 use super::disk::Disk;
 use super::election::votes_for;
@@ -29,7 +29,7 @@ impl PeerOnDisk {
         actions
     }
 
-    /// The input with which the server around the peer answers an action at once: it has read the log for a learner, has frozen its tree
+    /// The input with which the server around the `zab` peer answers an action at once: it has read the log for a learner, has frozen its tree
     /// for a learner, or passes a learner's sync on.
     pub fn answer(&self, action: &Action) -> Option<Input> {
         match action {
@@ -49,7 +49,7 @@ impl PeerOnDisk {
         }
     }
 
-    /// The disk does its first pending write; returns the peer's input.
+    /// The disk does its first pending write; returns the `zab` peer's input.
     pub fn written(&mut self) -> Option<Input> {
         self.disk.write()?.report()
     }

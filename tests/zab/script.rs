@@ -23,7 +23,7 @@
 //! | `tick N` | N times 5 ms |
 //! | `show votes`, `state` | prints what goes to election connections, too; prints the server's role and what it has in memory |
 //!
-//! A script that begins with `servers` drives an ensemble: peers on virtual disks, with learner connections and election
+//! A script that begins with `servers` drives an ensemble: `zab` peers on virtual disks, with learner connections and election
 //! connections between them. Each line of an outcome begins with the server that does it, and a learner has its server's id.
 //!
 //! | Command | Meaning |

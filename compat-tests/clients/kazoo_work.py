@@ -51,7 +51,7 @@ def lock(address):
 
 
 def election(address):
-    """Every candidate leads once, and never two at a time."""
+    """Every candidate leads once, and no two lead at a time."""
     clients = [connected(address) for _ in range(3)]
     led, leading = [], threading.Semaphore(1)
 

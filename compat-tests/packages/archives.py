@@ -16,7 +16,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def call(*command, timeout=300, **options):
-    """Runs a command and returns what it printed; what it says on both streams is in the error."""
+    """Runs a command and returns what it printed on both streams; an error has that text too."""
     options = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "timeout": timeout, "check": True, **options}
     return subprocess.run([str(word) for word in command], **options).stdout
 

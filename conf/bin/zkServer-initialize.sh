@@ -43,7 +43,7 @@ else
     fail "ZooKeeper txnlog directory already exists at $logs (or use --force to force re-initialization)"
 fi
 
-# Only what is the server's own: the folders above may have owners and modes that someone chose.
+# Removes and makes only what is the server's own: the folders above may have owners and modes that an operator chose.
 for folder in "$data" ${logs:+"$logs"}; do
   rm -rf "${folder:?}/myid" "$folder/version-2" 2> /dev/null
   mkdir -p "$folder/version-2"
@@ -54,5 +54,5 @@ if [ -n "$id" ]; then
 else
   echo "No myid provided, be sure to specify it in $data/myid if using non-standalone"
 fi
-# The server looks for it beside the logs.
+# The server looks for `initialize` beside the logs.
 touch "${logs:-$data}/initialize"

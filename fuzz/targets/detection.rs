@@ -1,5 +1,5 @@
-//! Any bytes as the first of a connection at each kind of port with TLS: it is decided by at most three of them, more bytes never
-//! change it, and what is taken for TLS can be no frame of a client and no packet of a server.
+//! Any bytes as the first of a connection at each kind of port with TLS: at most three of them decide what the connection speaks, more
+//! bytes never change that, and what is taken for TLS can be no frame of a client and no packet of a server.
 
 use oxkeeper::member::tls_detection::{
     ClientDetection, DETECTION_BYTES, Decision, Detection, Next, Rest,

@@ -3,7 +3,7 @@
 use super::status::{LeaderInfo, Status};
 use crate::metrics::{Registry, Value};
 
-/// Gives every gauge that a server of this role has to `line`, in Java's order.
+/// Passes every gauge of a server in this role to `line`, in Java's order.
 pub(super) fn gauges(metrics: &Registry, status: &Status, line: &mut dyn FnMut(&str, Value)) {
     let count = |count: u64| Value::Integer(i64::try_from(count).unwrap_or(i64::MAX));
     let latency = metrics.request_latency.values();

@@ -62,7 +62,7 @@ impl PartialEq for NameRules {
 }
 
 impl NameRules {
-    /// Parses rules, which may stand without anything between them.
+    /// Parses rules; nothing has to divide them.
     ///
     /// # Errors
     /// [`RuleError`] for a rule that Java refuses or could never apply, and for regular expressions that may mean something
@@ -124,7 +124,7 @@ impl Rule {
             .parse()
             .ok()
             .filter(|_| is_number)
-            .ok_or("before the colon stands no number of components")?;
+            .ok_or("no number of components before the colon")?;
         let components = usize::try_from(components).unwrap_or(0);
         let (format, mut rest) = rest.split_once(']').ok_or("no ] after the format")?;
         let format = parse_format(format, components)?;

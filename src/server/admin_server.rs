@@ -58,7 +58,7 @@ impl AdminPort {
     /// Serves on a thread of its own, until `stop`.
     ///
     /// # Errors
-    /// If there can be no thread.
+    /// If no thread can be started.
     pub fn start(
         self,
         words: Arc<FourLetterWords>,
@@ -111,7 +111,7 @@ fn warn(error: &ListenError) {
 /// Runs `work` on a thread with a runtime of its own, until `stop`.
 ///
 /// # Errors
-/// If there can be no thread.
+/// If no thread can be started.
 pub fn start_thread(
     name: &str,
     stop: CancellationToken,
@@ -121,7 +121,7 @@ pub fn start_thread(
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(failed)?;
     let run = move || {
-        // This thread alone. Without the right to it the thread has the priority of the others.
+        // Lowers the priority of this thread alone. Where the system refuses, the thread keeps the priority of the others.
         let thread = rustix::thread::gettid();
         let nice = rustix::process::getpriority_process(Some(thread)).unwrap_or(0) + NICE;
         let _refused = rustix::process::setpriority_process(Some(thread), nice);

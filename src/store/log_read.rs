@@ -76,7 +76,7 @@ pub fn read<D: Disk>(
     }
 }
 
-/// The zxid before, since `scan` gives what comes after its argument.
+/// The zxid before `zxid`: `scan` gives what comes after its argument.
 fn before(zxid: Zxid) -> Option<Zxid> {
     Zxid::from_wire(zxid.to_wire() - 1)
 }

@@ -1,7 +1,7 @@
 //! The command line of `java`, so that scripts which start ZooKeeper's classes start oxkeeper instead.
 //!
 //! Called by the name `java`, oxkeeper takes `[-Dkey=value | -X... | -cp PATH | ...]... CLASS arguments`. Options that only a
-//! JVM needs are read over; `-D` properties go to the server as they are. It is no JVM: other classes are not found.
+//! JVM needs are skipped; `-D` properties go to the server as they are. It is no JVM: other classes are not found.
 
 use std::path::Path;
 
@@ -141,7 +141,7 @@ fn run(class: &str, arguments: Vec<String>, flags: Vec<String>, versions: &Versi
         "server.SnapshotComparer" => Call::Tool(toolkits::snapshot_compare, arguments),
         "server.SnapshotRecursiveSummary" => Call::Tool(toolkits::snapshot_summary, arguments),
         "server.PurgeTxnLog" => Call::Tool(toolkits::purge, arguments),
-        // Its stores of TLS are properties.
+        // It gets its stores of TLS by flags `-D`.
         "client.FourLetterWordMain" => {
             Call::Tool(four_letter_word::run, flags.into_iter().chain(arguments).collect())
         }
@@ -162,7 +162,7 @@ fn server(arguments: Vec<String>, flags: Vec<String>) -> Call {
         let usage = "Usage: ZooKeeperServerMain configfile | port datadir [ticktime] [maxcnxns]\n";
         return said("", usage, 2);
     }
-    // The first word keeps a file with the name of a subcommand a file.
+    // With this word first, a file that is named like a subcommand is taken for a file.
     let mut all = vec!["start-foreground".to_owned()];
     all.extend(flags);
     all.extend(arguments);

@@ -98,8 +98,8 @@ fn discarded_configuration_does_not_come_back_after_a_power_cut() {
     }
 }
 
-// Packets after a change tell other servers that it is done, and the next start reads the files. This holds for the removal
-// of `.dynamic.next` too.
+// Packets that follow a change tell other servers that it is done, and the next start reads the files: so no change may fail and be
+// passed over, the removal of `.dynamic.next` included.
 #[test]
 fn server_whose_configuration_files_cannot_be_changed_ends() {
     let committed =

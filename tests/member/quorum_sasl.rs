@@ -136,7 +136,7 @@ fn two_servers_with_one_password_authenticate_each_other() {
     assert_eq!(first, packet(0, Some(b"")));
     let mut said = first;
     for _ in 0..2 {
-        // However the bytes are cut.
+        // Byte by byte: the outcome does not depend on how bytes are cut.
         for byte in said {
             connection.receive(&[byte], 0, &mut Vec::new()).unwrap();
         }
@@ -208,7 +208,7 @@ fn outcome_of_an_exchange_does_not_depend_on_how_its_bytes_are_cut() {
     all.extend((0..8).map(|len| [&magic[..len], &[0; 16]].concat()));
     for bytes in all {
         for is_required in [false, true] {
-            // Made each time, so that nonces are the same.
+            // Made anew for each outcome, so that nonces are the same.
             let exchanges = || digest_exchanges(is_required);
             let whole = outcome(&exchanges(), &[&bytes]);
             let said = judged(&exchanges(), &[&bytes]);
@@ -255,7 +255,7 @@ fn wrong_password_unknown_user_and_no_user_are_refused_if_sasl_is_required() {
 
 #[test]
 fn replayed_exchange_is_refused() {
-    // The same SASL exchanges, so the second exchange has another nonce.
+    // The same factory, so the second exchange has another nonce.
     let exchanges = digest_exchanges(true);
     let mut dialing = exchanges.dialed(KIND, &there());
     let mut first = accepting(&exchanges);
@@ -438,7 +438,7 @@ fn dialing_end_believes_a_success_only_when_its_own_exchange_is_complete() {
     assert_eq!(step(&mut *exchange, b""), (Ok(SaslProgress::NotYet), packet(0, Some(&[0]))));
     assert_eq!(step(&mut *exchange, &packet(0, Some(&[2]))).1, packet(0, Some(&[3])));
     assert_eq!(step(&mut *exchange, &packet(1, None)).0, Ok(SaslProgress::Done));
-    // Too early; and not at all.
+    // Success before the dialing end is done, a token after that, and no SASL at all.
     let mut exchange = dial();
     go_on(&mut *exchange, b"");
     assert!(step(&mut *exchange, &packet(1, Some(&[1]))).0.unwrap_err().contains("too early"));

@@ -84,7 +84,7 @@ fn read_configs<R>(
 }
 
 impl Server {
-    /// Starts the peer from the disk.
+    /// Starts the `zab` peer from the disk.
     pub fn start(&mut self, me: ServerId, first_view: &View, settings: Settings) {
         let view = self.disk.view.clone().unwrap_or_else(|| first_view.clone());
         let (epochs, mut last) = self.disk.start();
@@ -137,8 +137,8 @@ impl Server {
         (write, more)
     }
 
-    /// The packets that follow a tree: a Java leader takes the first zxid that it forwards before it takes the tree, so that the tree
-    /// may have what comes after it as PROPOSAL and COMMIT (`LearnerHandler.syncFollower` and `run`, ZooKeeper 3.9.5).
+    /// The packets that follow a tree. Java's leader chooses the first zxid that it forwards before it writes the tree, so what follows as
+    /// PROPOSAL and COMMIT may be in the tree already (`LearnerHandler.syncFollower` and `run`, ZooKeeper 3.9.5).
     pub fn proposed_again(&self) -> Vec<Packet> {
         let Some(epoch) = self.leads.filter(|_| self.repeats) else { return Vec::new() };
         let own = self.tree.iter().rev().take_while(|(zxid, _)| zxid.epoch() == epoch);

@@ -43,7 +43,7 @@ impl ServerDisk {
         place
     }
 
-    /// The tree that a standalone server restores from the disk at its start.
+    /// The tree that a standalone server loads from the disk at its start.
     ///
     /// # Errors
     /// A refusal, or a state that does not fit its own digests and sessions.

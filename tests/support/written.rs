@@ -7,7 +7,7 @@ use std::path::Path;
 /// Asserts that a file has this text, or writes it where `UPDATE_EXPECT` is set.
 ///
 /// # Panics
-/// when the file has another text and may not be written.
+/// When the file has another text and may not be written.
 #[track_caller]
 pub fn expect_file(path: &Path, text: &str) {
     if std::fs::read_to_string(path).is_ok_and(|found| found == text) {

@@ -1,8 +1,8 @@
 //! Which file uses an item of which other file, found by following `use` and paths to where the item is defined.
 //!
 //! An arrow goes from a file to the file that defines an item that it names. A name that a file only re-exports leads on to the
-//! file that defines it. No arrows come from `mod name;`, from re-exports of a file with modules below it (it is their door,
-//! unless its own code uses the name too), and from test modules. Method calls make no arrow: their types do.
+//! file that defines it. No arrows come from `mod name;`, from test modules, and from re-exports of a file with modules below it, which is
+//! only their door (unless its own code uses the name too). Method calls make no arrow: their types do.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -24,7 +24,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 /// How long a server may take to answer at the beginning.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// A second is reported so long after its end, because its last slices come late.
+/// Time from the end of a second to its report: the second's last slices come late.
 const TELL_AFTER_US: u64 = 150_000;
 /// Values above this may be larger than a server's jute.maxbuffer.
 const LARGE_VALUE: u32 = 10_000;
@@ -156,7 +156,7 @@ pub fn run(options: &Options, seed: u64) -> Result<Ended, BenchError> {
     let runtime =
         runtime.map_err(|source| BenchError::System { what: "start a runtime", source })?;
     let ended = runtime.block_on(bench(options, seed));
-    // A cleaning up that was stopped still waits for its server.
+    // Without waiting for requests of a clean-up that was stopped.
     runtime.shutdown_background();
     ended
 }
@@ -391,7 +391,7 @@ async fn collect(
 ) -> Totals {
     let mut totals = Totals::new(planned_us);
     let mut progress = Progress::new(io::stderr().is_terminal());
-    // Seconds are counted from the measured time on, so the first of the warm-up may be part of a second.
+    // Seconds are counted from the beginning of the measured time, so the first line of the warm-up may be of less than a second.
     let mut second = -(warm_up_us.div_ceil(1_000_000) as i64);
     let mut is_stopping = false;
     loop {
@@ -415,7 +415,7 @@ async fn collect(
             }
         }
     }
-    // Seconds that ended less than TELL_AFTER_US ago; the part of a second that is left is in the result alone.
+    // Seconds that ended less than TELL_AFTER_US ago. What remains after the last whole second is in the result alone.
     let ended_us = end_us.load(Ordering::Relaxed) as i64 - warm_up_us as i64;
     while (second + 1) * 1_000_000 <= ended_us {
         let (figures, troubles) = totals.second(second);

@@ -14,9 +14,9 @@ use oxkeeper::member::quorum_connection::QuorumConnection;
 use oxkeeper::member::quorum_sasl::{
     Acceptors, Answer, DigestAcceptors, DigestInitiators, Exchange, Initiators, QuorumSaslExchanges,
 };
-use oxkeeper::member::sasl_exchange::{
-    ConnectionKind, SaslExchange, SaslExchanges, SaslProgress, Work,
-};
+use oxkeeper::member::sasl_exchange::SaslProgress::{Done, NotYet, Working};
+use oxkeeper::member::sasl_exchange::{ConnectionKind, SaslExchange, SaslExchanges};
+use oxkeeper::member::sasl_exchange::{SaslProgress, Work};
 use oxkeeper::member::sim_exchange::digest_exchanges;
 use oxkeeper::model::{Secret, ServerId};
 use oxkeeper::zab::LearnerConnectionId;
@@ -51,7 +51,7 @@ fn step(exchange: &mut dyn SaslExchange, bytes: &[u8]) -> (Result<SaslProgress, 
 
 /// A step that is not the last one.
 fn go_on(exchange: &mut dyn SaslExchange, bytes: &[u8]) {
-    assert_eq!(step(exchange, bytes).0, Ok(SaslProgress::NotYet));
+    assert_eq!(step(exchange, bytes).0, Ok(NotYet));
 }
 
 /// Users and passwords of the accepting end, and what the dialing end has.
@@ -77,11 +77,11 @@ fn exchanges(
 fn exchange(exchanges: &QuorumSaslExchanges) -> [Result<SaslProgress, String>; 2] {
     let mut ends = [exchanges.dialed(KIND, &there()), accepting(exchanges)];
     let mut unread = [BytesMut::new(), BytesMut::new()];
-    let mut ended = [Ok(SaslProgress::NotYet), Ok(SaslProgress::NotYet)];
+    let mut ended = [Ok(NotYet), Ok(NotYet)];
     for _ in 0..10 {
         for at in 0..2 {
             let mut said = Vec::new();
-            if ended[at] == Ok(SaslProgress::NotYet) {
+            if ended[at] == Ok(NotYet) {
                 ended[at] = ends[at].step(&mut unread[at], &mut said);
             }
             unread[1 - at].extend_from_slice(&said);
@@ -127,19 +127,15 @@ fn bytes_that_are_no_packet_are_refused_before_their_length_counts() {
 // rows: Q-113 Q-114
 #[test]
 fn two_servers_with_one_password_authenticate_each_other() {
-    let exchanges = exchanges(&[("a", "1"), ("member", "secret")], "member", "secret", true);
-    assert_eq!(exchange(&exchanges), [Ok(SaslProgress::Done), Ok(SaslProgress::Done)]);
-    let mut connection =
-        QuorumConnection::accepted(LearnerConnectionId(1), accepting(&exchanges), 0);
-    let mut dialing = exchanges.dialed(KIND, &there());
-    let (_, first) = step(&mut *dialing, b"");
-    assert_eq!(first, packet(0, Some(b"")));
-    let mut said = first;
+    let both = exchanges(&[("a", "1"), ("member", "secret")], "member", "secret", true);
+    assert_eq!(exchange(&both), [Ok(Done), Ok(Done)]);
+    let mut connection = QuorumConnection::accepted(LearnerConnectionId(1), accepting(&both), 0);
+    let mut dialing = both.dialed(KIND, &there());
+    let mut said = step(&mut *dialing, b"").1;
+    assert_eq!(said, packet(0, Some(b"")));
     for _ in 0..2 {
         // Byte by byte: the outcome does not depend on how bytes are cut.
-        for byte in said {
-            connection.receive(&[byte], 0, &mut Vec::new()).unwrap();
-        }
+        said.iter().for_each(|byte| connection.receive(&[*byte], 0, &mut Vec::new()).unwrap());
         said = step(&mut *dialing, &connection.take_output()).1;
     }
     assert!(connection.is_ready());
@@ -151,7 +147,7 @@ fn peer_without_sasl_passes_unless_it_is_required_and_keeps_its_bytes() {
     for first in [&b"\0\0\0\x0b"[..], b"\x5f\x25", b"\0"] {
         let mut exchange = accepting(&digest_exchanges(false));
         let (mut input, mut output) = (BytesMut::from(first), Vec::new());
-        assert_eq!(exchange.step(&mut input, &mut output), Ok(SaslProgress::Done));
+        assert_eq!(exchange.step(&mut input, &mut output), Ok(Done));
         assert_eq!((&input[..], output.len()), (first, 0));
         let (opened, said) = step(&mut *accepting(&digest_exchanges(true)), first);
         assert!(opened.unwrap_err().contains("quorum.auth.serverRequireSasl"));
@@ -169,7 +165,7 @@ fn outcome(
     let mut opened = exchange.step(&mut input, &mut output);
     for piece in pieces {
         input.extend_from_slice(piece);
-        if opened == Ok(SaslProgress::NotYet) {
+        if opened == Ok(NotYet) {
             opened = exchange.step(&mut input, &mut output);
         }
     }
@@ -223,7 +219,7 @@ fn outcome_of_an_exchange_does_not_depend_on_how_its_bytes_are_cut() {
             // A part of the magic is no silence.
             let mut exchange = accepting(&exchanges());
             assert_eq!(exchange.accepts_silent_peer(), !is_required);
-            let is_unfinished = step(&mut *exchange, &bytes).0 == Ok(SaslProgress::NotYet);
+            let is_unfinished = step(&mut *exchange, &bytes).0 == Ok(NotYet);
             assert!(!is_unfinished || !exchange.accepts_silent_peer(), "{bytes:x?}");
         }
     }
@@ -234,7 +230,7 @@ fn outcome_of_an_exchange_does_not_depend_on_how_its_bytes_are_cut() {
 fn server_that_need_not_authenticate_says_nothing_when_it_dials() {
     let plain = QuorumSaslExchanges { initiators: None, ..digest_exchanges(true) };
     let (opened, said) = step(&mut *plain.dialed(KIND, &there()), b"");
-    assert_eq!((opened, said), (Ok(SaslProgress::Done), Vec::new()));
+    assert_eq!((opened, said), (Ok(Done), Vec::new()));
 }
 
 // rows: Q-113
@@ -249,7 +245,7 @@ fn wrong_password_unknown_user_and_no_user_are_refused_if_sasl_is_required() {
         exchanges.is_required = false;
         let [dialed, accepted] = exchange(&exchanges);
         assert!(dialed.is_err());
-        assert_eq!(accepted, Ok(SaslProgress::Done));
+        assert_eq!(accepted, Ok(Done));
     }
 }
 
@@ -261,7 +257,7 @@ fn replayed_exchange_is_refused() {
     let mut first = accepting(&exchanges);
     let hello = step(&mut *dialing, b"").1;
     let response = step(&mut *dialing, &step(&mut *first, &hello).1).1;
-    assert_eq!(step(&mut *first, &response).0, Ok(SaslProgress::Done));
+    assert_eq!(step(&mut *first, &response).0, Ok(Done));
     let mut second = accepting(&exchanges);
     go_on(&mut *second, &hello);
     let (opened, said) = step(&mut *second, &response);
@@ -345,7 +341,7 @@ fn sixth_token_of_an_unfinished_exchange_closes_the_connection_even_if_sasl_is_n
         let mut exchange = accepting(&fakes(endless, false, is_required));
         for _ in 0..5 {
             let (opened, said) = step(&mut *exchange, &packet(0, Some(b"x")));
-            assert_eq!((opened, said), (Ok(SaslProgress::NotYet), packet(0, Some(b"on"))));
+            assert_eq!((opened, said), (Ok(NotYet), packet(0, Some(b"on"))));
         }
         let (opened, said) = step(&mut *exchange, &packet(0, Some(b"x")));
         assert_eq!(said, packet(-1, Some(b"on")));
@@ -388,7 +384,7 @@ fn hosts_of_the_members_at_the_end_of_an_exchange_count() {
             assert_eq!(said, packet(-1, Some(b"")));
             // As in Java, a server that need not authenticate stays connected.
             match opened {
-                Ok(opened) => assert!(opened == SaslProgress::Done && !is_required),
+                Ok(opened) => assert!(opened == Done && !is_required),
                 Err(reason) => {
                     assert!(is_required && reason.starts_with("SASL failed"), "{reason}")
                 }
@@ -397,7 +393,7 @@ fn hosts_of_the_members_at_the_end_of_an_exchange_count() {
         refused(&mut *accepting(&exchanges), &zoo1);
         let mut begun = accepting(&exchanges);
         exchanges.set_hosts(["zoo1".to_owned()].into());
-        assert_eq!(step(&mut *begun, &zoo1), (Ok(SaslProgress::Done), packet(1, None)));
+        assert_eq!(step(&mut *begun, &zoo1), (Ok(Done), packet(1, None)));
         for name in ["zk/zoo2@R", "zk@R", "zoo1@R"] {
             refused(&mut *accepting(&exchanges), &packet(0, Some(name.as_bytes())));
         }
@@ -418,26 +414,25 @@ fn work_is_handed_out_and_the_step_after_it_finds_the_answer() {
     let exchanges = fakes(counted, true, true);
     let mut exchange = accepting(&exchanges);
     let (opened, said) = step(&mut *exchange, &packet(0, Some(&[1])));
-    let Ok(SaslProgress::Working(work)) = opened else { panic!("{opened:?}") };
-    assert_eq!(step(&mut *exchange, b"").0, Ok(SaslProgress::NotYet), "the work is not done");
+    let Ok(Working(work)) = opened else { panic!("{opened:?}") };
+    assert_eq!(step(&mut *exchange, b"").0, Ok(NotYet), "the work is not done");
     work.run();
     let (opened, more) = step(&mut *exchange, b"");
-    assert_eq!((opened, said.len(), more), (Ok(SaslProgress::NotYet), 0, packet(0, Some(&[2]))));
-    let SaslProgress::Working(work) = step(&mut *exchange, &packet(0, Some(&[2]))).0.unwrap()
-    else {
+    assert_eq!((opened, said.len(), more), (Ok(NotYet), 0, packet(0, Some(&[2]))));
+    let Working(work) = step(&mut *exchange, &packet(0, Some(&[2]))).0.unwrap() else {
         panic!("no work")
     };
     work.run();
-    assert_eq!(step(&mut *exchange, b""), (Ok(SaslProgress::Done), packet(1, Some(&[3]))));
+    assert_eq!(step(&mut *exchange, b""), (Ok(Done), packet(1, Some(&[3]))));
 }
 
 #[test]
 fn dialing_end_believes_a_success_only_when_its_own_exchange_is_complete() {
     let dial = || fakes(counted, false, true).dialed(KIND, &there());
     let mut exchange = dial();
-    assert_eq!(step(&mut *exchange, b""), (Ok(SaslProgress::NotYet), packet(0, Some(&[0]))));
+    assert_eq!(step(&mut *exchange, b""), (Ok(NotYet), packet(0, Some(&[0]))));
     assert_eq!(step(&mut *exchange, &packet(0, Some(&[2]))).1, packet(0, Some(&[3])));
-    assert_eq!(step(&mut *exchange, &packet(1, None)).0, Ok(SaslProgress::Done));
+    assert_eq!(step(&mut *exchange, &packet(1, None)).0, Ok(Done));
     // Success before the dialing end is done, a token after that, and no SASL at all.
     let mut exchange = dial();
     go_on(&mut *exchange, b"");

@@ -235,7 +235,7 @@ mod tests {
     struct Row {
         port: Detection,
         /// Without a byte that decides: until when the port waits, in seconds; and what it decides then.
-        open: u64,
+        wait_s: u64,
         late: Decision,
         tls: Decision,
         plain: Decision,
@@ -254,7 +254,7 @@ mod tests {
     fn rows() -> Vec<Row> {
         let servers = |is_unified, silent| Detection::Servers { is_unified, silent_max: s(silent) };
         let http = |is_unified| Detection::Http { is_unified, silent_max: s(30) };
-        let row = |port, open, late, tls, plain| Row { port, open, late, tls, plain };
+        let row = |port, wait_s, late, tls, plain| Row { port, wait_s, late, tls, plain };
         let of = |port: ClientDetection| Detection::Clients(port);
         let limited = |port| ClientDetection { handshakes_max: Some(2), ..port };
         let rests = |port| ClientDetection { is_at_rest: true, ..port };
@@ -311,7 +311,7 @@ mod tests {
     /// Compares all inputs of a port after `len` of the bytes.
     fn compare(row: &Row, bytes: &[u8], says: Says, len: usize) {
         for (rest, undecided) in [
-            (Rest::MayFollow, Next::Wait { until: s(row.open) }),
+            (Rest::MayFollow, Next::Wait { until: s(row.wait_s) }),
             (Rest::Ended, Next::Decided(GONE)),
             (Rest::Late, Next::Decided(row.late)),
         ] {
@@ -366,7 +366,7 @@ mod tests {
                         .collect();
                     for (end, next) in met {
                         let decided = if says == Says::Tls { row.tls } else { row.plain };
-                        let waits = Next::Wait { until: s(row.open) };
+                        let waits = Next::Wait { until: s(row.wait_s) };
                         let wanted = if end < decides { waits } else { Next::Decided(decided) };
                         assert_eq!(next, wanted, "{:?}, {end} of {bytes:x?}", row.port);
                     }
@@ -377,7 +377,7 @@ mod tests {
 
     // rows: C-121
     #[test]
-    fn secure_port_at_rest_drops_whatever_comes_if_it_drops_early() {
+    fn secure_port_that_drops_early_closes_every_connection_while_no_client_is_served() {
         let port = ClientDetection { drops_early: true, is_at_rest: true, ..clients(false, 60) };
         for (bytes, ..) in BYTES {
             for len in 0..=bytes.len() {

@@ -28,7 +28,7 @@ tarball() {
   mv "$root/conf/zoo.cfg" "$root/conf/zoo_sample.cfg"
   cp -r conf/prometheus conf/grafana conf/oxkeeper.service "$root/conf/"
   documents "$root/docs"
-  install -D -m 644 conf/man/oxkeeper.8 "$root/share/man/man8/oxkeeper.8"
+  for_shells "$root/share" zsh/site-functions
   cp LICENSE NOTICE README.md CHANGELOG.md "$root/"
   packed "$1" | gzip -n -9 > "$to/$1.tar.gz"
 }
@@ -37,6 +37,16 @@ documents() {
   mkdir -p "$1"
   cp -r docs/*.md docs/zookeeper docs/bench.svg "$work/third-party.txt" "$1/"
   rm "$1/parity.md" # What a developer's tests prove; three times as large as the other pages.
+}
+
+# Man pages and completions below $1, where man and the shells look below /usr/share and /usr/local/share; $2: where zsh does.
+for_shells() {
+  mkdir -p "$1/man/man8" "$1/bash-completion/completions" "$1/$2" "$1/fish/vendor_completions.d"
+  "$work/dynamic" generate man "$1/man/man8"
+  cp conf/man/oxkeeper.8 "$1/man/man8/"
+  "$work/dynamic" generate completions bash > "$1/bash-completion/completions/oxkeeper"
+  "$work/dynamic" generate completions zsh > "$1/$2/_oxkeeper"
+  "$work/dynamic" generate completions fish > "$1/fish/vendor_completions.d/oxkeeper.fish"
 }
 
 # By dpkg-deb alone: of what debhelper and cargo-deb do, this needs a sum per file, an archive without times, and the scripts of conf/debian.
@@ -56,7 +66,8 @@ debian_package() {
   install -D -m 644 conf/oxkeeper.service "$root/lib/systemd/system/oxkeeper.service"
   install -D -m 644 conf/debian/sysusers.conf "$root/usr/lib/sysusers.d/oxkeeper.conf"
   documents "$doc"
-  mkdir -p "$root/usr/share/man/man8" && gzip -n -9 < conf/man/oxkeeper.8 > "$root/usr/share/man/man8/oxkeeper.8.gz"
+  for_shells "$root/usr/share" zsh/vendor-completions
+  gzip -n -9 "$root"/usr/share/man/man8/*
   cp NOTICE "$doc/"
   cat conf/debian/copyright > "$doc/copyright"
   cp CHANGELOG.md "$doc/"

@@ -29,7 +29,7 @@ use std::process::ExitCode;
 )]
 struct Arguments {
     /// A zoo.cfg, or a client port and a data directory. Default: conf/zoo.cfg if it exists, else port 2181 and ./data.
-    #[arg(allow_hyphen_values = true)]
+    #[arg(allow_hyphen_values = true, value_hint = clap::ValueHint::AnyPath)]
     arguments: Vec<String>,
     #[command(flatten)]
     logging: logging::Options,
@@ -211,7 +211,7 @@ fn quick(tool: &Tool) -> Option<ExitCode> {
             let _unread = out.write_all(text.as_bytes());
             Some(if is_whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
         }
-        Tool::Generate(what) => match generate::run(what, Arguments::command(), &mut out) {
+        Tool::Generate(what) => match generate::run(what, &Arguments::command(), &mut out) {
             Ok(()) => Some(ExitCode::SUCCESS),
             Err(error) => {
                 logging::fatal(&format!("can't write what was asked for: {error}"));

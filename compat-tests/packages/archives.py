@@ -87,6 +87,32 @@ def manual(folder, server):
     return f"{len(commands)} commands, {len(options)} options"
 
 
+FOR_SHELLS = ("bash-completion/completions/oxkeeper", "zsh/{}/_oxkeeper", "fish/vendor_completions.d/oxkeeper.fish")
+
+
+def for_shells(folder, server):
+    """Both packages have completions for three shells and a page for each command; bash completes commands, options and files with its own."""
+    out = release(folder / "one", server)
+    call("tar", "-C", folder, "-xzf", next(path for path in out.glob("*.tar.gz") if "static" not in path.name))
+    call("dpkg-deb", "-x", next(out.glob("*.deb")), folder / "deb")
+    tarball = next(path for path in folder.glob("oxkeeper-*-linux-*") if path.is_dir() and "static" not in path.name)
+    commands = [name for name in re.findall(r"(?m)^  ([a-z0-9][a-z0-9-]+)  ", call(server, "--help")) if name != "help"]
+    for share, zsh, packed in ((tarball / "share", "site-functions", ""), (folder / "deb/usr/share", "vendor-completions", ".gz")):
+        for name in FOR_SHELLS:
+            text = (share / name.format(zsh)).read_text()
+            missing = [word for word in (*commands, "chop", "in-flight") if word not in text]
+            assert not missing and "generate" not in text, f"{name}: {missing}"
+        for page in ("oxkeeper", *(f"oxkeeper-{name}" for name in commands), "oxkeeper-config-check"):
+            path = share / f"man/man8/{page}.8{packed}"
+            warnings = call("sh", "-c", f"{'zcat' if packed else 'cat'} '{path}' | groff -man -Tutf8 -ww -Wreg -z") if shutil.which("groff") else ""
+            assert path.exists() and not warnings, f"{path}: {warnings}"
+    ask = 'COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _oxkeeper oxkeeper "${@: -1}" "${@: -2:1}"; echo "${COMPREPLY[@]}"'
+    for words, wanted in ((["pu"], "purge"), (["bench", "--in-f"], "--in-flight"), (["txn-log", "--rec"], "--recover"), (["config", "ch"], "check")):
+        found = call("bash", "-c", f". '{tarball}/share/{FOR_SHELLS[0]}'; {ask}", "_", "oxkeeper", *words).split()
+        assert found == [wanted], f"oxkeeper {words} is completed to {found}"
+    return f"{len(commands)} commands, in the tarball and in the .deb"
+
+
 def tarball(folder, server):
     """An operator's swap: the link names another folder, the scripts go on with the same zoo.cfg and data."""
     packed = next(release(folder / "one", server).glob("*.tar.gz"))

@@ -18,7 +18,7 @@ pub struct Options {
     #[arg(long)]
     pub all: bool,
     /// The arguments the server would be started with: a zoo.cfg, or a client port and a data directory, and -Dkey=value flags.
-    #[arg(allow_hyphen_values = true)]
+    #[arg(allow_hyphen_values = true, value_hint = clap::ValueHint::AnyPath)]
     pub arguments: Vec<String>,
 }
 

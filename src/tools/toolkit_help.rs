@@ -9,6 +9,17 @@ pub struct Text {
     pub arguments: &'static str,
 }
 
+/// Each command with its text.
+pub const ALL: [(&str, &Text); 7] = [
+    ("txn-log", &TXN_LOG),
+    ("log-chopper", &LOG_CHOPPER),
+    ("snapshot-format", &SNAPSHOT_FORMAT),
+    ("snapshot-compare", &SNAPSHOT_COMPARE),
+    ("snapshot-summary", &SNAPSHOT_SUMMARY),
+    ("purge", &PURGE),
+    ("4lw", &FOUR_LETTER_WORD),
+];
+
 pub const TXN_LOG: Text = Text {
     usage: "oxkeeper txn-log [--dump] [--json] FILE\n       \
             oxkeeper txn-log --recover [--yes] [--verbose] [--json] FILE\n       \

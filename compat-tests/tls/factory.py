@@ -2,7 +2,7 @@
 
     factory.py          prints the folder
 
-Authorities: `ca` (RSA) and `ec-ca`, `inter` below `ca`, `other` that no server trusts. Leaves are named by what is special about them; a leaf NAME
+Authorities: `ca` (RSA) and `ec-ca`, `inter` below `ca`, `other` that no server trusts, `roll-old` and `roll-new` with one subject. Leaves are named by what is special about them; a leaf NAME
 is NAME.key (PKCS#8), NAME.pem (certificate and chain without the root), and in stores as a server needs them NAME.jks, NAME.p12 and so on.
 """
 
@@ -57,10 +57,11 @@ class Factory:
             ["-algorithm", "EC", "-pkeyopt", f"ec_paramgen_curve:{size}"]
         self.openssl("genpkey", *options, "-out", f"{name}.key")
 
-    def authority(self, name, kind="rsa:2048", by=None):
-        self.leaf(name, by or name, kind, names=None, extra=["basicConstraints=critical,CA:TRUE", "keyUsage=critical,keyCertSign,cRLSign"])
+    def authority(self, name, kind="rsa:2048", by=None, subject=None):
+        usage = ["basicConstraints=critical,CA:TRUE", "keyUsage=critical,keyCertSign,cRLSign"]
+        self.leaf(name, by or name, kind, names=None, extra=usage, subject=subject)
 
-    def leaf(self, name, by, kind="rsa:2048", names=HERE, dates=NOW, usage=None, digest="sha256", extra=(), key=None):
+    def leaf(self, name, by, kind="rsa:2048", names=HERE, dates=NOW, usage=None, digest="sha256", extra=(), key=None, subject=None):
         """A certificate for a new key. `by`: its authority; itself: self-signed."""
         if key is None:
             self.key(name, kind)
@@ -69,7 +70,7 @@ class Factory:
         extensions = [f"subjectAltName={names}"] if names else []
         extensions += [f"extendedKeyUsage={usage}"] if usage else []
         (self.folder / f"{name}.ext").write_text("\n".join([*extensions, *extra]) + "\n")
-        self.openssl("req", "-new", "-config", "openssl.cnf", "-key", f"{name}.key", "-subj", f"/O=oxkeeper/CN={name}", "-out", f"{name}.csr")
+        self.openssl("req", "-new", "-config", "openssl.cnf", "-key", f"{name}.key", "-subj", f"/O=oxkeeper/CN={subject or name}", "-out", f"{name}.csr")
         signer = ["-selfsign", "-keyfile", f"{name}.key"] if by == name else ["-cert", f"{by}.crt", "-keyfile", f"{by}.key"]
         self.openssl("ca", "-batch", "-notext", "-config", "openssl.cnf", *signer, "-md", digest, "-startdate", dates[0], "-enddate", dates[1],
                      "-extfile", f"{name}.ext", "-in", f"{name}.csr", "-out", f"{name}.crt")
@@ -158,6 +159,11 @@ def make(folder):
         made.leaf(f"chain{count}", f"deep-{count - 1}", "ec:prime256v1")
     made.leaf("chain7", "deep-6", "ec:prime256v1")
     made.leaf("chain100", "deep-99", "ec:prime256v1")
+    for age in ("old", "new"):
+        made.authority(f"roll-{age}", subject="roll")
+        made.leaf(f"of-{age}", f"roll-{age}")
+    made.trust("roll", "roll-old", "roll-new")
+    made.trust("narrow", "ec-ca")
     made.trust("trust", "ca", "ec-ca", "pinned", "pinned-expired")
     for leftover in folder.glob("*.csr"):
         leftover.unlink()

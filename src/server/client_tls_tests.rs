@@ -5,7 +5,7 @@ use crate::config::{Config, Environment, Source, parse};
 use crate::member::ListenAddress;
 use crate::metrics::Registry;
 use crate::net::tls::test_certificates::{Authority, settings};
-use crate::net::tls::{Engine, EngineRole, HandshakeError, Handshakes, TlsStream};
+use crate::net::tls::{Engine, EngineRole, HandshakeError, Handshakes, TlsStream, tool_client};
 use crate::net::{ClientPorts, Listener, ServerHandles, Sink, TlsPort, WordAnswer, WordRequest};
 use crate::request::{ClientCommand, Limits, Shared};
 use crate::tree::{Options, State, Tree};
@@ -263,5 +263,70 @@ async fn connect_request_inside_tls_reaches_the_machine() {
         }
         let command = tokio::time::timeout(Duration::from_secs(20), port.commands.recv()).await;
         assert!(matches!(command, Ok(Some(ClientCommand::Open(_)))));
+    }
+}
+
+/// A ClientHello of TLS 1.1 as OpenSSL sends it: one suite, no extensions.
+fn hello_of_tls_1_1() -> Vec<u8> {
+    let mut hello = vec![3, 2];
+    hello.extend([7; 32]); // The random bytes.
+    hello.extend([0, 0, 2, 0xc0, 0x13, 1, 0]); // No session, one suite, no compression.
+    let len = u8::try_from(hello.len()).unwrap();
+    [&[22, 3, 1, 0, len + 4, 1, 0, 0, len], hello.as_slice()].concat()
+}
+
+// rows: C-190 C-201
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn alerts_for_an_old_version_and_for_no_certificate_are_those_of_java() {
+    let port = Port::serve("", |settings, _| settings.versions = vec![TlsVersion::V12]);
+    let mut old = port.connect().await;
+    old.write_all(&hello_of_tls_1_1()).await.unwrap();
+    let mut alert = Vec::new();
+    old.read_to_end(&mut alert).await.unwrap();
+    assert_eq!(alert, [21, 3, 3, 0, 2, 2, 70], "not protocol_version");
+
+    let config = tool_client(&port.authority.trust, None).unwrap();
+    let client = move || {
+        let name = "localhost".try_into().unwrap();
+        rustls::ClientConnection::new(config, name).map(Into::into)
+    };
+    let socket = port.connect().await;
+    let refused = port.handshakes.perform(socket, client, Vec::new()).await.err().unwrap();
+    let HandshakeError::Tls(rustls::Error::AlertReceived(alert)) = refused else {
+        panic!("{refused}")
+    };
+    assert_eq!(alert, rustls::AlertDescription::BadCertificate);
+}
+
+// rows: C-194
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clients_of_both_cas_of_one_subject_are_served() {
+    let folder = tempfile::tempdir().unwrap();
+    let others = ["old", "new"].map(|name| folder.path().join(name));
+    let [old, new] = others.map(|folder| {
+        std::fs::create_dir(&folder).unwrap();
+        Authority::new(&folder, "one")
+    });
+    let texts = [&old, &new].map(|authority| std::fs::read(&authority.trust).unwrap());
+    assert_ne!(texts[0], texts[1]);
+    let both = folder.path().join("both.pem");
+    for texts in [[&*texts[0], &*texts[1]].concat(), [&*texts[1], &*texts[0]].concat()] {
+        std::fs::write(&both, texts).unwrap();
+        let port = Port::serve("", |settings, _| {
+            let store = settings.trust_store.as_mut().unwrap();
+            store.path.clone_from(&both);
+        });
+        for (authority, version) in
+            [(&old, BOTH[0]), (&old, BOTH[1]), (&new, BOTH[0]), (&new, BOTH[1])]
+        {
+            let mut wanted = settings(&authority.issue("client"), &port.authority.trust);
+            wanted.versions = vec![version];
+            let engine = Engine::new(wanted, EngineRole::Peer).unwrap().0;
+            let name = "localhost".try_into().unwrap();
+            let dialed = move || engine.dialed(name);
+            let socket = port.connect().await;
+            let stream = port.handshakes.perform(socket, dialed, Vec::new()).await.unwrap();
+            assert_eq!(ask(stream).await, "ruok:secure");
+        }
     }
 }

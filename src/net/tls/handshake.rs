@@ -3,8 +3,8 @@
 
 use super::handshake_places::{HandshakePlaces, TURN};
 use super::stream::{SocketReader, SocketWriter, TlsStream};
-use rustls::Connection;
-use std::io;
+use rustls::{AlertDescription, Connection, Error, PeerIncompatible, ProtocolVersion};
+use std::io::{self, Write as _};
 use tokio::net::TcpStream;
 use tokio::runtime::{Builder, Runtime};
 use tokio_util::task::AbortOnDropHandle;
@@ -173,6 +173,27 @@ async fn shake(
 /// Processes the bytes that were read. If they are refused, sends the alert, as far as the socket has room.
 fn process(socket: &TcpStream, tls: &mut Connection) -> Result<(), HandshakeError> {
     let Err(error) = tls.process_new_packets() else { return Ok(()) };
+    if let Some(alert) = alert_of_java(&error, tls.protocol_version()) {
+        _ = SocketWriter(socket).write(&alert);
+        return Err(error.into());
+    }
     while tls.wants_write() && tls.write_tls(&mut SocketWriter(socket)).is_ok_and(|len| len > 0) {}
     Err(error.into())
+}
+
+/// The record with Java's alert, where rustls' own says something else than Java's and no key encrypts it yet; `None`: rustls' is sent.
+fn alert_of_java(error: &Error, agreed: Option<ProtocolVersion>) -> Option<[u8; 7]> {
+    let alert = match error {
+        // TLS 1.1 and older know no such extension. rustls says handshake_failure, as it does to clients of TLS 1.2 without a suite in common.
+        Error::PeerIncompatible(PeerIncompatible::SignatureAlgorithmsExtensionRequired) => {
+            AlertDescription::ProtocolVersion
+        }
+        // rustls says certificate_required, which TLS 1.2 does not have.
+        Error::NoCertificatesPresented if agreed == Some(ProtocolVersion::TLSv1_2) => {
+            AlertDescription::BadCertificate
+        }
+        _ => return None,
+    };
+    // A record of kind alert and TLS 1.2 with two bytes, the first of which says that it is fatal.
+    Some([21, 3, 3, 0, 2, 2, alert.into()])
 }

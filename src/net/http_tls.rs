@@ -14,6 +14,10 @@ use tokio::time::{Instant, timeout_at};
 /// TLS of an HTTP port.
 pub struct HttpTls {
     pub engine: Arc<Engine>,
+    /// That of client ports, which decides whether a certificate is an identity; `None`: none is.
+    ///
+    /// Source: the constructor of `X509AuthenticationProvider`, ZooKeeper 3.9.5.
+    pub identities: Option<Arc<Engine>>,
     pub handshakes: Handshakes,
     pub plain: Plain,
 }
@@ -30,7 +34,7 @@ pub enum Plain {
 /// A connection that has shown what it speaks.
 pub(super) enum Opened {
     Plain(TcpStream),
-    /// * `subject`: of the client's certificate, if it has shown one.
+    /// * `subject`: of the client's certificate, if it has shown one that is an identity.
     Tls {
         stream: TlsStream,
         subject: Option<String>,
@@ -110,7 +114,28 @@ impl HttpTls {
             let reason = format!("the subject of the peer's certificate can't be printed: {error}");
             Failed::Handshake(Refusal::new(reason, None))
         })?;
+        let subject = match subject {
+            Some(subject) => self.identity(subject, &stream, peer).await,
+            None => None,
+        };
         Ok(Opened::Tls { stream, subject })
+    }
+
+    /// The subject, if clients with this certificate have the identity x509.
+    async fn identity(
+        &self,
+        subject: String,
+        stream: &TlsStream,
+        peer: SocketAddr,
+    ) -> Option<String> {
+        let engine = self.identities.as_ref()?;
+        match engine.check_shown(stream.peer_certificates()).await {
+            Ok(()) => Some(subject),
+            Err(reason) => {
+                tracing::debug!(%peer, %subject, %reason, "certificate of an HTTP client is no identity, by the trust store of client ports");
+                None
+            }
+        }
     }
 
     /// Logs a refusal with the setting to look at: AdminServer has the stores of connections between servers, and other settings.

@@ -28,6 +28,15 @@ struct Port {
 
 impl Port {
     async fn serve(client_auth: ClientAuth, plain: fn(Arc<Registry>) -> Plain) -> Self {
+        Self::serve_with(client_auth, plain, None).await
+    }
+
+    /// * `clients`: what client ports are set to, if they speak TLS, and whether they trust the same authority.
+    async fn serve_with(
+        client_auth: ClientAuth,
+        plain: fn(Arc<Registry>) -> Plain,
+        clients: Option<(ClientAuth, bool)>,
+    ) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let authority = Authority::new(folder.path(), "ca");
         let other = Authority::new(folder.path(), "other");
@@ -37,7 +46,15 @@ impl Port {
         let metrics = Arc::new(Registry::default());
         let plain = plain(metrics.clone());
         let handshakes = Handshakes::of_http().unwrap();
-        let tls = Arc::new(HttpTls { engine: Arc::new(engine), handshakes, plain });
+        let identities = clients.map(|(client_auth, is_same)| {
+            let trust = if is_same { &authority.trust } else { &other.trust };
+            let mut settings =
+                super::tls::test_certificates::settings(&authority.issue("own"), trust);
+            settings.client_auth = client_auth;
+            Arc::new(Engine::new(settings, EngineRole::Server).unwrap().0)
+        });
+        let engine = Arc::new(engine);
+        let tls = Arc::new(HttpTls { engine, identities, handshakes, plain });
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let answers = Arc::new(|asked: HttpRequest, _body: HttpBody| -> _ {
@@ -117,6 +134,18 @@ async fn forced_port_serves_no_plain_connection_and_asks_for_trusted_certificate
     assert_eq!(port.metrics.insecure_admin_count.get(), 0);
     assert_eq!(port.secure(None).await, "");
     assert_eq!(port.secure(key(&port.other.issue("stranger"))).await, "");
-    let served = port.secure(key(&port.authority.issue("client"))).await;
-    assert_eq!(served, "true Some(\"CN=client\")");
+    assert_eq!(port.secure(key(&port.authority.issue("client"))).await, "true None");
+}
+
+// rows: A-06 U-08
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn certificate_is_an_identity_only_if_the_trust_store_of_client_ports_has_its_authority() {
+    for client_auth in [ClientAuth::Need, ClientAuth::None] {
+        for (is_same, subject) in [(true, "Some(\"CN=client\")"), (false, "None")] {
+            let clients = Some((client_auth, is_same));
+            let port = Port::serve_with(ClientAuth::Need, |_| Plain::Refused, clients).await;
+            let served = port.secure(key(&port.authority.issue("client"))).await;
+            assert_eq!(served, format!("true {subject}"), "{client_auth:?}");
+        }
+    }
 }

@@ -70,7 +70,8 @@ impl Tls {
                 began: tokio::time::Instant::now(),
             }));
         }
-        let http = http(config, metrics, &mut watches)?;
+        let identities = clients.as_ref().map(|clients| clients.engine.clone());
+        let http = http(config, metrics, identities, &mut watches)?;
         Ok(Self { clients, servers, http, watches })
     }
 
@@ -94,9 +95,12 @@ fn threads(source: io::Error) -> ServerError {
 }
 
 /// Stores of HTTP ports are always reloaded when they change: HTTP clients keep no session that a change could break.
+///
+/// * `identities`: the engine of client ports, which decides whose certificates are identities at AdminServer.
 fn http(
     config: &Config,
     metrics: &Arc<Registry>,
+    identities: Option<Arc<Engine>>,
     watches: &mut Vec<Watch>,
 ) -> Result<HttpEngines, ServerError> {
     let mut of = |settings: &TlsSettings, plain, failed: fn(EngineError) -> ServerError| {
@@ -105,17 +109,18 @@ fn http(
         let engine = Arc::new(engine);
         watches.push(Watch::new(engine.clone(), &stores, true));
         let handshakes = Handshakes::of_http().map_err(threads)?;
-        Ok::<_, ServerError>(Arc::new(HttpTls { engine, handshakes, plain }))
+        Ok::<_, ServerError>(HttpTls { engine, identities: None, handshakes, plain })
     };
     let admin = config.admin.as_ref().and_then(|admin| admin.tls.as_ref());
     let admin = admin.map(|tls| {
         let plain = if tls.is_forced { Plain::Refused } else { Plain::Counted(metrics.clone()) };
-        of(&tls.settings, plain, ServerError::AdminTls)
+        let made = of(&tls.settings, plain, ServerError::AdminTls)?;
+        Ok::<_, ServerError>(Arc::new(HttpTls { identities, ..made }))
     });
     let https = config.metrics.prometheus.as_ref().and_then(|ports| {
         let https = ports.https.as_ref()?;
         let plain = if ports.is_shared() { Plain::Served } else { Plain::Refused };
-        Some(of(&https.settings, plain, ServerError::MetricsTls))
+        Some(of(&https.settings, plain, ServerError::MetricsTls).map(Arc::new))
     });
     Ok(HttpEngines { admin: admin.transpose()?, metrics: https.transpose()? })
 }

@@ -82,6 +82,8 @@ struct Configs {
     client: Option<Arc<ClientConfig>>,
     /// `None`: peers are asked for no certificates.
     verifier: Option<Arc<Verifier>>,
+    /// Judges certificates that were shown at another port; `None`: there is no trust store.
+    identities: Option<Arc<Verifier>>,
 }
 
 /// Makes the TLS of new connections.
@@ -156,6 +158,18 @@ impl Engine {
         self.check.check_peer(&verifier, peer, chain).await
     }
 
+    /// Judges a certificate that a client has shown at another port, whose engine has another trust store: by this one's trust store, and
+    /// whether it was revoked.
+    ///
+    /// # Errors
+    /// Why it is no identity of a client.
+    pub async fn check_shown(&self, chain: &[CertificateDer<'_>]) -> Result<(), String> {
+        let verifier = self.current().identities.clone();
+        let verifier = verifier.ok_or_else(|| "client ports have no trust store".to_owned())?;
+        let checked = self.check.check_shown(&verifier, chain).await;
+        checked.map_err(|refused| refused.to_string())
+    }
+
     fn current(&self) -> Arc<Configs> {
         self.configs.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -189,14 +203,15 @@ fn configs(
     let provider = Arc::new(provider);
     let versions = versions(&settings.versions);
     let key = OwnKey::of(&stores.keys);
-    let verifier = match (role, settings.client_auth) {
-        (EngineRole::Server, ClientAuth::None) => None,
-        (_, auth) => {
-            let verifier = Verifier::new(&provider, &stores.trusted, auth != ClientAuth::Want);
-            let verifier = verifier.map_err(|reason| EngineError::Verifier { prefix, reason })?;
-            Some(Arc::new(verifier))
-        }
+    let asks_clients = (role, settings.client_auth) != (EngineRole::Server, ClientAuth::None);
+    let identities = if asks_clients || !stores.trusted.is_empty() {
+        let is_mandatory = settings.client_auth != ClientAuth::Want;
+        let verifier = Verifier::new(&provider, &stores.trusted, is_mandatory);
+        Some(Arc::new(verifier.map_err(|reason| EngineError::Verifier { prefix, reason })?))
+    } else {
+        None
     };
+    let verifier = identities.clone().filter(|_| asks_clients);
     let server = server_config(settings, &provider, &versions, key.clone(), verifier.clone())?;
     let client = match role {
         EngineRole::Server => None,
@@ -212,7 +227,7 @@ fn configs(
             Some(Arc::new(config))
         }
     };
-    Ok(Configs { server: Arc::new(server), client, verifier })
+    Ok(Configs { server: Arc::new(server), client, verifier, identities })
 }
 
 fn server_config(

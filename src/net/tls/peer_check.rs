@@ -69,6 +69,27 @@ impl PeerCheck {
         };
         checked.await.map_err(|reason| Refused::of(leaf, reason))
     }
+    /// Judges a client's certificate that another engine's handshake has accepted: its path and revocation, not its host.
+    ///
+    /// # Errors
+    /// [`Refused`]: it says nothing about the client.
+    pub async fn check_shown(
+        &self,
+        verifier: &Verifier,
+        chain: &[CertificateDer<'_>],
+    ) -> Result<(), Refused> {
+        let Some((leaf, above)) = chain.split_first() else { return Ok(()) };
+        verifier.judge(leaf, above, Purpose::Client, UnixTime::now())?;
+        if self.revocation.is_none() {
+            return Ok(());
+        }
+        let checked = async {
+            let chain = parsed(leaf, above, Purpose::Client)?;
+            self.check_revocation(verifier, &chain, Purpose::Client).await
+        };
+        checked.await.map_err(|reason| Refused::of(leaf, reason))
+    }
+
 
     async fn check_host(&self, leaf: &Certificate<'_>, peer: Peer<'_>) -> Result<(), Refusal> {
         let mut check = HostCheck::new(leaf, peer, self.allows_reverse_dns);

@@ -4,8 +4,14 @@ use oxkeeper::config::{Appender, logback};
 
 pub fn target(input: &[u8]) {
     let text = String::from_utf8_lossy(input);
-    let outside = |name: &str| (name.len() == 3).then(|| format!("${{{name}x}}"));
-    match logback::parse(&text, &outside) {
+    let variable = |name: &str| (name.len() == 3).then(|| format!("${{{name}x}}"));
+    // The same text, so that a file includes itself, or is read as properties.
+    let file = |name: &str| match name.len() % 3 {
+        0 => Err("there is none".to_owned()),
+        1 => Ok(text.to_string()),
+        _ => Ok(text.replace("configuration", "included")),
+    };
+    match logback::parse(&text, &logback::Outside { variable: &variable, file: &file }) {
         Ok(found) => {
             for appender in found.appenders {
                 let Appender::File(file) = appender else { continue };

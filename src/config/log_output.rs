@@ -17,13 +17,48 @@ pub struct Rolling {
     pub first: u32,
     /// What stands before and after the number in the path of an older file.
     pub older: (String, String),
+    /// Older files have dates, and are as many as these say.
+    pub dates: Option<Dates>,
+}
+
+/// Older files with the date of their lines: a file is renamed when a period is over, and earlier when it has grown.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Dates {
+    /// The path of an older file, in parts, one of which is the date; folders are in the first one.
+    pub name: Vec<NamePart>,
+    /// The form of the date, for `strftime`. Texts of this form sort as their times do, and are of one length.
+    pub format: String,
+    pub period: Period,
+    /// The number of periods before this one whose files are kept; 0: all.
+    pub periods_kept: u32,
+    /// Limit on the sizes of the older files together.
+    pub cap_bytes: Option<u64>,
+}
+
+/// A part of the path of an older file.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum NamePart {
+    Text(String),
+    Date,
+    /// The number of the file in its period.
+    Number,
+}
+
+/// How long a file gets lines.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Period {
+    Year,
+    Month,
+    Day,
+    Hour,
+    Minute,
 }
 
 impl Rolling {
     /// The older files are `PATH.1`, `PATH.2` and so on.
     pub fn beside(path: &Path, size_bytes: u64, kept: u32) -> Self {
         let before = format!("{}.", path.display());
-        Self { size_bytes, kept, first: 1, older: (before, String::new()) }
+        Self { size_bytes, kept, first: 1, older: (before, String::new()), dates: None }
     }
 
     /// The path of an older file; 0 is the newest.

@@ -3,6 +3,7 @@
 use super::args::{Launch, ReadFile, Settings, from_disk};
 use super::log_output::{Appender, LogFile, Rolling, Stream, level, size};
 use super::logback::{self, Logback};
+use super::logback_pattern::PatternPart;
 use super::system_properties::{Environment, flag_value};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -20,6 +21,8 @@ pub struct LogSettings {
     pub levels: Option<String>,
     /// The appenders, at least one.
     pub appenders: Vec<Appender>,
+    /// The form of lines, if a `logback.xml` has another one than ZooKeeper's own.
+    pub pattern: Option<Vec<PatternPart>>,
     /// The audit log's file, if a `logback.xml` has one.
     pub audit: Option<LogFile>,
     /// What was not understood, or has no effect.
@@ -58,7 +61,11 @@ impl LogSettings {
         let Some((path, content)) = found else { return Self::of_flags(&flag, console) };
         let is_read = content.is_ok();
         let parsed = content.and_then(|text| {
-            logback::parse(&text, &|name| flag(name).or_else(|| outside(env, name)))
+            let outside = logback::Outside {
+                variable: &|name| flag(name).or_else(|| variable(env, name)),
+                file: &|name| read_named(read, name, folder.as_deref()).1,
+            };
+            logback::parse(&text, &outside)
         });
         match parsed {
             Ok(logback) => Self::of_logback(logback, &path, console),
@@ -101,7 +108,14 @@ impl LogSettings {
         for (module, level) in logback.levels {
             levels += &format!(",{module}={level}");
         }
-        Self { levels: Some(levels), appenders, audit: logback.audit, warnings, is_logback: true }
+        Self {
+            levels: Some(levels),
+            appenders,
+            pattern: logback.pattern,
+            audit: logback.audit,
+            warnings,
+            is_logback: true,
+        }
     }
 
     /// As ZooKeeper's own `logback.xml` with all its appenders; `zookeeper.root.logger` names those that are used.
@@ -219,7 +233,7 @@ fn decoded(content: io::Result<Vec<u8>>) -> Result<String, String> {
 }
 
 /// Variables of a JVM and of logback that files name, then the environment's.
-fn outside(env: &Environment, name: &str) -> Option<String> {
+fn variable(env: &Environment, name: &str) -> Option<String> {
     let variable = match name {
         "user.home" => "HOME",
         "user.name" => "USER",

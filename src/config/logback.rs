@@ -1,17 +1,20 @@
 //! Java's `logback.xml`: levels, consoles and rolling files. The rest is named, so that nothing is silent.
 
-use super::log_output::{Appender, LogFile, OLDER_MAX, Rolling, Stream, level, size};
+use super::log_output::{Appender, LogFile, Stream, level};
 use super::logback_loggers::{AUDIT, modules};
+use super::logback_pattern::{self, PatternPart};
+use super::logback_rolling::Window;
 use super::logback_xml::{Element, Variables, read};
+use crate::model::properties;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use tracing::level_filters::LevelFilter;
 
-/// ZooKeeper's own patterns, of the log and of the audit log: lines have these forms, whatever a file says.
-const PATTERNS: [&str; 2] =
-    ["%d{ISO8601} [myid:%X{myid}] - %-5p [%t:%C{1}@%L] - %m%n", "%d{ISO8601} %p %c{2}: %m%n"];
-/// For files that are to be renamed by date alone, as in ZooKeeper's own file.
-const BY_DATE_SIZE: u64 = 256 << 20;
+/// ZooKeeper's own patterns, of the log and of the audit log.
+const OF_LOG: &str = "%d{ISO8601} [myid:%X{myid}] - %-5p [%t:%C{1}@%L] - %m%n";
+const OF_AUDIT_LOG: &str = "%d{ISO8601} %p %c{2}: %m%n";
+/// Limit on the files that a file includes, those within each other included.
+const INCLUDES_MAX: usize = 32;
 
 /// What a file says.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -22,46 +25,44 @@ pub struct Logback {
     pub levels: Vec<(String, LevelFilter)>,
     /// Where the root's lines go.
     pub appenders: Vec<Appender>,
+    /// The form of lines; `None`: that of ZooKeeper's own file.
+    pub pattern: Option<Vec<PatternPart>>,
     /// The file of the audit log's logger.
     pub audit: Option<LogFile>,
     /// What has no effect here, in words.
     pub left_out: Vec<String>,
 }
 
+/// What a file may name that is not in it.
+pub struct Outside<'o> {
+    /// Variables that the file does not define: system properties, then the environment.
+    pub variable: &'o dyn Fn(&str) -> Option<String>,
+    /// The text of another file, by its path or by its name in the configuration's folder.
+    pub file: &'o dyn Fn(&str) -> Result<String, String>,
+}
+
 /// Reads a `logback.xml`.
-///
-/// * `outside`: variables that the file does not define: system properties, then the environment.
 ///
 /// # Errors
 /// What is malformed, with its line where there is one.
-pub fn parse(text: &str, outside: &dyn Fn(&str) -> Option<String>) -> Result<Logback, String> {
-    let root = read(text)?;
+pub fn parse(text: &str, outside: &Outside<'_>) -> Result<Logback, String> {
+    let root = read(text, "configuration")?;
     let mut reading = Reading {
-        variables: Variables::new(outside),
+        outside,
+        variables: Variables::new(outside.variable),
         appenders: BTreeMap::new(),
+        loggers: Vec::new(),
+        included: 0,
         found: Logback::default(),
     };
-    let mut loggers = Vec::new();
     for attribute in &root.attributes {
         let is_off = attribute.1.eq_ignore_ascii_case("false");
         if matches!(attribute.0.as_str(), "scan" | "debug" | "packagingData") && !is_off {
             reading.leave_out(format!("{}={}", attribute.0, attribute.1));
         }
     }
-    for element in &root.children {
-        match element.name.as_str() {
-            "property" | "variable" | "substitutionproperty" => reading.define(element)?,
-            "appender" => reading.appender(element)?,
-            "root" => loggers.push((String::new(), reading.logger(element)?)),
-            "logger" => {
-                let name = reading.value(element, "name")?.unwrap_or_default();
-                let name = if name.eq_ignore_ascii_case("root") { String::new() } else { name };
-                loggers.push((name, reading.logger(element)?));
-            }
-            "contextname" => {}
-            other => reading.leave_out(format!("<{other}>")),
-        }
-    }
+    reading.elements(&root.children)?;
+    let mut loggers = std::mem::take(&mut reading.loggers);
     // The level of a class wins over that of its package.
     loggers.sort_by_key(|(name, _)| name.len());
     for (name, logger) in loggers {
@@ -85,12 +86,36 @@ pub fn parse(text: &str, outside: &dyn Fn(&str) -> Option<String>) -> Result<Log
 struct Logger {
     level: Option<String>,
     refs: Vec<String>,
+    /// Its lines also go where those of the root go.
+    is_additive: bool,
 }
 
 /// An appender as it stands there, used or not.
 struct Given {
     kind: Kind,
+    /// The form of its lines; `None`: it has none, or lines of another kind.
+    pattern: Option<String>,
     left_out: Vec<String>,
+}
+
+/// A file that an element names.
+struct OtherFile {
+    name: String,
+    /// What is in it, or why it can't be read.
+    text: Result<String, String>,
+}
+
+/// What appenders of every kind have.
+struct Common {
+    threshold: LevelFilter,
+    pattern: Option<String>,
+    left_out: Vec<String>,
+}
+
+impl Default for Common {
+    fn default() -> Self {
+        Self { threshold: LevelFilter::TRACE, pattern: None, left_out: Vec::new() }
+    }
 }
 
 enum Kind {
@@ -101,8 +126,13 @@ enum Kind {
 }
 
 struct Reading<'o> {
+    outside: &'o Outside<'o>,
     variables: Variables<'o>,
     appenders: BTreeMap<String, Given>,
+    /// Each with its name, which is empty for the root.
+    loggers: Vec<(String, Logger)>,
+    /// Number of included files.
+    included: usize,
     found: Logback,
 }
 
@@ -122,16 +152,91 @@ impl Reading<'_> {
         self.variables.substitute(element.text.trim())
     }
 
-    fn define(&mut self, element: &Element) -> Result<(), String> {
-        match (self.value(element, "name")?, self.value(element, "value")?) {
-            (Some(name), Some(value)) => self.variables.define(&name, value),
-            _ => self.leave_out("properties of other files".to_owned()),
+    /// The elements of a file in their order, those of included files in the place of `<include>`.
+    fn elements(&mut self, elements: &[Element]) -> Result<(), String> {
+        for element in elements {
+            match element.name.as_str() {
+                "property" | "variable" | "substitutionproperty" => self.define(element)?,
+                "include" => self.include(element)?,
+                "appender" => self.appender(element)?,
+                "root" => {
+                    let logger = self.logger(element)?;
+                    self.loggers.push((String::new(), logger));
+                }
+                "logger" => {
+                    let name = self.value(element, "name")?.unwrap_or_default();
+                    let name = if name.eq_ignore_ascii_case("root") { String::new() } else { name };
+                    let logger = self.logger(element)?;
+                    self.loggers.push((name, logger));
+                }
+                "contextname" => {}
+                other => self.leave_out(format!("<{other}>")),
+            }
         }
         Ok(())
     }
 
+    /// The file that an element names; `None`: it names a URL, or nothing.
+    fn other_file(&self, element: &Element) -> Result<Option<OtherFile>, String> {
+        let name = match self.value(element, "file")? {
+            None => self.value(element, "resource")?,
+            name => name,
+        };
+        Ok(name.map(|name| OtherFile { text: (self.outside.file)(&name), name }))
+    }
+
+    fn define(&mut self, element: &Element) -> Result<(), String> {
+        if let (Some(name), Some(value)) =
+            (self.value(element, "name")?, self.value(element, "value")?)
+        {
+            self.variables.define(&name, value);
+            return Ok(());
+        }
+        let Some(OtherFile { name, text }) = self.other_file(element)? else {
+            self.leave_out("a property without name and value".to_owned());
+            return Ok(());
+        };
+        let read = text
+            .and_then(|text| properties::parse(text.as_bytes()).map_err(|error| error.to_string()));
+        match read {
+            Ok(entries) => {
+                for (key, entry) in entries {
+                    self.variables.define(&key, entry.value);
+                }
+            }
+            Err(error) => self.leave_out(format!("properties of {name}: {error}")),
+        }
+        Ok(())
+    }
+
+    fn include(&mut self, element: &Element) -> Result<(), String> {
+        if self.included == INCLUDES_MAX {
+            self.leave_out(format!("<include> after {INCLUDES_MAX} others"));
+            return Ok(());
+        }
+        self.included += 1;
+        let is_optional = element.attribute("optional").is_some_and(|given| given.trim() == "true");
+        let Some(OtherFile { name, text }) = self.other_file(element)? else {
+            self.leave_out("<include> of a URL".to_owned());
+            return Ok(());
+        };
+        if is_optional && text.is_err() {
+            return Ok(());
+        }
+        match text.and_then(|text| read(&text, "included")) {
+            Ok(root) => self.elements(&root.children),
+            Err(error) => {
+                self.leave_out(format!("<include> of {name}: {error}"));
+                Ok(())
+            }
+        }
+    }
+
     fn logger(&mut self, element: &Element) -> Result<Logger, String> {
-        let mut logger = Logger { level: self.value(element, "level")?, refs: Vec::new() };
+        let is_additive = self.value(element, "additivity")?;
+        let is_additive = is_additive.is_none_or(|given| !given.eq_ignore_ascii_case("false"));
+        let level = self.value(element, "level")?;
+        let mut logger = Logger { level, refs: Vec::new(), is_additive };
         for child in &element.children {
             match child.name.as_str() {
                 "appender-ref" => logger.refs.extend(self.value(child, "ref")?),
@@ -149,15 +254,24 @@ impl Reading<'_> {
             "ConsoleAppender" => self.console(element, &name)?,
             "FileAppender" | "RollingFileAppender" => self.file(element, &name)?,
             "AsyncAppender" => {
-                let refs = element.children.iter().filter(|child| child.name == "appender-ref");
-                let refs: Result<Vec<_>, _> = refs.map(|child| self.value(child, "ref")).collect();
-                Given {
-                    kind: Kind::Async(refs?.into_iter().flatten().collect()),
-                    left_out: Vec::new(),
+                let (mut refs, mut left_out) = (Vec::new(), Vec::new());
+                for child in &element.children {
+                    match child.name.as_str() {
+                        "appender-ref" => refs.extend(self.value(child, "ref")?),
+                        // Lines wait for a thread here in any case.
+                        "queuesize"
+                        | "discardingthreshold"
+                        | "neverblock"
+                        | "maxflushtime"
+                        | "includecallerdata" => {}
+                        other => left_out.push(format!("<{other}> of {name}")),
+                    }
                 }
+                Given { kind: Kind::Async(refs), pattern: None, left_out }
             }
             _ => {
-                Given { kind: Kind::Unknown, left_out: vec![format!("appender {name} of {class}")] }
+                let left_out = vec![format!("appender {name} of {class}")];
+                Given { kind: Kind::Unknown, pattern: None, left_out }
             }
         };
         self.appenders.insert(name, given);
@@ -165,7 +279,7 @@ impl Reading<'_> {
     }
 
     fn console(&self, element: &Element, name: &str) -> Result<Given, String> {
-        let (mut threshold, mut left_out) = (LevelFilter::TRACE, Vec::new());
+        let mut common = Common::default();
         let mut stream = Stream::Out;
         for child in &element.children {
             match child.name.as_str() {
@@ -173,14 +287,15 @@ impl Reading<'_> {
                     stream = Stream::Err;
                 }
                 "target" | "withjansi" | "immediateflush" => {}
-                _ => self.common(child, name, &mut threshold, &mut left_out)?,
+                _ => self.common(child, name, &mut common)?,
             }
         }
-        Ok(Given { kind: Kind::One(Appender::Console { stream, threshold }), left_out })
+        let Common { threshold, pattern, left_out } = common;
+        Ok(Given { kind: Kind::One(Appender::Console { stream, threshold }), pattern, left_out })
     }
 
     fn file(&self, element: &Element, name: &str) -> Result<Given, String> {
-        let (mut threshold, mut left_out) = (LevelFilter::TRACE, Vec::new());
+        let mut common = Common::default();
         let (mut path, mut policies) = (None, Vec::new());
         for child in &element.children {
             match child.name.as_str() {
@@ -190,54 +305,56 @@ impl Reading<'_> {
                 "append" | "prudent" => {
                     let value = self.text(child)?;
                     if value.eq_ignore_ascii_case("true") == (child.name == "prudent") {
-                        left_out.push(format!("{}={value} of {name}", child.name));
+                        common.left_out.push(format!("{}={value} of {name}", child.name));
                     }
                 }
-                _ => self.common(child, name, &mut threshold, &mut left_out)?,
+                _ => self.common(child, name, &mut common)?,
             }
         }
+        let Common { threshold, pattern, mut left_out } = common;
         let mut window = Window::default();
         for policy in policies {
-            self.policy(policy, name, &mut window, &mut left_out)?;
+            window.read(&self.variables, policy, name, &mut left_out)?;
         }
-        let path = path.or_else(|| window.pattern.as_deref().map(without_numbers));
+        let is_named = path.is_some();
+        let path = path.or_else(|| window.name());
         let Some(path) = path.filter(|path| !path.is_empty()) else {
             left_out.push(format!("appender {name}, which names no file"));
-            return Ok(Given { kind: Kind::Unknown, left_out });
+            return Ok(Given { kind: Kind::Unknown, pattern, left_out });
         };
-        let rolling = window.rolling(&path, name, &mut left_out);
+        let rolling = window.rolling(&path, is_named, name, &mut left_out);
         let file = LogFile { path: PathBuf::from(path), threshold, rolling };
-        Ok(Given { kind: Kind::One(Appender::File(file)), left_out })
+        Ok(Given { kind: Kind::One(Appender::File(file)), pattern, left_out })
     }
 
     /// What appenders of every kind may have.
-    fn common(
-        &self,
-        child: &Element,
-        name: &str,
-        threshold: &mut LevelFilter,
-        left_out: &mut Vec<String>,
-    ) -> Result<(), String> {
+    fn common(&self, child: &Element, name: &str, common: &mut Common) -> Result<(), String> {
         let class = self.value(child, "class")?.unwrap_or_default();
+        let left_out = &mut common.left_out;
         match (child.name.as_str(), class.rsplit('.').next().unwrap_or_default()) {
             ("filter", "ThresholdFilter") => {
                 let given = child.children.iter().find(|child| child.name == "level");
                 let text = given.map_or(Ok(String::new()), |given| self.text(given))?;
                 match level(&text) {
-                    Some(level) => *threshold = (*threshold).min(level),
+                    Some(level) => common.threshold = common.threshold.min(level),
                     None => left_out.push(format!("level {text:?} of {name}")),
                 }
             }
             ("filter", class) => left_out.push(format!("filter {class} of {name}")),
             ("encoder" | "layout", class) => {
+                let pattern = patterns(child).pop().map(|pattern| self.text(pattern));
                 let is_pattern = class.is_empty() || class.starts_with("Pattern");
-                let patterns = patterns(child);
-                let is_known = |pattern: &&Element| PATTERNS.contains(&pattern.text.trim());
-                if !is_pattern && patterns.is_empty() {
+                if !is_pattern && pattern.is_none() {
                     left_out.push(format!("encoder {class} of {name}, see --log-format"));
-                } else if !patterns.iter().all(is_known) {
-                    left_out
-                        .push(format!("pattern of {name}: lines have the form of --log-format"));
+                    return Ok(());
+                }
+                common.pattern = pattern.transpose()?;
+                for inner in &child.children {
+                    match inner.name.as_str() {
+                        "pattern" | "layout" | "immediateflush" => {}
+                        "charset" if self.text(inner)?.eq_ignore_ascii_case("UTF-8") => {}
+                        other => left_out.push(format!("{other}={} of {name}", self.text(inner)?)),
+                    }
                 }
             }
             (other, _) => left_out.push(format!("<{other}> of {name}")),
@@ -245,47 +362,8 @@ impl Reading<'_> {
         Ok(())
     }
 
-    /// A rolling or a triggering policy.
-    fn policy(
-        &self,
-        element: &Element,
-        name: &str,
-        window: &mut Window,
-        left_out: &mut Vec<String>,
-    ) -> Result<(), String> {
-        let class = self.value(element, "class")?.unwrap_or_default();
-        match class.rsplit('.').next().unwrap_or_default() {
-            "FixedWindowRollingPolicy" => window.is_window = true,
-            "SizeBasedTriggeringPolicy" => window.size.0 = true,
-            "SizeAndTimeBasedRollingPolicy" | "TimeBasedRollingPolicy" => window.is_by_date = true,
-            class => left_out.push(format!("policy {class} of {name}")),
-        }
-        for child in &element.children {
-            let text = self.text(child)?;
-            let number = || text.parse::<u32>().ok();
-            let is_read = match child.name.as_str() {
-                "filenamepattern" => {
-                    window.pattern = Some(text.clone());
-                    true
-                }
-                "minindex" => number().map(|number| window.min = Some(number)).is_some(),
-                "maxindex" | "maxhistory" => {
-                    number().map(|number| window.max = Some(number)).is_some()
-                }
-                "maxfilesize" => size(&text).map(|size| window.size.1 = Some(size)).is_some(),
-                "totalsizecap" => size(&text).map(|size| window.cap = Some(size)).is_some(),
-                "cleanhistoryonstart" | "checkincrement" | "parent" => true,
-                _ => false,
-            };
-            if !is_read {
-                left_out.push(format!("{}={text} of {name}", child.name));
-            }
-        }
-        Ok(())
-    }
-
-    /// The appenders that are meant, each once.
-    fn referred(&mut self, refs: &[String]) -> Vec<Appender> {
+    /// The appenders that are meant, each once, with their names and their patterns.
+    fn referred(&mut self, refs: &[String]) -> Vec<(String, Option<String>, Appender)> {
         let (mut waiting, mut seen) = (refs.to_vec(), Vec::new());
         let mut found = Vec::new();
         waiting.reverse();
@@ -298,7 +376,9 @@ impl Reading<'_> {
                 Some(given) => {
                     self.found.left_out.extend(given.left_out.iter().cloned());
                     match &given.kind {
-                        Kind::One(appender) => found.push(appender.clone()),
+                        Kind::One(appender) => {
+                            found.push((name.clone(), given.pattern.clone(), appender.clone()));
+                        }
                         Kind::Async(refs) => waiting.extend(refs.iter().rev().cloned()),
                         Kind::Unknown => {}
                     }
@@ -316,8 +396,28 @@ impl Reading<'_> {
                 self.leave_out(format!("level {text:?} of the root logger"));
             }
         }
-        let appenders = self.referred(&logger.refs);
-        self.found.appenders.extend(appenders);
+        // All outputs have lines of one form.
+        let mut chosen: Option<String> = None;
+        for (name, pattern, appender) in self.referred(&logger.refs) {
+            self.found.appenders.push(appender);
+            let Some(pattern) = pattern else { continue };
+            match &chosen {
+                _ if logback_pattern::parse(&pattern).is_none() => {
+                    self.leave_out(format!(
+                        "pattern of {name}: lines have the form of --log-format"
+                    ));
+                }
+                None => chosen = Some(pattern),
+                Some(first) if *first != pattern => {
+                    self.leave_out(format!(
+                        "pattern of {name}: lines have that of the appender before it"
+                    ));
+                }
+                Some(_) => {}
+            }
+        }
+        let own = chosen.filter(|pattern| pattern != OF_LOG);
+        self.found.pattern = own.and_then(|pattern| logback_pattern::parse(&pattern));
     }
 
     fn audit(&mut self, logger: Logger) {
@@ -325,17 +425,42 @@ impl Reading<'_> {
             // Its lines go where the root's go.
             return self.level_of(AUDIT, logger);
         }
-        let mut files =
-            self.referred(&logger.refs).into_iter().filter_map(|appender| match appender {
-                Appender::File(file) => Some(file),
-                Appender::Console { .. } => None,
-            });
-        self.found.audit = files.next_back();
+        let mut file = None;
+        for (name, pattern, appender) in self.referred(&logger.refs) {
+            if pattern.is_some_and(|pattern| pattern != OF_LOG && pattern != OF_AUDIT_LOG) {
+                self.leave_out(format!(
+                    "pattern of {name}: the audit log's lines have ZooKeeper's form"
+                ));
+            }
+            match appender {
+                Appender::File(found) => file = Some(found),
+                Appender::Console { .. } => {
+                    self.leave_out(format!("appender {name} of the audit log's logger"));
+                }
+            }
+        }
+        // ZooKeeper's own file has `INFO, RFAAUDIT` there, as log4j had it.
+        let text = logger.level.unwrap_or_default();
+        let first = text.split(',').next().unwrap_or_default();
+        match (level(first), &mut file) {
+            (Some(level), Some(file)) => file.threshold = file.threshold.min(level),
+            (None, _) if !text.is_empty() => {
+                self.leave_out(format!("level {text:?} of the audit log's logger"));
+            }
+            _ => {}
+        }
+        self.found.audit = file;
+        if logger.is_additive && self.found.audit.is_some() {
+            let text = "additivity of the audit log's logger: its lines go into its file alone";
+            self.leave_out(text.to_owned());
+        }
     }
 
     fn level_of(&mut self, name: &str, logger: Logger) {
         if !logger.refs.is_empty() {
             self.leave_out(format!("appenders of logger {name}: its lines go where the root's go"));
+        } else if !logger.is_additive {
+            self.leave_out(format!("additivity=false of logger {name}: set its level to OFF"));
         }
         let Some(text) = logger.level else { return };
         let modules = modules(name);
@@ -364,191 +489,4 @@ fn patterns(element: &Element) -> Vec<&Element> {
         }
     }
     found
-}
-
-/// What the policies of a rolling file say.
-#[derive(Default)]
-struct Window {
-    is_window: bool,
-    is_by_date: bool,
-    pattern: Option<String>,
-    min: Option<u32>,
-    max: Option<u32>,
-    /// Whether there is a limit, and which.
-    size: (bool, Option<u64>),
-    cap: Option<u64>,
-}
-
-impl Window {
-    /// Defaults as in logback 1.3.15: 10 MB, numbers 1 to 7.
-    fn rolling(&self, path: &str, name: &str, left_out: &mut Vec<String>) -> Option<Rolling> {
-        if self.is_by_date {
-            left_out.push(format!("dates of {name}: its file is renamed by size"));
-            let size = self.size.1.unwrap_or(BY_DATE_SIZE);
-            let by_cap = self.cap.map(|cap| u32::try_from(cap / size).unwrap_or(OLDER_MAX));
-            let kept = by_cap.or(self.max.filter(|max| *max > 0)).unwrap_or(OLDER_MAX);
-            return Some(Rolling::beside(path.as_ref(), size, kept.min(OLDER_MAX)));
-        }
-        if !self.is_window && !self.size.0 {
-            return None;
-        }
-        let size = self.size.1.unwrap_or(10 << 20);
-        let (first, last) = (self.min.unwrap_or(1), self.max.unwrap_or(7));
-        let wanted = (last.saturating_add(1)).saturating_sub(first);
-        if wanted > OLDER_MAX {
-            left_out.push(format!("maxIndex={last} of {name}: {OLDER_MAX} older files are kept"));
-        }
-        let mut rolling = Rolling::beside(path.as_ref(), size, wanted.min(OLDER_MAX));
-        let pattern = self.pattern.as_deref().unwrap_or_default();
-        let packed = [".gz", ".zip", ".xz"].into_iter().find(|suffix| pattern.ends_with(suffix));
-        if packed.is_some() {
-            left_out.push(format!("packing of {name}'s older files"));
-        }
-        let plain = pattern.strip_suffix(packed.unwrap_or_default()).unwrap_or(pattern);
-        match plain.split_once("%i") {
-            Some((before, after)) if !before.contains('%') && !after.contains('%') => {
-                (rolling.first, rolling.older) = (first, (before.to_owned(), after.to_owned()));
-            }
-            _ => left_out.push(format!("fileNamePattern={pattern} of {name}")),
-        }
-        Some(rolling)
-    }
-}
-
-/// The name of a file whose appender gives a pattern alone: without dates, numbers and the marks before them.
-fn without_numbers(pattern: &str) -> String {
-    let mut name = String::new();
-    let mut rest = pattern;
-    while let Some((before, after)) = rest.split_once('%') {
-        name.push_str(before.trim_end_matches(['.', '-', '_']));
-        let after = after.get(1..).unwrap_or_default();
-        rest = match after.strip_prefix('{').and_then(|inside| inside.split_once('}')) {
-            Some((_, after)) => after,
-            None => after,
-        };
-    }
-    name.push_str(rest);
-    let bare = [".gz", ".zip", ".xz"].into_iter().find_map(|suffix| name.strip_suffix(suffix));
-    bare.unwrap_or(&name).to_owned()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::path::Path;
-
-    fn parsed(body: &str) -> Logback {
-        parse(&format!("<configuration>{body}</configuration>"), &|_| None).unwrap()
-    }
-
-    const CONSOLE: &str = "<appender name='CONSOLE' class='ch.qos.logback.core.ConsoleAppender'><encoder>\
-        <pattern>%d{ISO8601} [myid:%X{myid}] - %-5p [%t:%C{1}@%L] - %m%n</pattern></encoder>\
-        <filter class='ch.qos.logback.classic.filter.ThresholdFilter'><level>WARN</level></filter></appender>";
-
-    // rows: C-269
-    #[test]
-    fn file_of_zookeeper_is_read_without_a_remark() {
-        let found = parsed(&format!(
-            "<property name='zookeeper.log.dir' value='/l'/><property name='zookeeper.log.file' value='z.log'/>{CONSOLE}
-             <appender name='ROLLINGFILE' class='ch.qos.logback.core.rolling.RollingFileAppender'>
-               <File>${{zookeeper.log.dir}}/${{zookeeper.log.file}}</File>
-               <rollingPolicy class='ch.qos.logback.core.rolling.FixedWindowRollingPolicy'><maxIndex>${{index:-20}}</maxIndex>
-                 <FileNamePattern>${{zookeeper.log.dir}}/${{zookeeper.log.file}}.%i</FileNamePattern></rollingPolicy>
-               <triggeringPolicy class='ch.qos.logback.core.rolling.SizeBasedTriggeringPolicy'><MaxFileSize>256MB</MaxFileSize></triggeringPolicy>
-             </appender>
-             <logger name='org.apache.zookeeper.server.persistence' level='debug'/>
-             <root level='INFO'><appender-ref ref='CONSOLE'/><appender-ref ref='ROLLINGFILE'/></root>"
-        ));
-        let path = Path::new("/l/z.log");
-        let file = LogFile {
-            path: path.to_owned(),
-            threshold: LevelFilter::TRACE,
-            rolling: Some(Rolling::beside(path, 256 << 20, 20)),
-        };
-        let console = Appender::Console { stream: Stream::Out, threshold: LevelFilter::WARN };
-        assert_eq!(found.appenders, [console, Appender::File(file)]);
-        assert_eq!(found.root, Some(LevelFilter::INFO));
-        assert_eq!(found.levels, [("oxkeeper::store".to_owned(), LevelFilter::DEBUG)]);
-        assert_eq!(found.left_out, Vec::<String>::new());
-    }
-
-    // rows: C-269
-    #[test]
-    fn parts_without_effect_are_named_once() {
-        let found = parsed(
-            "<include file='x'/><property file='y'/><statusListener class='z'/>
-             <appender name='UNUSED' class='no.Such'/>
-             <appender name='SYSLOG' class='ch.qos.logback.classic.net.SyslogAppender'/>
-             <appender name='A' class='ch.qos.logback.core.FileAppender'><file>a</file><append>false</append>
-               <encoder class='net.logstash.logback.encoder.LogstashEncoder'/><filter class='x.LevelFilter'/></appender>
-             <appender name='B' class='ch.qos.logback.classic.AsyncAppender'><appender-ref ref='A'/><queueSize>5</queueSize></appender>
-             <logger name='org.eclipse.jetty' level='WARN'/>
-             <logger name='org.apache.zookeeper' level='loud'><appender-ref ref='A'/></logger>
-             <root level='INFO'><appender-ref ref='B'/><appender-ref ref='SYSLOG'/><appender-ref ref='A'/><appender-ref ref='C'/></root>",
-        );
-        assert_eq!(found.appenders.len(), 1);
-        let Appender::File(file) = &found.appenders[0] else { panic!("{found:?}") };
-        assert_eq!((file.path.as_path(), &file.rolling), (Path::new("a"), &None));
-        let left_out = found.left_out.join("; ");
-        assert_eq!(
-            left_out,
-            "<include>; properties of other files; <statuslistener>; append=false of A; encoder LogstashEncoder of A, see --log-format; \
-             filter LevelFilter of A; appender SYSLOG of ch.qos.logback.classic.net.SyslogAppender; appender C, which is not there; \
-             logger org.eclipse.jetty, which has no counterpart; \
-             appenders of logger org.apache.zookeeper: its lines go where the root's go; \
-             level \"loud\" of logger org.apache.zookeeper"
-        );
-    }
-
-    // rows: C-269 U-30
-    #[test]
-    fn audit_log_has_the_file_of_its_logger() {
-        let found = parsed(
-            "<appender name='RFAAUDIT' class='ch.qos.logback.core.rolling.RollingFileAppender'><File>/l/audit.log</File>
-               <encoder><pattern>%d{ISO8601} %p %c{2}: %m%n</pattern></encoder>
-               <rollingPolicy class='x.FixedWindowRollingPolicy'><maxIndex>3</maxIndex><FileNamePattern>/l/audit-%i.log.gz</FileNamePattern></rollingPolicy>
-               <triggeringPolicy class='x.SizeBasedTriggeringPolicy'/></appender>
-             <logger name='org.apache.zookeeper.audit.Slf4jAuditLogger' additivity='false' level='INFO, RFAAUDIT'><appender-ref ref='RFAAUDIT'/></logger>",
-        );
-        let rolling = Rolling {
-            size_bytes: 10 << 20,
-            kept: 3,
-            first: 1,
-            older: ("/l/audit-".to_owned(), ".log".to_owned()),
-        };
-        let file = LogFile {
-            path: "/l/audit.log".into(),
-            threshold: LevelFilter::TRACE,
-            rolling: Some(rolling),
-        };
-        assert_eq!(found.audit, Some(file));
-        let quiet = "<logger name='org.apache.zookeeper.audit.Slf4jAuditLogger' level='OFF'/>";
-        assert_eq!(
-            parsed(quiet).levels,
-            [("oxkeeper::server::audit_log".to_owned(), LevelFilter::OFF)]
-        );
-        assert_eq!(found.left_out, ["packing of RFAAUDIT's older files"]);
-    }
-
-    // rows: C-269
-    #[test]
-    fn files_by_size_and_date_are_renamed_by_size() {
-        let found = parsed(
-            "<appender name='F' class='RollingFileAppender'>
-               <rollingPolicy class='SizeAndTimeBasedRollingPolicy'><fileNamePattern>/l/zk.%d{yyyy-MM-dd}.%i.log.gz</fileNamePattern>
-               <maxFileSize>1MB</maxFileSize><maxHistory>60</maxHistory><totalSizeCap>8MB</totalSizeCap></rollingPolicy></appender>
-             <root level='DEBUG'><appender-ref ref='F'/></root>",
-        );
-        let Appender::File(file) = &found.appenders[0] else { panic!("{found:?}") };
-        assert_eq!(file.path, Path::new("/l/zk.log"));
-        assert_eq!(file.rolling, Some(Rolling::beside(&file.path, 1 << 20, 8)));
-        assert_eq!(found.left_out, ["dates of F: its file is renamed by size"]);
-    }
-
-    proptest::proptest! {
-        #[test]
-        fn no_text_causes_a_panic(text in "(<[a-z/]{0,9}( [a-z]{1,4}='[^']{0,9}')?>|[$%{}a-z:&;-]{0,9}){0,9}") {
-            let _may_fail = parse(&format!("<configuration>{text}</configuration>"), &|_| None);
-        }
-    }
 }

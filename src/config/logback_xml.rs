@@ -45,9 +45,11 @@ impl Element {
 
 /// Reads a whole file.
 ///
+/// * `name`: of its outermost element.
+///
 /// # Errors
 /// What is wrong, with its line.
-pub(super) fn read(text: &str) -> Result<Element, String> {
+pub(super) fn read(text: &str, name: &str) -> Result<Element, String> {
     let mut reader = Reader::from_str(text);
     let mut open: Vec<Element> = Vec::new();
     let mut root = None;
@@ -72,8 +74,8 @@ pub(super) fn read(text: &str) -> Result<Element, String> {
         return Err(format!("line {line}: {error}"));
     }
     match root {
-        Some(root) if root.name == "configuration" => Ok(root),
-        Some(root) => Err(format!("<{}> stands where <configuration> has to", root.name)),
+        Some(root) if root.name == name => Ok(root),
+        Some(root) => Err(format!("<{}> stands where <{name}> has to", root.name)),
         None => Err("it has no element".to_owned()),
     }
 }
@@ -227,6 +229,7 @@ mod tests {
     fn elements_are_read_with_attributes_text_and_entities() {
         let root = read(
             "<?xml version='1.0'?><!-- c --><Configuration scan='true'>\n<A b='1&amp;2'>x &lt;&#65; <![CDATA[<y>]]></A><c/></Configuration>\n",
+            "configuration",
         );
         let root = root.unwrap();
         assert_eq!((root.name.as_str(), root.attribute("SCAN")), ("configuration", Some("true")));
@@ -237,7 +240,7 @@ mod tests {
 
     #[test]
     fn malformed_files_are_reported_with_their_line() {
-        let error = |text: &str| read(text).unwrap_err();
+        let error = |text: &str| read(text, "configuration").unwrap_err();
         assert_eq!(error(""), "it has no element");
         assert_eq!(error("<a/>"), "<a> stands where <configuration> has to");
         assert_eq!(error("<configuration>\n<a>"), "line 2: <a> has no end");

@@ -1,8 +1,10 @@
-//! Log lines in the form of ZooKeeper 3.9's own pattern, so that programs that read Java's logs read these lines, too:
+//! Log lines in the form of ZooKeeper 3.9's own pattern, or of that of a `logback.xml`, so that programs that read Java's logs read these lines, too:
 //! `2026-11-22 18:00:00,123 [myid:1] - INFO  [main:Class@1] - text key=value`.
 
 use super::clock::wall_ms;
 use super::local_time::LocalTime;
+use super::pattern_line::{LineOrigin, LineValues, put_class, put_parts};
+use crate::config::PatternPart;
 use crate::model::{ServerId, put_in_one_line};
 use std::fmt::{self, Write};
 use std::sync::{Mutex, OnceLock};
@@ -23,6 +25,15 @@ pub fn set_server_id(id: ServerId) {
 #[derive(Default)]
 pub struct JavaLine {
     time: Mutex<LocalTime>,
+    /// `None`: ZooKeeper's own.
+    pattern: Option<Vec<PatternPart>>,
+}
+
+impl JavaLine {
+    /// * `pattern`: `None`: ZooKeeper's own.
+    pub fn new(pattern: Option<Vec<PatternPart>>) -> Self {
+        Self { time: Mutex::default(), pattern }
+    }
 }
 
 impl<S, N> FormatEvent<S, N> for JavaLine
@@ -39,22 +50,22 @@ where
         let mut text = String::new();
         context.format_fields(Writer::new(&mut text), event)?;
         let metadata = event.metadata();
-        let time = self.time.lock().expect("a panic aborts").text(wall_ms());
         let thread = std::thread::current();
         let origin = LineOrigin {
             thread: thread.name().unwrap_or("thread"),
             module: metadata.module_path().unwrap_or_default(),
             line: metadata.line().unwrap_or_default(),
         };
+        let mut time = self.time.lock().expect("a panic aborts");
+        if let Some(parts) = &self.pattern {
+            let (server_id, level) = (SERVER_ID.get(), *metadata.level());
+            let (time, origin, text) = (&*time, &origin, text.as_str());
+            let values = LineValues { wall_ms: wall_ms(), time, server_id, level, origin, text };
+            return put_parts(&mut writer, parts, &values);
+        }
+        let time = time.text(wall_ms());
         put_line(&mut writer, &time, SERVER_ID.get(), *metadata.level(), &origin, &text)
     }
-}
-
-/// Where a line comes from.
-struct LineOrigin<'o> {
-    thread: &'o str,
-    module: &'o str,
-    line: u32,
 }
 
 fn put_line(
@@ -74,19 +85,6 @@ fn put_line(
     write!(to, "@{}] - ", origin.line)?;
     put_in_one_line(to, text, &['\t'])?;
     to.write_char('\n')
-}
-
-/// The last name of a module as Java names classes: the patterns of log readers expect letters and digits.
-fn put_class(to: &mut impl Write, module: &str) -> fmt::Result {
-    let name = module.rsplit("::").next().unwrap_or(module);
-    for word in name.split('_') {
-        let mut letters = word.chars();
-        if let Some(first) = letters.next() {
-            to.write_char(first.to_ascii_uppercase())?;
-        }
-        to.write_str(letters.as_str())?;
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -31,6 +31,17 @@ impl LocalTime {
     }
 }
 
+impl LocalTime {
+    /// A time in another form.
+    ///
+    /// * `format`: for `strftime`. `is_utc`: not in the zone.
+    pub fn in_form(&self, wall_ms: i64, format: &str, is_utc: bool) -> String {
+        let zone = if is_utc { TimeZone::UTC } else { self.zone.clone() };
+        let at = Timestamp::from_millisecond(wall_ms).unwrap_or_default();
+        at.to_zoned(zone).strftime(format).to_string()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -42,5 +53,8 @@ mod tests {
         assert_eq!(time.text(1_795_363_200_007), "2026-11-22 18:00:00,007");
         assert_eq!(time.text(1_795_363_200_999), "2026-11-22 18:00:00,999");
         assert_eq!(time.text(-1), "1970-01-01 01:59:59,999");
+        let form = |format: &str, is_utc| time.in_form(1_795_363_200_007, format, is_utc);
+        assert_eq!(form("%Y-%m-%dT%H:%M:%S.%3f%:z", false), "2026-11-22T18:00:00.007+02:00");
+        assert_eq!(form("%d %b %I:%M %p", true), "22 Nov 04:00 PM");
     }
 }

@@ -107,7 +107,11 @@ pub fn start(
             log.json().event_format(format).finish().with(LogPace::default()).init();
         }
         Format::Java => {
-            let format = Counted { format: JavaLine::default(), is_json: false };
+            // An operator who asks for this form by its name gets ZooKeeper's own pattern.
+            let is_asked_for = options.log_format.is_some()
+                || flag_value(env, flags, "oxkeeper.log.format").is_some();
+            let pattern = settings.pattern.clone().filter(|_| !is_asked_for);
+            let format = Counted { format: JavaLine::new(pattern), is_json: false };
             log.event_format(format).finish().with(LogPace::default()).init();
         }
     }

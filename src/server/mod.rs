@@ -17,6 +17,7 @@ mod client_schemes;
 mod client_tls_tests;
 mod clock;
 mod data_dir_lock;
+mod dated_files;
 mod driver;
 #[cfg(test)]
 mod driver_tests;
@@ -39,6 +40,7 @@ mod metrics_port;
 mod operator_requests;
 mod oracle;
 mod own_figures;
+mod pattern_line;
 #[cfg(test)]
 mod peer_tls_tests;
 mod peers;

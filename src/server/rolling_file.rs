@@ -2,6 +2,8 @@
 //!
 //! A line that can't be written is lost, and the next one is tried: a full disk stops nothing.
 
+use super::clock::wall_ms;
+use super::dated_files::DatedFiles;
 use crate::config::Rolling;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -13,6 +15,10 @@ pub struct RollingFile {
     path: PathBuf,
     /// `None`: it grows for ever.
     rolling: Option<Rolling>,
+    /// `None`: older files have numbers alone.
+    dated: Option<DatedFiles>,
+    /// The period of the lines in the file, if older files have dates.
+    period: String,
     /// `None`: it could not be opened, or is not yet.
     file: Option<File>,
     len: u64,
@@ -32,7 +38,16 @@ pub struct WriteFailed {
 impl RollingFile {
     /// A file that the first line opens, and creates with its folder if need be.
     pub fn new(path: &Path, rolling: Option<Rolling>) -> Self {
-        Self { path: path.to_owned(), rolling, file: None, len: 0, is_torn: false }
+        let dates = rolling.as_ref().and_then(|rolling| rolling.dates.clone());
+        Self {
+            path: path.to_owned(),
+            rolling,
+            dated: dates.map(DatedFiles::new),
+            period: String::new(),
+            file: None,
+            len: 0,
+            is_torn: false,
+        }
     }
 
     /// Opens the file, and creates it and its folder if need be.
@@ -64,7 +79,11 @@ impl RollingFile {
             fs::create_dir_all(folder)?;
         }
         let file = OpenOptions::new().append(true).create(true).open(&self.path)?;
-        self.len = file.metadata()?.len();
+        let found = file.metadata()?;
+        self.len = found.len();
+        if let Some(dated) = &mut self.dated {
+            self.period = dated.period_of(found.modified()?);
+        }
         self.file = Some(file);
         Ok(())
     }
@@ -75,6 +94,11 @@ impl RollingFile {
     /// The lines of this call from the first one that could not be written on are lost; or the file could not be renamed, and
     /// goes on.
     pub fn write(&mut self, lines: &str) -> Result<(), WriteFailed> {
+        self.write_at(lines, wall_ms())
+    }
+
+    /// * `wall_ms`: now, in milliseconds since 1970.
+    fn write_at(&mut self, lines: &str, wall_ms: i64) -> Result<(), WriteFailed> {
         let mut rest = lines;
         let (mut rolled, mut is_new) = (Ok(()), false);
         let failed = |lost: &str| {
@@ -84,6 +108,10 @@ impl RollingFile {
         while !rest.is_empty() {
             if self.file.is_none() {
                 self.reopen().map_err(failed(rest))?;
+            }
+            if self.is_over(wall_ms) {
+                rolled = rolled.and(self.roll().map_err(failed("")));
+                continue;
             }
             let now = self.fitting(rest);
             if now == 0 && is_new {
@@ -99,6 +127,17 @@ impl RollingFile {
             }
         }
         rolled
+    }
+
+    /// Whether the lines of the file are of an earlier period; it has those of this one from now on.
+    fn is_over(&mut self, wall_ms: i64) -> bool {
+        let Some(dated) = &mut self.dated else { return false };
+        let now = dated.period(wall_ms);
+        if self.len > 0 && self.period != now {
+            return true;
+        }
+        now.clone_into(&mut self.period);
+        false
     }
 
     /// How many bytes of `lines` go into the file as it is: lines that begin before its size is reached.
@@ -158,6 +197,9 @@ impl RollingFile {
     }
 
     fn rename(&self) -> io::Result<()> {
+        if let Some(dated) = &self.dated {
+            return dated.rename(&self.path, &self.period);
+        }
         let Some(rolling) = &self.rolling else { return Ok(()) };
         for age in (1..rolling.kept).rev() {
             ignore_missing(fs::rename(rolling.older(age - 1), rolling.older(age)))?;
@@ -183,6 +225,7 @@ fn is_full(error: &io::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::{Dates, NamePart, Period};
 
     fn rolling(path: &Path) -> Option<Rolling> {
         Some(Rolling::beside(path, 10, 2))
@@ -269,5 +312,71 @@ mod tests {
     fn file_that_cannot_be_opened_is_an_error_at_the_start() {
         let dir = tempfile::tempdir().unwrap();
         assert!(RollingFile::open(dir.path(), None).is_err());
+    }
+
+    /// 2026-11-27, at noon of the time zone UTC.
+    const NOON: i64 = 1_795_780_800_000;
+    const HOUR: i64 = 3_600_000;
+
+    /// A file `a.log` whose older files are `a-DATE.NUMBER.log`.
+    fn dated(path: &Path, periods_kept: u32, cap_bytes: Option<u64>) -> RollingFile {
+        let text = |text: String| NamePart::Text(text);
+        let before = path.with_file_name("a-").display().to_string();
+        let name = vec![
+            text(before),
+            NamePart::Date,
+            text(".".to_owned()),
+            NamePart::Number,
+            text(".log".to_owned()),
+        ];
+        let format = "%Y-%m-%d".to_owned();
+        let dates = Dates { name, format, period: Period::Day, periods_kept, cap_bytes };
+        let rolling = Rolling { dates: Some(dates), ..Rolling::beside(path, 10, 0) };
+        let mut file = RollingFile::new(path, Some(rolling));
+        file.dated = file.dated.map(DatedFiles::in_utc);
+        file
+    }
+
+    // rows: C-269
+    #[test]
+    fn file_with_lines_of_an_earlier_day_is_renamed_with_its_date() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.log");
+        let mut file = dated(&path, 2, None);
+        // No file of the log, or of another program's.
+        fs::write(dir.path().join("a-2020-01-01.log"), "keep").unwrap();
+        fs::write(dir.path().join("a-2020-01-01.0.log.gz"), "of Java").unwrap();
+        file.write_at("1111\n2222\n", NOON).unwrap();
+        file.write_at("3\n", NOON + HOUR).unwrap();
+        let keep = ("a-2020-01-01.log", "keep");
+        let old = ("a-2026-11-27.0.log", "1111\n2222\n");
+        assert_eq!(contents(dir.path()), pairs(&[keep, old, ("a.log", "3\n")]));
+        for (day, line) in [(1, "4\n"), (2, "5\n"), (3, "6\n")] {
+            file.write_at(line, NOON + day * 24 * HOUR).unwrap();
+        }
+        let files =
+            [keep, ("a-2026-11-28.0.log", "4\n"), ("a-2026-11-29.0.log", "5\n"), ("a.log", "6\n")];
+        assert_eq!(contents(dir.path()), pairs(&files));
+    }
+
+    // rows: C-269
+    #[test]
+    fn file_of_an_earlier_run_is_of_the_day_of_its_last_line() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.log");
+        fs::write(&path, "1\n").unwrap();
+        let written = File::options().append(true).open(&path).unwrap();
+        let at = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_795_780_800);
+        written.set_modified(at).unwrap();
+        let mut file = dated(&path, 0, Some(5));
+        file.write_at("2\n", NOON + 24 * HOUR).unwrap();
+        let one = ("a-2026-11-27.0.log", "1\n");
+        assert_eq!(contents(dir.path()), pairs(&[one, ("a.log", "2\n")]));
+        file.write_at("3\n", NOON + 48 * HOUR).unwrap();
+        file.write_at("4\n", NOON + 72 * HOUR).unwrap();
+        // Three files of two bytes are more than five bytes.
+        let files =
+            [("a-2026-11-28.0.log", "2\n"), ("a-2026-11-29.0.log", "3\n"), ("a.log", "4\n")];
+        assert_eq!(contents(dir.path()), pairs(&files));
     }
 }

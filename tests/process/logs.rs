@@ -108,6 +108,40 @@ fn files_of_logback_xml_are_renamed_by_size_and_keep_levels() {
 
 // rows: C-269
 #[test]
+fn lines_have_the_pattern_of_logback_xml_unless_a_form_is_asked_for() {
+    let pattern = "%d{HH:mm:ss.SSS, UTC} %-5level [%.3thread] %logger{0}|%X{myid}| %msg%n";
+    let more = "<included><property name='zookeeper.log.dir' value='DIR/logs'/></included>";
+    let xml = ROLLING
+        .replace("%d{ISO8601} [myid:%X{myid}] - %-5p [%t:%C{1}@%L] - %m%n", pattern)
+        .replace(
+            "<property name='zookeeper.log.dir' value='DIR/logs'/>",
+            "<include file='DIR/more.xml'/>",
+        )
+        .replace("SIZE", "1MB");
+    let files = [("logback.xml", xml.as_str()), ("more.xml", more)];
+    let asked = |dir: &Path| {
+        let mut command = Command::new(OXKEEPER);
+        command.arg("--log-format=java").arg(dir.join("zoo.cfg"));
+        command
+    };
+    let form = "^[0-9]{2}:[0-9]{2}:[0-9]{2}[.][0-9]{3} (WARN |INFO ) \\[[a-z0-9-]{1,3}\\] [A-Za-z0-9]+\\|\\| .";
+    let form = Regex::new(form).expect("an expression");
+    let mut server = start(&files, plain);
+    stop(&mut server);
+    let log = |server: &Server| {
+        let path = server.dir.path().join("logs/z.log");
+        fs::read_to_string(path).expect("a log")
+    };
+    assert!(log(&server).lines().count() > 3);
+    log(&server).lines().for_each(|line| assert!(form.is_match(line), "{line}"));
+    assert_eq!(server.said("err"), "", "no part of the file is without effect");
+    let mut server = start(&files, asked);
+    stop(&mut server);
+    java_lines(&log(&server));
+}
+
+// rows: C-269
+#[test]
 fn full_disk_for_log_lines_stops_nothing_and_is_reported_once() {
     let xml = ROLLING.replace("SIZE", "1MB");
     let full = |dir: &Path| {

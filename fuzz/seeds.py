@@ -164,10 +164,18 @@ def seeds():
         written = log.read_bytes().rstrip(b"\0") + b"\0"
         yield "log", b"\0" + written
         yield "log", sealed(written)
+        for tool in range(3):
+            for options in (0, 1, 2, 8, 16, 24):
+                yield "toolkits", bytes([2 * tool, options]) + written
+                yield "toolkits", bytes([2 * tool + 1, options]) + sealed(written)[1:]
     for snapshot in DATA.glob("snapshot.*"):
         whole = snapshot.read_bytes()
         yield "snapshot", b"\0" + whole
         yield "snapshot", b"\1" + whole[SNAPSHOT_HEADER:]
+        for tool in range(3, 6):
+            for options in (0, 1, 2, 4, 8, 64, 130):
+                yield "toolkits", bytes([2 * tool, options]) + whole
+                yield "toolkits", bytes([2 * tool + 1, options]) + whole[SNAPSHOT_HEADER:]
     for cases in (GOLDEN / "config", GOLDEN / "properties"):
         for case in (cases / "cases.txt").read_text().splitlines():
             yield "config", urllib.parse.unquote_to_bytes(case)

@@ -20,6 +20,7 @@ mod peers;
 mod snapshot;
 mod starts;
 mod stores;
+mod toolkits;
 mod words;
 
 use std::hint::black_box;
@@ -28,11 +29,12 @@ use std::hint::black_box;
 pub type Target = fn(&[u8]);
 
 /// All targets by their names.
-pub const TARGETS: [(&str, Target); 16] = [
+pub const TARGETS: [(&str, Target); 17] = [
     ("jute", jute::target),
     ("frames", frames::target),
     ("log", log::target),
     ("snapshot", snapshot::target),
+    ("toolkits", toolkits::target),
     ("config", config::target),
     ("jaas", jaas::target),
     ("logback", logback::target),

@@ -11,7 +11,7 @@ use oxkeeper::store::record;
 use oxkeeper::store::sim_disk::SimDisk;
 
 /// A log of the entries in `input`: each is a length byte and that many bytes.
-fn sealed(mut input: &[u8]) -> Vec<u8> {
+pub fn sealed(mut input: &[u8]) -> Vec<u8> {
     let mut file = record::header().to_vec();
     while let Some((&len, rest)) = input.split_first() {
         let (entry, rest) = rest.split_at(usize::from(len).min(rest.len()));

@@ -11,6 +11,7 @@ import traceback
 import connections
 import epochs
 import heavy
+import http_clients
 import identities
 import impostors
 import large_trees
@@ -23,7 +24,7 @@ from target import Trial
 CASES = [
     connections.before_the_hello, connections.after_the_hello, connections.connects_at_once, connections.descriptors,
     connections.descriptors_of_a_member, connections.log_floods,
-    connections.http_strangers,
+    http_clients.http_strangers, http_clients.http_crowds, http_clients.http_slow_readers, http_clients.http_endless_bodies,
     identities.identities, identities.expanded_lists, identities.forwarded_identities,
     identities.transactions_that_expand, identities.audited_identities,
     long_requests.long_lists, long_requests.long_requests, long_requests.unread_lists,

@@ -9,12 +9,11 @@ import socket
 import struct
 import time
 
-from client import EXISTS, Client
+from client import Client
 from members import until
 from server import free_port
 from strangers import FOLLOWER_INFO, OBSERVER_INFO, PING, election_hello, hello, packet_head, quorum_port
 from target import ALONE, FOLLOWER, LEADER, MIB, OBSERVER, at, ends, lives, memory, pour
-from wire import buffer
 
 
 def learner_ports(trial, target, master):
@@ -236,53 +235,3 @@ def log_floods(trial):
             client.socket.close()
         assert not failed, "; ".join(failed)
         until("all members serve", ensemble.serves)
-
-
-def http_strangers(trial):
-    """Clients of AdminServer that say nothing, never end their head or body, or read no answer: memory stays bounded, others are served."""
-    if trial.is_java:
-        return trial.say("skipped: Java's AdminServer needs a library that this suite does not have")
-    port = free_port()
-    place = trial.alone(["admin.idleTimeout=2000", "maxClientCnxns=0", "maxSessionTimeout=120000"])
-    config = place.server.folder / "zoo.cfg"
-    on = f"admin.serverPort={port}\nadmin.serverAddress=127.0.0.1\n"
-    config.write_text(config.read_text().replace("admin.enableServer=false\n", on))
-    dial = lambda: socket.create_connection(("127.0.0.1", port), timeout=30)  # noqa: E731
-
-    def is_served():
-        with dial() as peer:
-            peer.sendall(b"GET /commands/ruok HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-            return b"200 OK" in b"".join(iter(lambda: peer.recv(1 << 16), b""))
-
-    with place as server:
-        honest = Client([server.address], 60_000)
-        for first in range(0, 50_000, 500):
-            for number in range(first, first + 500):
-                honest.send(EXISTS, buffer(b"/watched/%06d" % number) + b"\1")
-            for _ in range(500):
-                honest.receive()
-        assert is_served()
-        before, failed = memory(server.process), []
-        for what, count, said, more in (
-            ("say nothing", 200, b"", 0),
-            ("never end the head", 60, b"GET /commands/ruok HTTP/1.1\r\nX: ", 4 * MIB),
-            ("never end the body", 60, b"POST /commands/restore HTTP/1.1\r\nHost: x\r\nContent-Length: 900000000000\r\n\r\n", 4 * MIB),
-            ("read no list", 60, b"GET /commands/watches_by_path HTTP/1.1\r\nHost: x\r\n\r\n" * 20, 0),
-        ):
-            peers = [dial() for _ in range(count)]
-            for peer in peers:
-                peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-                peer.sendall(said)
-            taken, _ = pour(peers, b"a" * 65536, more, 4) if more else (0, set())
-            began = time.monotonic()
-            assert honest.get("/")[0] == 0
-            waited = time.monotonic() - began
-            grown = memory(server.process) - before
-            serves, took = is_served(), time.monotonic() - began
-            for peer in peers:
-                peer.close()
-            trial.say(f"{count} {what}: {taken // MIB} MiB sent, memory grew by {grown // MIB} MiB; answered after {took:.1f} s, a client after {waited:.2f} s")
-            if not serves or grown >= 48 * MIB or waited > 5:
-                failed.append(what)
-        lives(server.process)
-        assert not failed, f"strangers at AdminServer cost too much: {failed}"

@@ -13,12 +13,12 @@ PATIENCE = 60
 
 
 class Ensemble:
-    def __init__(self, world, commands, principals=None):
-        lines = [f"server.{number}={host}:{free_port()}:{free_port()}" for number, host in HOSTS.items()]
+    def __init__(self, world, commands, principals=None, hosts=None, settings=()):
+        lines = [f"server.{number}={host}:{free_port()}:{free_port()}" for number, host in (hosts or HOSTS).items()]
         self.servers = {}
         for number, command in commands.items():
             principal = (principals or {}).get(number, f"zkquorum/{HOSTS[number]}")
-            server = Server(command, [*lines, *SASL, "initLimit=20", "syncLimit=10"], world.flags())
+            server = Server(command, [*lines, *SASL, *settings, "initLimit=20", "syncLimit=10"], world.flags())
             (server.folder / "data" / "myid").write_text(f"{number}\n")
             (server.folder / "jaas.conf").write_text(world.realm.member_jaas(principal))
             server.serves = lambda: True  # It may have to wait for the others.
@@ -95,4 +95,23 @@ def stranger(world, commands):
             ensemble.remove()
 
 
-WORK = {"two of ours and Java's": mixed, "principal that is not a member's": stranger}
+# rows: C-186
+def canonical(world, commands):
+    """The address of each server.N line is `localhost` by a reverse lookup, and only the names that this gives are principals of servers."""
+    java, ours = commands
+    hosts = dict.fromkeys(HOSTS, "127.0.0.1")
+    principals = dict.fromkeys(HOSTS, "zkquorum/localhost")
+    ensemble = Ensemble(world, {1: ours, 2: java, 3: ours}, principals, hosts, ["kerberos.canonicalizeHostNames=true"])
+    try:
+        ensemble.start().wait(HOSTS)
+        for number in HOSTS:
+            ensemble.write(number, f"/n{number}")
+            ensemble.servers[number].end()
+            ensemble.wait(set(HOSTS) - {number})
+            ensemble.servers[number].start()
+            ensemble.wait(HOSTS)
+    finally:
+        ensemble.remove()
+
+
+WORK = {"two of ours and Java's": mixed, "principal that is not a member's": stranger, "canonical names": canonical}

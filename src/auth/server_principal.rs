@@ -13,6 +13,11 @@ impl MemberHosts {
         Self(hosts)
     }
 
+    /// The same with other names.
+    pub fn renamed(&self, name: impl Fn(&str) -> String) -> Self {
+        Self(self.0.iter().map(|host| name(host)).collect())
+    }
+
     /// Whether the owner of a principal is a server: it is `service/host@REALM`, and its host is a member's, letter by letter. A
     /// ticket for any other name proves nothing here (CVE-2023-44981). The KDC decides which realms are trusted.
     ///

@@ -79,12 +79,6 @@ pub(super) fn take(
     let canonicalizes_hosts = from.flag("zookeeper.kerberos.canonicalizeHostNames", false);
     let server_realm = from.text("zookeeper.server.realm").filter(|realm| !realm.is_empty());
     let place = switches.enabled?;
-    if canonicalizes_hosts {
-        let text = "kerberos.canonicalizeHostNames=true takes the names of servers from reverse \
-                    lookups, which this server does not have; write their canonical names in the \
-                    server.N lines";
-        checker.problem(&place, text);
-    }
     let learner =
         section(checker, &place, LEARNER_SECTION, &switches.learner_section, logins, Use::Dials);
     let server =
@@ -108,6 +102,7 @@ pub(super) fn take(
         server_requires: switches.server_requires,
         service_principal: switches.service_principal,
         server_realm,
+        canonicalizes_hosts,
     })
 }
 

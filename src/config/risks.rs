@@ -151,6 +151,13 @@ fn servers(config: &Config, risks: &mut Vec<String>) {
                 .to_owned(),
         );
     }
+    if sasl.canonicalizes_hosts {
+        risks.push(
+            "servers are known to Kerberos by the names that name servers give for their addresses; write these names in the server.N lines, \
+             and remove kerberos.canonicalizeHostNames"
+                .to_owned(),
+        );
+    }
     if config.quorum_tls.as_ref().is_none_or(|tls| tls.unified || !tls.dials) {
         risks.push(plain_sasl("servers", &sasl.server, "sslQuorum=true, without portUnification"));
     }

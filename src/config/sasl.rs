@@ -93,4 +93,6 @@ pub struct QuorumSasl {
     pub service_principal: String,
     /// `zookeeper.server.realm`; `None`: that of the learner's own principal.
     pub server_realm: Option<String>,
+    /// `kerberos.canonicalizeHostNames`: servers are known by the names that name servers give for their addresses.
+    pub canonicalizes_hosts: bool,
 }

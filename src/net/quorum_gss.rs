@@ -2,6 +2,7 @@
 
 use super::gss::{Gss, GssError};
 use super::gss_mechanism::{Initiating, Said, Service};
+use super::resolve::canonical_name;
 use super::step_places::StepPlaces;
 use crate::auth::sasl::{Mechanism, Mechanisms as _, Refusal};
 use crate::auth::server_principal::{MemberHosts, principal_of, realm_of_servers};
@@ -81,35 +82,93 @@ impl<M: Send + 'static> Exchange for OffThread<M> {
     }
 }
 
+/// The hosts of the members.
+#[derive(Default)]
+struct Hosts {
+    known: RwLock<KnownHosts>,
+    /// Members are known by the names that name servers give for their addresses (`kerberos.canonicalizeHostNames`).
+    canonicalizes: bool,
+}
+
+#[derive(Clone, Default)]
+struct KnownHosts {
+    /// By the `server.N` lines.
+    named: Arc<MemberHosts>,
+    /// The hosts whose principals are servers.
+    counting: Arc<MemberHosts>,
+}
+
+impl Hosts {
+    fn set(&self, hosts: MemberHosts) {
+        let named = Arc::new(hosts);
+        // Until they are looked up, no principal is a server's.
+        let counting = if self.canonicalizes { Arc::default() } else { named.clone() };
+        *self.known.write().unwrap_or_else(PoisonError::into_inner) =
+            KnownHosts { named, counting };
+    }
+
+    fn get(&self) -> KnownHosts {
+        self.known.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Looks the names up, if these are wanted. It may take seconds.
+    fn look_up(&self) {
+        if !self.canonicalizes {
+            return;
+        }
+        let named = self.get().named;
+        let canonical = Arc::new(named.renamed(canonical_name));
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        // There may be another configuration meanwhile.
+        if Arc::ptr_eq(&named, &known.named) {
+            known.counting = canonical;
+        }
+    }
+}
+
+/// An exchange of a connection that another server makes.
+struct Accepting {
+    mechanism: Box<dyn Mechanism>,
+    hosts: Arc<Hosts>,
+}
+
 /// Kerberos for connections that other servers make.
 pub struct KerberosAcceptors {
     service: Service,
-    hosts: RwLock<Arc<MemberHosts>>,
+    hosts: Arc<Hosts>,
 }
 
 impl KerberosAcceptors {
+    /// * `canonicalizes`: members are known by the names that name servers give for their addresses.
+    ///
     /// # Errors
     /// When the library or the key is missing.
-    pub fn new(login: &KerberosLogin) -> Result<Self, GssError> {
-        Ok(Self { service: Service::of(login, true)?, hosts: RwLock::default() })
+    pub fn new(login: &KerberosLogin, canonicalizes: bool) -> Result<Self, GssError> {
+        let hosts = Arc::new(Hosts { canonicalizes, ..Hosts::default() });
+        Ok(Self { service: Service::of(login, true)?, hosts })
     }
 }
 
 impl Acceptors for KerberosAcceptors {
     fn begin(&self) -> Box<dyn Exchange> {
-        let call = |mechanism: &mut Box<dyn Mechanism>, token: &[u8]| {
-            mechanism.step(token).map(Answer::from)
+        let call = |accepting: &mut Accepting, token: &[u8]| {
+            let answer = Answer::from(accepting.mechanism.step(token)?);
+            if answer.complete.is_some() {
+                accepting.hosts.look_up();
+            }
+            Ok(answer)
         };
-        let (places, idle) = (&ACCEPTING, Some(self.service.begin()));
+        let accepting = Accepting { mechanism: self.service.begin(), hosts: self.hosts.clone() };
+        let (places, idle) = (&ACCEPTING, Some(accepting));
         Box::new(OffThread { call, places, idle, under_way: None })
     }
 
     fn set_hosts(&self, hosts: MemberHosts) {
-        *self.hosts.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(hosts);
+        self.hosts.set(hosts);
     }
 
     fn hosts(&self) -> Option<Arc<MemberHosts>> {
-        Some(self.hosts.read().unwrap_or_else(PoisonError::into_inner).clone())
+        Some(self.hosts.get().counting)
     }
 }
 
@@ -120,6 +179,24 @@ pub struct KerberosInitiators {
     /// `service/host`; the host `_HOST` stands for the server that is dialed.
     service_principal: String,
     realm: Option<String>,
+    /// `_HOST` stands for the name that name servers give for the server's address.
+    canonicalizes: bool,
+}
+
+/// An exchange whose other end is named in its first step, since name servers may have to be asked.
+struct Dialing {
+    begin: Option<Box<dyn FnOnce() -> Initiating + Send>>,
+    begun: Option<Initiating>,
+}
+
+impl Dialing {
+    fn step(&mut self, token: &[u8]) -> Result<Said, Refusal> {
+        if let Some(begin) = self.begin.take() {
+            self.begun = Some(begin());
+        }
+        let begun = self.begun.as_mut();
+        begun.ok_or_else(|| Refusal::new("the exchange has not begun"))?.step(token)
+    }
 }
 
 impl KerberosInitiators {
@@ -131,24 +208,32 @@ impl KerberosInitiators {
         login: &KerberosLogin,
         service_principal: &str,
         realm: Option<&str>,
+        canonicalizes: bool,
     ) -> Result<Self, GssError> {
         let gss = super::gss::library()?;
         super::gss_mechanism::check_key_tab(gss, login)?;
         let realm = realm_of_servers(realm, login.principal.as_deref()).map(str::to_owned);
         let service_principal = service_principal.to_owned();
-        Ok(Self { gss, login: Arc::new(login.clone()), service_principal, realm })
+        Ok(Self { gss, login: Arc::new(login.clone()), service_principal, realm, canonicalizes })
     }
 }
 
 impl Initiators for KerberosInitiators {
     fn begin(&self, host: &str) -> Box<dyn Exchange> {
-        let to = principal_of(&self.service_principal, host, self.realm.as_deref());
-        let call = |initiating: &mut Initiating, token: &[u8]| {
-            let Said { token, is_complete } = initiating.step(token)?;
+        let (gss, login, realm) = (self.gss, self.login.clone(), self.realm.clone());
+        let (service_principal, canonicalizes) =
+            (self.service_principal.clone(), self.canonicalizes);
+        let host = host.to_owned();
+        let begin = move || {
+            let host = if canonicalizes { canonical_name(&host) } else { host };
+            Initiating::new(gss, login, principal_of(&service_principal, &host, realm.as_deref()))
+        };
+        let call = |dialing: &mut Dialing, token: &[u8]| {
+            let Said { token, is_complete } = dialing.step(token)?;
             Ok(Answer { token: Some(token), complete: is_complete.then(String::new) })
         };
-        let initiating = Initiating::new(self.gss, self.login.clone(), to);
-        let (places, idle) = (&DIALING, Some(initiating));
+        let (places, idle) =
+            (&DIALING, Some(Dialing { begin: Some(Box::new(begin)), begun: None }));
         Box::new(OffThread { call, places, idle, under_way: None })
     }
 

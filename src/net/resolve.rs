@@ -2,7 +2,11 @@
 
 use rustix::net::{AddressFamily, SocketType, netdevice, socket};
 use std::io;
-use std::net::{Ipv6Addr, SocketAddr, SocketAddrV6, ToSocketAddrs};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6, ToSocketAddrs};
+use std::process::Command;
+
+/// Names of an address that are looked at.
+const NAMES_MAX: usize = 8;
 
 /// The first address of `resolve_all`.
 ///
@@ -36,6 +40,38 @@ pub fn resolve_all(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
     Ok(found)
 }
 
+/// The names of an address, by the machine's own rules (`getent`: `/etc/hosts`, then DNS, or as the machine says). It may take seconds.
+pub fn names_of(address: IpAddr) -> Vec<String> {
+    let asked = Command::new("getent").arg("hosts").arg(address.to_string()).output();
+    let text = asked.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+    let text = text.unwrap_or_default();
+    let names = text.lines().flat_map(|line| line.split_whitespace().skip(1));
+    names.map(str::to_owned).take(NAMES_MAX).collect()
+}
+
+/// The canonical name of a host: the first name of its address, if that leads back to the address; else its own. It may take seconds.
+///
+/// Source: `QuorumServer.initializeWithAddressString`, ZooKeeper 3.9.5, and `InetAddress.getCanonicalHostName`, JDK 17.
+pub fn canonical_name(host: &str) -> String {
+    let addresses = |host: &str| {
+        let found = resolve_all(host, 0).unwrap_or_default();
+        found.into_iter().map(|found| found.ip()).collect()
+    };
+    canonical_by(host, addresses, names_of)
+}
+
+fn canonical_by(
+    host: &str,
+    addresses: impl Fn(&str) -> Vec<IpAddr>,
+    names: impl Fn(IpAddr) -> Vec<String>,
+) -> String {
+    let address = addresses(host).into_iter().next();
+    let named = address.and_then(|address| Some((address, names(address).into_iter().next()?)));
+    named
+        .filter(|(address, name)| addresses(name).contains(address))
+        .map_or_else(|| host.to_owned(), |(_, name)| name)
+}
+
 fn sort(found: &mut [SocketAddr]) {
     found.sort_by_key(SocketAddr::is_ipv6); // Keeps the order in each family.
 }
@@ -50,6 +86,30 @@ fn interface(name: &str) -> io::Result<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    // rows: C-186
+    #[test]
+    fn canonical_name_leads_back_to_the_address() {
+        let ip = |last| IpAddr::from([10, 0, 0, last]);
+        let addresses = |host: &str| match host {
+            "zoo1" | "zoo1.example" => vec![ip(1)],
+            "zoo2" => vec![ip(2)],
+            "zoo3" => vec![ip(3)],
+            _ => Vec::new(),
+        };
+        let names = |address| match address {
+            address if address == ip(1) => vec!["zoo1.example".to_owned(), "other".to_owned()],
+            // The owner of the address claims another server's name.
+            address if address == ip(2) => vec!["zoo1.example".to_owned()],
+            _ => Vec::new(),
+        };
+        let canonical = |host| canonical_by(host, addresses, names);
+        assert_eq!(canonical("zoo1"), "zoo1.example");
+        for own in ["zoo2", "zoo3", "unknown"] {
+            assert_eq!(canonical(own), own);
+        }
+        assert!(names_of(IpAddr::from([127, 0, 0, 1])).contains(&"localhost".to_owned()));
+    }
 
     // rows: C-15
     #[test]

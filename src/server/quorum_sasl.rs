@@ -27,7 +27,7 @@ pub fn exchanges(config: &Config) -> Result<Arc<dyn SaslExchanges>, ServerError>
             Arc::new(DigestAcceptors { accounts, nonces: nonces.clone() })
         }
         Login::Kerberos(login) => {
-            let acceptors = KerberosAcceptors::new(login);
+            let acceptors = KerberosAcceptors::new(login, sasl.canonicalizes_hosts);
             let section = "quorum.auth.server.saslLoginContext";
             Arc::new(acceptors.map_err(|error| kerberos_error(section, login, &error))?)
         }
@@ -37,7 +37,8 @@ pub fn exchanges(config: &Config) -> Result<Arc<dyn SaslExchanges>, ServerError>
         Login::Digest(login) => Some(Arc::new(digest_initiators(login, nonces)?)),
         Login::Kerberos(login) => {
             let realm = sasl.server_realm.as_deref();
-            let initiators = KerberosInitiators::new(login, &sasl.service_principal, realm);
+            let (principal, canonicalizes) = (&sasl.service_principal, sasl.canonicalizes_hosts);
+            let initiators = KerberosInitiators::new(login, principal, realm, canonicalizes);
             let section = "quorum.auth.learner.saslLoginContext";
             Some(Arc::new(initiators.map_err(|error| kerberos_error(section, login, &error))?))
         }

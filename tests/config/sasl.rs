@@ -153,16 +153,22 @@ fn kerberos_options_are_those_of_javas_module() {
     assert!(!login.is_initiator && login.ticket_cache.is_none());
 }
 
+// rows: C-186
 #[test]
-fn canonical_host_names_are_refused() {
+fn canonical_host_names_are_wanted_and_a_risk() {
     let sections = format!(
         "QuorumLearner {{ {KERBEROS} useKeyTab=true principal=\"zk/a@R\"; }};\n\
          QuorumServer {{ {KERBEROS} useKeyTab=true principal=\"zk/a@R\"; }};"
     );
     let zoo = "quorum.auth.enableSasl=true\nquorum.auth.learnerRequireSasl=true\n\
                kerberos.canonicalizeHostNames=true";
-    let error = member(zoo, &sections).unwrap_err().to_string();
-    assert!(error.contains("kerberos.canonicalizeHostNames"), "{error}");
+    let config = member(zoo, &sections).unwrap();
+    assert!(config.quorum_sasl.as_ref().is_some_and(|sasl| sasl.canonicalizes_hosts));
+    let risks = oxkeeper::config::risks(&config).join("\n");
+    assert!(risks.contains("kerberos.canonicalizeHostNames"), "{risks}");
+    let plain = zoo.replace("kerberos.canonicalizeHostNames=true", "");
+    let config = member(&plain, &sections).unwrap();
+    assert!(config.quorum_sasl.is_some_and(|sasl| !sasl.canonicalizes_hosts));
 }
 
 // rows: C-222

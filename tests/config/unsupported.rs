@@ -9,6 +9,7 @@ fn warned(lines: &str, flags: &str) -> Vec<String> {
     config.warnings.iter().map(ToString::to_string).collect()
 }
 
+// rows: C-203
 #[test]
 fn guards_are_refused_and_their_absence_is_not() {
     let guards = [

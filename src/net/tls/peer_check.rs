@@ -9,10 +9,9 @@ use super::verifier::{Refused, Verifier, parsed};
 use crate::auth::x509::revocation::Pair;
 use crate::auth::x509::{Certificate, Found, HostCheck, Lookup, Peer, Purpose, Refusal};
 use crate::config::tls::TlsSettings;
-use crate::net::resolve::resolve_all;
+use crate::net::resolve::{names_of, resolve_all};
 use rustls_pki_types::{CertificateDer, UnixTime};
 use std::net::IpAddr;
-use std::process::Command;
 use std::time::Duration;
 use tokio::time::timeout;
 
@@ -69,6 +68,7 @@ impl PeerCheck {
         };
         checked.await.map_err(|reason| Refused::of(leaf, reason))
     }
+
     /// Judges a client's certificate that another engine's handshake has accepted: its path and revocation, not its host.
     ///
     /// # Errors
@@ -89,7 +89,6 @@ impl PeerCheck {
         };
         checked.await.map_err(|reason| Refused::of(leaf, reason))
     }
-
 
     async fn check_host(&self, leaf: &Certificate<'_>, peer: Peer<'_>) -> Result<(), Refusal> {
         let mut check = HostCheck::new(leaf, peer, self.allows_reverse_dns);
@@ -135,15 +134,8 @@ async fn resolves_to(host: String, address: IpAddr) -> bool {
     }
 }
 
-/// The names of an address, by the machine's own rules (`getent`: `/etc/hosts`, then DNS, or as the machine says).
+/// The names of an address; none, if that takes too long.
 async fn reverse(address: IpAddr) -> Vec<String> {
-    let ask = move || Command::new("getent").arg("hosts").arg(address.to_string()).output();
-    match timeout(LOOKUP_TIMEOUT, tokio::task::spawn_blocking(ask)).await {
-        Ok(Ok(Ok(output))) => {
-            let text = String::from_utf8_lossy(&output.stdout).into_owned();
-            let names = text.lines().flat_map(|line| line.split_whitespace().skip(1));
-            names.map(str::to_owned).take(8).collect()
-        }
-        _ => Vec::new(),
-    }
+    let asked = tokio::task::spawn_blocking(move || names_of(address));
+    timeout(LOOKUP_TIMEOUT, asked).await.ok().and_then(Result::ok).unwrap_or_default()
 }

@@ -83,6 +83,7 @@ fn old_files_are_purged_at_the_start_and_as_many_kept_as_set() {
 
 // rows: D-49 C-145
 #[test]
+#[allow(clippy::disallowed_methods, reason = "lines come once a second at most")]
 fn a_flush_that_takes_longer_than_the_threshold_is_warned_of() {
     for (threshold, is_warned) in [(0, true), (60_000, false)] {
         let home = tempfile::tempdir().unwrap();

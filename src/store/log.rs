@@ -284,6 +284,7 @@ impl<D: Disk> Log<D> {
     fn create(&self, first: Zxid) -> Result<OpenFile<D::File>, LogError> {
         let path = self.dir.join(names::log_name(first));
         let error = |source| LogError::Create { path: path.clone(), source };
+        self.remove_empty_after(first).map_err(error)?;
         let file = match self.disk.create(&path) {
             Err(source) if source.kind() == io::ErrorKind::AlreadyExists => {
                 // A file of this name whose records were all torn or truncated may be replaced. Java overwrites any file.
@@ -307,6 +308,25 @@ impl<D: Disk> Log<D> {
         }
         tracing::info!(path = %path.display(), "new log file");
         Ok(OpenFile { file, path, head: HEADER_LEN, allocated, zeroed: HEADER_LEN })
+    }
+
+    /// Removes files without records that are named later than a new file.
+    ///
+    /// Such a file is left if its first write failed, or was torn, and the transactions before it were lost with an older file. A start
+    /// reads from the last file that is not named later than its snapshot, so it would miss what the new file has. Java leaves it.
+    fn remove_empty_after(&self, first: Zxid) -> io::Result<()> {
+        let files = names::logs(&self.disk, &self.dir)?;
+        for file in files.iter().filter(|file| first < file.zxid) {
+            let path = self.dir.join(&file.name);
+            let mut records = Records::new(FileSource::open(&self.disk, &path)?);
+            let is_good = records.head()? == Head::Good;
+            if is_good
+                && matches!(records.step()?, Step::Stop(stop) if stop.kind == StopKind::Clean)
+            {
+                self.disk.remove(&path)?;
+            }
+        }
+        Ok(())
     }
 
     fn holds_records(&self, path: &Path) -> io::Result<bool> {

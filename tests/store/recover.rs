@@ -1,6 +1,6 @@
 //! Recovery from snapshots and logs.
 
-use crate::{log_file, put, zxid};
+use crate::{entry, log_file, put, zxid};
 use oxkeeper::model::{Epoch, Zxid};
 use oxkeeper::store::decide::Start;
 use oxkeeper::store::epoch::{self, EpochFile};
@@ -8,8 +8,8 @@ use oxkeeper::store::recover::{SkipReason, consume_initialize, prepare_folders};
 use oxkeeper::store::sim_disk::SimDisk;
 use oxkeeper::store::start;
 use oxkeeper::store::{
-    Disk as _, Folders, Packing, Progress, RealDisk, RecoverError, RecoverOptions, Recovered,
-    Restore, SnapshotWriter, Trailers, names, recover,
+    Disk as _, Folders, Log, LogOptions, Packing, Progress, RealDisk, RecoverError, RecoverOptions,
+    Recovered, Restore, SnapshotWriter, Trailers, names, recover,
 };
 use std::path::Path;
 use std::time::Duration;
@@ -123,6 +123,24 @@ fn log_read_by_a_start_survives_a_power_cut() {
     assert_eq!(zxids, [1, 2, 3, 4, 5, 6], "all that was read must stay from now on");
     let (found, _) = default(&disk.image().crash(0));
     assert_eq!(found, zxids);
+}
+
+/// A failed write leaves a file without records, and the transactions before it are lost with an older file.
+#[test]
+fn empty_log_file_of_before_a_loss_hides_no_later_transaction() {
+    let disk = SimDisk::new();
+    put_snapshot(&disk, 3, &[1, 2, 3]);
+    put_log(&disk, "log.1", &[1, 2, 3, 4]);
+    put_log(&disk, "log.9", &[]);
+    let (_, recovered) = default(&disk);
+    assert_eq!(recovered.last, Zxid::from_wire(4));
+    // What was lost comes again, and more.
+    let mut log = Log::new(disk.clone(), &folders().logs, LogOptions::default(), recovered.last);
+    (5..=12).for_each(|raw| log.append(zxid(raw), &entry(raw, 40)));
+    log.flush().unwrap();
+    put_snapshot(&disk, 10, &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+    let (found, _) = default(&disk);
+    assert_eq!(found, (1..=12).collect::<Vec<_>>());
 }
 
 // rows: D-30 D-31

@@ -5,8 +5,9 @@ that it is still being carried out. Then the fault ends, and these must hold: on
 in force at all of its members, in memory and in their files; it is the acknowledged one, or one that was requested and not
 answered, or the one before; versions never go back. Every few changes the load ends: no acknowledged write is lost, no session has
 expired, all members have the same tree. A Java server that knows of a proposed configuration which was never committed looks for a
-leader for ever (docs/deviations.md): it is stopped, its proposal removed, and started, as its operator would have to do; how often this
-happened is printed. Some of these spans run with forceSnapshotSync. A seed chooses configurations, forms of
+leader for ever (docs/deviations.md): it is stopped, its proposal removed, and started, as its operator would have to do. One that was
+killed after it had logged what a synchronisation brought, and before it saved its currentEpoch, refuses to start (docs/migration.md):
+its currentEpoch is written, and it is started. How often both happened is printed. Some of these spans run with forceSnapshotSync. A seed chooses configurations, forms of
 requests, faults and their moments, but not the timing inside the servers, so that a seed need not reproduce a failure.
 """
 
@@ -72,7 +73,7 @@ class Trial:
         self.table = collections.defaultdict(collections.Counter)
         self.refusals, self.led, self.targets = collections.Counter(), set(), []
         self.longest, self.killed_leaders, self.described, self.led_by = 0.0, collections.Counter(), "", None
-        self.helped = 0
+        self.helped = self.saved = 0
 
     def leader(self):
         leaders = [member for member in self.members if member.process and mode_of(member) == "leader"]
@@ -212,6 +213,7 @@ class Trial:
         def once():
             heard.clear()
             time.sleep(0.1)  # Each look is a few sessions.
+            self.save_epochs()
             running = [member for member in self.members if member.process and member.process.poll() is None]
             heard["modes"] = modes = {member: mode_of(member) for member in running}
             leaders = [member for member in running if modes[member] == "leader"]
@@ -259,6 +261,18 @@ class Trial:
         member.end()
         (member.folder / "zoo.cfg.dynamic.next").unlink()
         member.launch()
+
+    def save_epochs(self):
+        """Starts Java members that were killed between their log and their currentEpoch, with the epoch of the log's end."""
+        for member in self.members:
+            if member.kind == "o" or not member.process or member.process.poll() is None:
+                continue
+            late = re.search(r"The current epoch, \w+, is older than the last zxid, (\d+)", member.tail())
+            if late:
+                self.saved += 1
+                (member.folder / "data/version-2/currentEpoch").write_text(str(int(late.group(1)) >> 32))
+                member.process = None
+                member.launch()
 
     def one_leader_per_epoch(self):
         """Checks epochs in the logs of our servers, and in the zxids of the leaders that were seen between changes."""
@@ -369,7 +383,7 @@ def check(ensemble, arguments):
     refused = ", ".join(f"{count} with {error}" for error, count in sorted(trial.refusals.items()))
     alone = "" if ensemble.network else f"no member was cut off ({made.hindrance}); "
     return (f"{alone}seed {seed}, {often} changes, {snaps} of {len(words)} spans with forceSnapshotSync, leaders killed: {killed}; "
-            f"refused: {refused or 'none'}; longest recovery {trial.longest:.1f} s; Java servers that looked for ever: {trial.helped}; {'; '.join(words)}")
+            f"refused: {refused or 'none'}; longest recovery {trial.longest:.1f} s; Java servers that looked for ever: {trial.helped}, that refused their epoch: {trial.saved}; {'; '.join(words)}")
 
 
 def print_table(table):

@@ -9,8 +9,8 @@ build() {
   local flags=("--remap-path-prefix=$PWD=/oxkeeper" "--remap-path-prefix=$(realpath -m "$target")=/target"
     "--remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo")
   [ $# = 0 ] || flags+=(-Ctarget-feature=+crt-static)
-  # Without a repository the program's date is that of the sources.
-  git rev-parse HEAD > /dev/null 2>&1 || export OXKEEPER_BUILT_ON="${OXKEEPER_BUILT_ON:-$(date -u -d "@$SOURCE_DATE_EPOCH" '+%Y-%m-%d %H:%M UTC')}"
+  # Without a repository of its own the program's date is that of the sources, as build.rs sees it.
+  git ls-files --error-unmatch build.rs > /dev/null 2>&1 || export OXKEEPER_BUILT_ON="${OXKEEPER_BUILT_ON:-$(date -u -d "@$SOURCE_DATE_EPOCH" '+%Y-%m-%d %H:%M UTC')}"
   cargo fetch --locked
   CARGO_ENCODED_RUSTFLAGS=$(IFS=$'\x1f'; echo "${flags[*]}") cargo build --release --locked --offline --bin oxkeeper "$@"
 }

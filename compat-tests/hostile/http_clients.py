@@ -162,7 +162,7 @@ def http_slow_readers(trial):
             peer.sendall(b"GET /commands/watches_by_path HTTP/1.1\r\nHost: x\r\n\r\n")
             peer.setblocking(False)
             peers.append(peer)
-        for _ in range(20):
+        for _ in range(trial.of(8, 20)):
             for peer in peers:
                 with contextlib.suppress(OSError):
                     if peer.recv(1):

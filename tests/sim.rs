@@ -178,6 +178,13 @@ fn worlds_from_fixed_seeds_reach_every_fault_and_hold_every_property() {
         ("client ports moved", 5),
         ("client ports that could not be bound", 1),
         ("clients that found no port", 1),
+        ("worlds that reconfigure in a hurry", 15),
+        ("reconfigurations cut off", 50),
+        ("worlds with packets of another phase", 5),
+        ("packets of another phase", 5),
+        ("worlds whose first connections end", 5),
+        ("first learner connections broken", 3),
+        ("election connections replaced", 2),
         ("conditional reconfigurations", 5),
         ("conditional reconfigurations of another version", 5),
     ];

@@ -14,6 +14,9 @@ impl World {
     /// For a while what the leader sends reaches only the server `spared`, or no server; then the leader crashes, or all its
     /// connections to other servers break.
     pub fn isolate_leader(&mut self, spared: usize, for_us: Micros, crash: Option<Crash>) {
+        if self.is_recovering {
+            return;
+        }
         let is_leading =
             |server: &Server| server.process.as_ref().is_some_and(|process| process.is_leading);
         let Some(leader) = self.servers.iter().position(is_leading) else {
@@ -32,7 +35,7 @@ impl World {
         self.cut(&[leader], &unreached, false, for_us + MS);
         let at = self.process_id(leader);
         self.do_at(self.now_us + for_us, move |world| match crash {
-            _ if world.is_healing || world.process(at).is_none() => {}
+            _ if world.is_healing || world.is_recovering || world.process(at).is_none() => {}
             Some(crash) => world.crash(leader, crash),
             None => world.break_all(&[leader], &others),
         });

@@ -4,13 +4,14 @@ use super::membership;
 use super::plan::{Climate, Micros, PlantedFault};
 use super::process::{
     Clock, Disk, LearnerConnections, Process, Server, SimClientPort, SimElectionConnections,
+    Watched,
 };
 use super::restorer::SimRestorer;
 use crate::config::Config;
 use crate::member::configured::{PartSettings, SnapshotStyle, entry_max, patience};
 use crate::member::start::{RestoredHistory, Started, assemble};
 use crate::member::{LogReadLimit, Now, trailers};
-use crate::model::{Epoch, Zxid, chain};
+use crate::model::{Zxid, chain};
 use crate::sim::check::Durable;
 use crate::store::start::{self, Found};
 use crate::store::{
@@ -97,8 +98,7 @@ pub fn boot(
         election_connections: SimElectionConnections::default(),
         clients: BTreeMap::new(),
         client_port: SimClientPort::bound(config.client_port),
-        leader_epoch: Epoch(0),
-        named_view: None,
+        watched: Watched { logged: last_zxid, ..Watched::default() },
         served: None,
         leads_us: climate.alone.then_some(now_us),
         heard: BTreeMap::new(),

@@ -21,8 +21,12 @@ impl World {
     pub fn act_as_client(&mut self, client: usize, action: ClientAction) {
         match action {
             ClientAction::Send(planned) => {
+                let may_reconfigure = self.reconfigures;
+                let is_allowed = |request: &Request| {
+                    may_reconfigure || !matches!(request.op, Op::Reconfig { .. })
+                };
                 let (found, servers) = (&mut self.clients[client], &self.servers);
-                let requests = planned.into_iter().filter_map(|request| {
+                let requests = planned.into_iter().filter(is_allowed).filter_map(|request| {
                     found.fill(request, |server| servers[server].view.as_ref())
                 });
                 let requests = requests.collect();

@@ -16,6 +16,13 @@ pub const STARTS_TOGETHER_US: Micros = 100 * MS;
 /// Servers that start together must serve within this time after the last start: less than initLimit, which is 1 s.
 pub const SERVES_US: Micros = 800 * MS;
 
+/// The stream that says whether reconfigurations come in a hurry: none of the worlds that `tests/sabotage` names has them.
+const HURRY_STREAM: u64 = 179;
+/// The same of a server that comes back with lost data, of first connections that end, and of packets of other phases.
+const RETURN_STREAM: u64 = 173;
+const EARLY_STREAM: u64 = 167;
+const STRAYS_STREAM: u64 = 168;
+
 /// A fault that the simulator itself makes, for tests of the checks: each is one that a check has to find.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum PlantedFault {
@@ -206,6 +213,8 @@ pub struct Climate {
     /// Servers lose a log that is not their newest one, together with the snapshots that make up for it: none of them may replay the
     /// newest log without it.
     pub loses_older_logs: bool,
+    /// The operator starts every server with `snapshot.trust.empty`, where no server loses all its snapshots.
+    pub trusts_empty: bool,
     /// The folders of configuration files can't be written for a while. Where members change, a server then ends instead of acknowledging a
     /// reconfiguration, and one that starts then ends before it serves; elsewhere it writes none, and goes on.
     pub locks_folders: bool,
@@ -222,6 +231,16 @@ pub struct Climate {
     pub destroys: bool,
     /// An operator restores older and foreign trees (`super::restores`).
     pub restores: bool,
+    /// Clients reconfigure the ensemble again and again, and connections of the leader are cut off and break at these moments
+    /// (`super::hurry`).
+    pub hurries: bool,
+    /// A stranger sends learners packets of another phase than theirs, as if their leader had sent them (`super::other_peers`).
+    pub strays: bool,
+    /// Servers start together, and the first connections between them end: a learner's to the server that it has just dialed, or an
+    /// election connection, which another one replaces (`super::other_peers`).
+    pub breaks_early: bool,
+    /// All members but one lose their data, and that one comes back to the ensemble that the others form anew (`super::returns`).
+    pub returns: bool,
     /// Servers that send what members running Java send, in Java's order (`super::java`).
     pub java: BTreeSet<usize>,
     pub plant: Option<PlantedFault>,
@@ -297,6 +316,7 @@ impl Climate {
         .with_changing_pair()
         .with_other_destructions()
         .with_rare_operations()
+        .with_one_kind_of_faults()
         .with_standalone()
     }
 
@@ -304,13 +324,91 @@ impl Climate {
     /// one of these settings, so that these worlds stay as they were.
     fn with_rare_operations(self) -> Self {
         let has = |stream, one_in| Rng::new(self.seed, stream).one_in(one_in);
+        let keeps_snapshots = !self.loses_files && self.damaged.is_none() && !self.destroys;
         Self {
             loses_older_logs: has(156, 8),
+            trusts_empty: has(156, 8) && keeps_snapshots && !has(113, 10) && has(169, 2),
             locks_folders: has(160, 8),
             loses_machine: has(106, 10),
             migrates: has(113, 10),
             moves_ports: self.changes && has(137, 4),
             ..self
+        }
+    }
+
+    fn with_one_kind_of_faults(self) -> Self {
+        self.with_hurry().with_other_peers().with_return()
+    }
+
+    /// In some worlds little else fails than what is timed by reconfigurations.
+    fn with_hurry(self) -> Self {
+        let mut rng = Rng::new(self.seed, HURRY_STREAM);
+        if !rng.one_in(12) {
+            return self;
+        }
+        let voters = [3, 3, 5][rng.pick(3)];
+        let joiners = if voters == 3 { 2 } else { 1 };
+        let all = voters + joiners;
+        let slow_disk = rng.one_in(3).then(|| rng.pick(all));
+        let java = if rng.one_in(3) { BTreeSet::new() } else { (0..all).collect() };
+        let is_small = self.lag_bytes.is_some() || self.small_buffers.is_some();
+        Self {
+            hurries: true,
+            changes: true,
+            voters,
+            joiners,
+            clients: self.clients,
+            sends_trees: rng.one_in(2),
+            loses_files: rng.one_in(3),
+            locks_folders: self.locks_folders && !is_small,
+            groups: self.groups && rng.one_in(4),
+            late_tasks: self.late_tasks,
+            slow_disk,
+            java,
+            snap_count: self.snap_count,
+            latency_us: self.latency_us.min(500),
+            packing: self.packing,
+            lasts_us: rng.range(2500, 5000) * MS,
+            ..Self::calm(self.seed)
+        }
+    }
+
+    /// In some worlds servers start together, and nothing fails but their first connections.
+    fn with_other_peers(self) -> Self {
+        let mut rng = Rng::new(self.seed, EARLY_STREAM);
+        let strays = Rng::new(self.seed, STRAYS_STREAM).one_in(20);
+        if !rng.one_in(20) {
+            return Self { strays, ..self };
+        }
+        Self {
+            breaks_early: true,
+            starts_together: true,
+            voters: [2, 2, 3][rng.pick(3)],
+            clients: 2,
+            latency_us: [100, 500, 3000][rng.pick(3)],
+            lasts_us: 2500 * MS,
+            ..Self::calm(self.seed)
+        }
+    }
+
+    /// In some worlds a server comes back with data that all others have lost.
+    fn with_return(self) -> Self {
+        let mut rng = Rng::new(self.seed, RETURN_STREAM);
+        if !rng.one_in(24) {
+            return self;
+        }
+        let changes = rng.one_in(2);
+        Self {
+            returns: true,
+            changes,
+            voters: [3, 3, 5][rng.pick(3)],
+            observers: if changes { rng.range(1, 2) as usize } else { 0 },
+            snap_count: self.snap_count,
+            sends_trees: self.sends_trees,
+            marks_new: self.marks_new,
+            packing: self.packing,
+            lasts_us: rng.range(4000, 6000) * MS,
+            ..Self::calm(self.seed)
         }
     }
 

@@ -101,11 +101,12 @@ impl World {
     }
 
     /// The operator's configuration replaces all configurations that a server has.
-    fn rewrite_configuration(&mut self, server: usize, view: &View) {
+    pub fn rewrite_configuration(&mut self, server: usize, view: &View) {
         let climate = self.climate().clone();
         let rewrite = |disk| membership::rewrite_files(disk, &climate, server, view);
         let found = &mut self.servers[server];
         found.view = Some(view.clone());
+        found.acknowledged_views.clear();
         if tried_twice(|| rewrite(&found.disk)).is_err() {
             self.fail("panic", format!("the configuration files of {server} are not written"));
         }
@@ -113,7 +114,7 @@ impl World {
     }
 
     /// All servers lose their power, and all faults end.
-    fn stop_all(&mut self, keeps: u64, down_us: Micros) {
+    pub fn stop_all(&mut self, keeps: u64, down_us: Micros) {
         for server in 0..self.servers.len() {
             let kind = CrashKind::Power { keeps: keeps ^ server as u64 };
             self.crash(server, Crash { kind, down_us });
@@ -143,7 +144,7 @@ impl World {
     }
 
     /// Empties a server's directories, which its operator marks as new.
-    fn empty_new(&mut self, server: usize) {
+    pub fn empty_new(&mut self, server: usize) {
         let climate = self.climate().clone();
         let found = &mut self.servers[server];
         (found.durable, found.tree, found.is_damaged) = (Durable::default(), Zxid::ZERO, false);

@@ -1,20 +1,16 @@
 //! A turn of a server's driver: inputs go into its [`crate::member::Member`], actions are performed in their order.
 
 use super::check::Seen;
+use super::learner_stage::Stage;
 use super::membership;
 use super::network::ProcessId;
-use super::plan::MS;
-use super::process::Server;
 use super::script::Tape;
 use super::trace::{Tracing, short};
 use super::world::World;
 use crate::member::{Action, ConfigChange, Ended, Input, Now, QuorumPeer, turn};
-use crate::model::{Rule, ServerId, Zxid};
-use crate::replica::Mode;
+use crate::model::{Rule, ServerId};
 use crate::request::ClientCommand;
 use crate::store;
-use crate::tree::txn::{Entry, Txn};
-use crate::zab::Note;
 use std::io;
 
 /// Limit on the inputs before their actions are performed: lower than the server's, so that turns reach it.
@@ -91,7 +87,9 @@ impl World {
         let mut events = std::mem::take(&mut process.events);
         let mut commands = std::mem::take(&mut process.commands);
         turn::run(&mut Turn { world: self, at }, &mut events, &mut commands, batch_max);
-        if let Some(view) = self.process(at).and_then(|process| process.found_view.take()) {
+        if let Some(view) = self.process(at).and_then(|process| process.found_view.take())
+            && self.outsider != Some(at.server)
+        {
             self.see(&Seen::InForce { server: at.server, view: &view });
         }
         self.set_timer(at);
@@ -101,7 +99,7 @@ impl World {
         }
     }
 
-    fn step(&mut self, at: ProcessId, input: Input) {
+    pub fn step(&mut self, at: ProcessId, input: Input) {
         if self.failure.is_some() {
             return;
         }
@@ -134,20 +132,26 @@ impl World {
 
     /// Begins the tape with the inputs of a new process's `zab` peer, if tapes are wanted.
     pub fn begin_tape(&mut self, at: ProcessId) {
-        if matches!(self.trace.tracing, Tracing::Inputs)
-            && !self.climate().alone
-            && let Some(process) = &mut self.servers[at.server].process
-        {
+        let (changes, is_alone) = (self.climate().changes, self.climate().alone);
+        let Some(process) = &mut self.servers[at.server].process else { return };
+        if matches!(self.trace.tracing, Tracing::Inputs) && !is_alone {
             self.tapes.push(Tape::begin(&mut process.member.replica));
+        } else if changes {
+            process.member.replica.tape();
         }
     }
 
     fn keep_tape(&mut self, at: ProcessId) {
+        let changes = self.climate().changes;
         let tape = self.tapes.iter_mut().rev().find(|tape| tape.server() == at.server);
-        if let Some(process) = &mut self.servers[at.server].process
-            && let Some(tape) = tape
-        {
-            tape.keep(self.now_us, process.member.replica.tape());
+        let Some(process) = &mut self.servers[at.server].process else { return };
+        if !changes && tape.is_none() {
+            return;
+        }
+        let inputs = process.member.replica.tape();
+        process.note_votes(&inputs);
+        if let Some(tape) = tape {
+            tape.keep(self.now_us, inputs);
         }
     }
 
@@ -163,128 +167,27 @@ impl World {
                 }
                 format!("{from:?} {packets:x?}")
             }
-            Input::Disconnected { from, why } => format!("{from:?} disconnected: {why}"),
-            Input::LeaderTree { zxid, .. } => format!("leader's tree {zxid}"),
+            Input::Disconnected { from, why } => {
+                if process.member.is_current(*from) {
+                    process.watched.replaced = None;
+                }
+                format!("{from:?} disconnected: {why}")
+            }
+            Input::LeaderTree { zxid, dial, .. } => {
+                if process.learner_connections.leader_dial == Some(*dial) {
+                    process.watched.stage = Stage::Synchronising;
+                }
+                self.do_at(self.now_us, move |world| world.hurry_after_tree(at));
+                format!("leader's tree {zxid}")
+            }
             Input::Election(input) => format!("election connections: {input:?}"),
             _ => return,
         };
         self.note(at.server, || format!("< {}", short(&text)));
     }
 
-    /// Tells the checks what has changed in the server with the step.
-    fn observe(&mut self, at: ProcessId) {
-        let server = at.server;
-        let Some(process) = self.process(at) else { return };
-        let notes = process.member.replica.notes();
-        let (last, is_serving, mode) =
-            (process.last(), process.is_serving(), process.member.replica.mode());
-        for note in notes {
-            self.note(server, || format!("* {note:?}"));
-            match note {
-                Note::SyncBegun { sync, .. } => {
-                    self.trace.count(sync.sync_type.name());
-                    if !is_serving {
-                        self.cut_off_synchronising_leader(server, last);
-                    }
-                }
-                Note::Looking { .. } => {
-                    self.trace.count("elections");
-                    if let Some(process) = self.process(at) {
-                        process.leads_us = None;
-                    }
-                }
-                Note::Leads { epoch, .. } => {
-                    self.trace.count("leaders");
-                    let now_us = self.now_us;
-                    if let Some(process) = self.process(at) {
-                        process.leads_us = Some(now_us);
-                    }
-                    self.is_recovering = false;
-                    let disks = &self.acknowledged()[..];
-                    self.see(&Seen::Leads { server, epoch, last, disks });
-                }
-                Note::Alone { is_alone: true } => self.count_alone(),
-                _ => {}
-            }
-        }
-        let now_us = self.now_us;
-        let Some(process) = self.process(at) else { return };
-        let was_leading = process.note_mode(mode, now_us);
-        let has_committed = was_leading && !is_serving && process.has_handed_over();
-        if !is_serving && !has_committed {
-            process.served = None;
-            return;
-        }
-        let (standing, mismatches) =
-            (process.standing(), process.member.replica.stats.digest_mismatches);
-        if 0 < mismatches {
-            self.see(&Seen::Mismatch { server });
-        }
-        let Some(process) = self.process(at) else { return };
-        if is_serving && process.standing.replace(standing) != Some(standing) {
-            let durable = self.servers[server].durable;
-            self.see(&Seen::Stands { server, standing, durable });
-        }
-        let Some(process) = self.process(at) else { return };
-        if process.served == Some(last) {
-            return;
-        }
-        let begins = process.served.is_none();
-        process.served = is_serving.then_some(last);
-        let digest = process.shared.state.tree.read().digest();
-        self.become_whole(server);
-        let commits = has_committed || matches!(mode, Mode::Leading | Mode::Standalone);
-        let disks = self.acknowledged();
-        let commits = commits.then_some(&disks[..]);
-        self.note(server, || format!("* applied {last}, {mode:?}"));
-        let may_go_back = begins && mode == Mode::Observing && self.climate().relays;
-        self.see(&Seen::Applied { server, last, may_go_back, digest, commits });
-    }
-
-    fn count_alone(&mut self) {
-        self.trace.count("voters that go on alone");
-        if self.checks.history.newest_views().any(|view| view.version != 0) {
-            self.trace.count("voters that go on alone after a change");
-        }
-    }
-
-    /// A server serves: its data is whole again, and it could start again with what it logs next.
-    fn become_whole(&mut self, server: usize) {
-        if !self.servers[server].becomes_whole() {
-            self.fail("snapshots", format!("{server} serves and has no snapshot"));
-        }
-        if self.serves_locked(server) {
-            let what = "serves and can't write its configuration files";
-            self.fail("configurations", format!("{server} {what}"));
-        }
-    }
-
-    /// The end of the history that each server's disk has, or had when it acknowledged it.
-    fn acknowledged(&self) -> Vec<Zxid> {
-        self.servers.iter().map(Server::acknowledged).collect()
-    }
-
-    /// Tells the checks of a leader that expires a session, and keeps when it heard of a session that it creates.
-    fn watch_sessions(&mut self, at: ProcessId, entry: &[u8]) {
-        let (now_us, sessions) = (self.now_us, &self.checks.history.model.timeouts);
-        let Some(process) = self.servers[at.server].process.as_mut() else { return };
-        let (Some(leads_us), Ok(entry)) = (process.leads_us, Entry::decode(entry)) else { return };
-        let session = entry.header.client_id;
-        match entry.txn {
-            Txn::CreateSession { .. } => drop(process.heard.insert(session, now_us)),
-            Txn::CloseSession { .. } if entry.header.cxid == 0 => {
-                let heard_us = process.heard.get(&session).map_or(leads_us, |&at| at.max(leads_us));
-                let silent_ms = (now_us - heard_us).div_ceil(MS);
-                let Some(&timeout_ms) = sessions.get(&session) else { return };
-                self.trace.count("sessions expired");
-                self.see(&Seen::Expires { session, silent_ms, timeout_ms });
-            }
-            _ => {}
-        }
-    }
-
     /// Performs actions in order; log commands reach the log thread together.
-    fn perform(&mut self, at: ProcessId) {
+    pub fn perform(&mut self, at: ProcessId) {
         let Some(process) = self.process(at) else { return };
         let (mut commands, mut ended) = (Vec::new(), None);
         let actions = std::mem::take(&mut process.actions);
@@ -292,9 +195,11 @@ impl World {
             match action {
                 _ if self.failure.is_some() => {}
                 Action::Log(command) => {
+                    self.look_for_logged_twice(at, &command);
                     if let store::Command::Append { zxid, entry } = &command {
                         self.see(&Seen::Logs { server: at.server, zxid: *zxid, entry });
                         self.watch_sessions(at, entry);
+                        self.hurry_if_leading(at, entry);
                     }
                     if let store::Command::Truncate { replaced: true, .. } = &command {
                         self.trace.count("trees after truncations");
@@ -349,10 +254,14 @@ impl World {
                     self.trace.count("configurations with groups adopted");
                 }
                 let text = membership::short(view);
+                let is_kept = |version: &i64| view.version < *version;
+                self.servers[at.server].acknowledged_views.retain(is_kept);
                 self.note(at.server, || format!("> in force {text}, last {removes_proposed}"));
             }
             ConfigChange::Proposed(views) => {
                 self.look_for_logged_view(at, views);
+                let is_kept = |version: &i64| views.iter().any(|view| view.version == *version);
+                self.servers[at.server].acknowledged_views.retain(is_kept);
                 if 1 < views.len() {
                     self.trace.count("several proposed configurations kept");
                 }
@@ -361,7 +270,10 @@ impl World {
                     format!("> proposed {}", all.join(", "))
                 });
             }
-            ConfigChange::Forgotten => self.trace.count("configurations forgotten"),
+            ConfigChange::Forgotten => {
+                self.servers[at.server].acknowledged_views.clear();
+                self.trace.count("configurations forgotten");
+            }
             ConfigChange::CopyStaticFile | ConfigChange::TestFolder => {}
         }
         let found = &self.servers[at.server];

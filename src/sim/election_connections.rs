@@ -22,6 +22,7 @@ impl World {
             Action::Dial { connection, addresses, .. } => {
                 connections.dialing.insert(connection);
                 if let Some(to) = server_at(&addresses) {
+                    connections.met.insert(to);
                     self.do_within(100, 3000, move |world| world.dial_election(at, connection, to));
                 }
             }
@@ -77,6 +78,9 @@ impl World {
             if let Some(process) = self.process(at) {
                 process.election_connections.ends.insert(connection, end);
             }
+        }
+        if let Some(process) = self.process(there) {
+            process.election_connections.met.insert(at.server);
         }
         let peer = at.server.to_string();
         self.report_election(there, Input::Accepted { connection: accepted, peer });

@@ -80,6 +80,7 @@ impl World {
             Fault::Destroy { spared, restores, keeps, down_us } => {
                 self.destroy(&spared, restores, keeps, down_us);
             }
+            Fault::Return(how) => self.lose_all_but(how),
             Fault::Lose { server, loss, down_us } => self.end_and_lose(server, loss, down_us),
             Fault::Purge { server } => self.purge(server),
         }
@@ -93,7 +94,7 @@ impl World {
         let _files = purge::purge(&found.disk, &process.folders, purge::KEEP_MIN);
     }
 
-    fn cut_all_power(&mut self, keeps: u64, down_us: Micros) {
+    pub fn cut_all_power(&mut self, keeps: u64, down_us: Micros) {
         for server in 0..self.servers.len() {
             let down_us = down_us + self.rng.below(50) * MS;
             let kind = CrashKind::Power { keeps: keeps ^ server as u64 };
@@ -280,6 +281,11 @@ impl World {
                 if forgets_migration {
                     self.fail("durability", format!("{server} has all of its log, and doubts it"));
                 }
+                if forgets_view {
+                    self.servers[server].acknowledged_views.clear();
+                    self.servers[server].was_rewritten = true;
+                }
+                self.look_for_views_at_start(at);
                 if forgets_view {
                     self.see(&Seen::ForgetsView { server });
                 }

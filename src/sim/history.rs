@@ -105,6 +105,15 @@ impl History {
         newest.or(self.views.first()).expect("the first configuration")
     }
 
+    /// The configurations that were proposed in a history that ends with `last`, after the last tree that was restored there.
+    pub fn views_in(&self, last: Zxid) -> impl Iterator<Item = &View> {
+        let restored = self.restores.keys().rfind(|zxid| self.holds(last, **zxid)).copied();
+        self.proposed_views.iter().filter(move |view| {
+            let zxid = Zxid::from_wire(view.version);
+            zxid.is_some_and(|zxid| restored < Some(zxid) && self.holds(last, zxid))
+        })
+    }
+
     /// Whether a leader that proposed `zxid` had the configuration of this version in force then.
     pub fn was_in_force(&self, version: i64, zxid: Zxid) -> bool {
         let is_before = |view: &&View| view.version < zxid.to_wire();
@@ -215,6 +224,12 @@ impl History {
         self.proposed.retain(|zxid, _| zxid.epoch() <= promised);
         self.restores.retain(|zxid, _| zxid.epoch() <= promised);
         self.model.lose_after(last.to_wire());
+    }
+
+    /// All that was committed is lost, and this configuration alone decides what follows. * `view`: may be of any version.
+    pub fn begin_with(&mut self, view: View) {
+        self.views = vec![view.clone()];
+        self.rewritten = Some(view);
     }
 
     /// The committed transaction of this zxid.

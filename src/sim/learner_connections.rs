@@ -4,13 +4,11 @@ use super::check::Seen;
 use super::network::{Chunk, EndId, Holder, ProcessId};
 use super::plan::{MS, Micros};
 use super::process::SimLearnerConnection;
-use super::trace::short;
 use super::world::World;
 use crate::member::quorum_connection::QuorumEvent;
 use crate::member::quorum_outbox::{Next, OutboxEvent, QUEUED_BYTES_MAX, TreeToSend, cost};
 use crate::member::{Action, Input, QuorumPeer};
 use crate::tree::freeze::Frozen;
-use crate::zab::Packet;
 use bytes::{Bytes, BytesMut};
 
 /// The task of a connection that was closed is scheduled within this time.
@@ -38,7 +36,10 @@ impl World {
                     self.put(at, QuorumPeer::Leader { dial }, bytes);
                 }
             }
-            Action::CloseLeader => self.close_leader(at),
+            Action::CloseLeader => {
+                self.look_for_kept_leader(at);
+                self.close_leader(at);
+            }
             // A simulated server always listens at all its addresses for other servers.
             Action::ListenForLearners(_) | Action::SetMembers(_) => {}
             Action::MoveClientPort(place) => self.move_client_port(at, place),
@@ -53,23 +54,6 @@ impl World {
             | Action::ChangeConfigFiles(_)
             | Action::Election(_)
             | Action::End(_) => {}
-        }
-    }
-
-    pub fn see_packets(&mut self, at: ProcessId, peer: QuorumPeer, bytes: &Bytes) {
-        let (server, durable) = (at.server, self.servers[at.server].durable);
-        let Some(epoch) = self.process(at).map(|process| process.leader_epoch) else { return };
-        let mut bytes = BytesMut::from(&bytes[..]);
-        while let Ok(Some(packet)) = Packet::decode(&mut bytes) {
-            let packet = &packet;
-            self.note(server, || format!("> to {peer:?} {}", short(&format!("{packet:x?}"))));
-            if let (QuorumPeer::Leader { .. }, &Packet::Ack { zxid }) = (peer, packet) {
-                self.look_for_saved_view(at, zxid);
-            }
-            self.see(&match peer {
-                QuorumPeer::Leader { .. } => Seen::ToLeader { server, packet, durable, epoch },
-                QuorumPeer::Learner(_) => Seen::ToLearner { server, packet, durable },
-            });
         }
     }
 

@@ -1,5 +1,6 @@
 //! Dials of leaders, and the beginning of learner connections.
 
+use super::learner_stage::Stage;
 use super::network::{Attached, EndId, Holder, ProcessId};
 use super::plan::{MS, Micros};
 use super::process::{SimLearnerConnection, server_at};
@@ -40,6 +41,7 @@ impl World {
         let peer = QuorumPeer::Leader { dial };
         if let Some(process) = self.process(at) {
             process.learner_connections.leader_dial = Some(dial);
+            (process.watched.stage, process.watched.replaced) = (Stage::Asking, None);
         }
         let Some(to) = server_at(addresses) else {
             let why = "no address".to_owned();
@@ -54,6 +56,7 @@ impl World {
             .with_entries_of(process.entry_max);
         let connection = new_connection(small_buffers, None, dialing, receiving);
         process.learner_connections.all.insert(peer, connection);
+        self.replace_election_connection(at, to, dial);
         self.do_within(50, 1000, move |world| world.go_on_dialing(at, peer));
     }
 
@@ -65,7 +68,8 @@ impl World {
             let Some((_, dialing)) = &mut connection.dialing else { return };
             match dialing.next(now_ms) {
                 DialStep::Attempt { address, until_ms } => {
-                    let longest_us = if self.rng.one_in(30) { 200 * MS } else { 2 * MS };
+                    let one_in = if self.climate().breaks_early { 2 } else { 30 };
+                    let longest_us = if self.rng.one_in(one_in) { 200 * MS } else { 2 * MS };
                     self.do_within(50, longest_us, move |world| {
                         world.attempt(at, peer, address, until_ms);
                     });
@@ -134,5 +138,6 @@ impl World {
             self.receive(at, peer, &[]);
             self.check_hello(at, peer);
         }
+        self.disturb(at, to, peer);
     }
 }

@@ -3,9 +3,7 @@
 use super::check::{Failure, Seen};
 use super::client::Client;
 use super::membership;
-use super::plan::{
-    ClientAction, Crash, CrashKind, MS, Micros, Plan, PlantedFault, SERVES_US, STARTS_TOGETHER_US,
-};
+use super::plan::{ClientAction, Crash, CrashKind, MS, Micros, Plan, PlantedFault};
 use super::process::Process;
 use super::script::Tape;
 use super::trace::Tracing;
@@ -54,7 +52,9 @@ impl World {
     fn run(&mut self) {
         let lasts_us = self.climate().lasts_us;
         if self.climate().starts_together {
-            self.run_until(STARTS_TOGETHER_US + SERVES_US);
+            while self.now_us < self.serves_us() && self.failure.is_none() {
+                self.run_until(self.serves_us());
+            }
             // An ensemble whose data an operator has just destroyed begins anew, later.
             if self.checks.history.leaders.is_empty() && !self.is_recovering {
                 self.see_unsettled(format!("no epoch is established yet: {}", self.describe()));
@@ -65,6 +65,7 @@ impl World {
             self.tamper(0);
         }
         self.run_until(lasts_us);
+        self.wait_for_outsider();
         if self.failure.is_some() {
             return;
         }
@@ -84,6 +85,16 @@ impl World {
             self.crash(server, Crash { kind: CrashKind::Power { keeps }, down_us: 0 });
         }
         self.come_to_rest();
+    }
+
+    fn wait_for_outsider(&mut self) {
+        let end_us = self.now_us + REST_US;
+        while self.failure.is_none() && self.outsider.is_some() {
+            if end_us < self.now_us {
+                return self.see_unsettled(format!("no new ensemble: {}", self.describe()));
+            }
+            self.run_until(self.now_us + LOOK_US);
+        }
     }
 
     /// Clients remove servers that are lost for good.

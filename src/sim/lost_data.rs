@@ -116,6 +116,9 @@ impl World {
         let found = &mut self.servers[server];
         found.owed = Some(found.durable).filter(|_| owes && !found.is_unsure);
         found.has_lost = true;
+        if !Self::remembers_views(loss) {
+            found.acknowledged_views.clear();
+        }
         found.is_unsure |= is_noticed && !matches!(loss, Loss::DynamicFile | Loss::MyId);
         if is_noticed && !keeps_data {
             found.lost = found.acknowledged();
@@ -191,7 +194,13 @@ impl World {
     /// So then the loss comes about only if there is no snapshot left to go on from: a start on a copy of the disk says so. A server that
     /// does not start without the loss either, because its `myid` is missing for example, says nothing.
     fn shows_lost_log(&mut self, server: usize) -> bool {
-        let Some(log) = older_log(&self.servers[server].disk) else { return false };
+        let disk = &self.servers[server].disk;
+        let Some(log) = older_log(disk) else { return false };
+        if self.climate().trusts_empty {
+            // Without a snapshot to go on from, the server would start with what is left, as its operator asks.
+            let older = names::snapshots(disk, &folders().snapshots).unwrap_or_default();
+            return log.next.counter() != 1 && older.iter().any(|file| file.zxid < log.begin);
+        }
         if log.next.counter() != 1 {
             return true;
         }

@@ -170,7 +170,7 @@ pub fn load(
     trusts_empty: bool,
 ) -> Result<(Config, bool), Box<dyn Error>> {
     let mut flags = vec![format!("-Dreadonlymode.enabled={}", climate.read_only)];
-    if trusts_empty {
+    if trusts_empty || climate.trusts_empty {
         flags.push("-Dzookeeper.snapshot.trust.empty=true".to_owned());
     }
     let launch = Launch { settings: Settings::File(CONFIG_FILE.into()), flags };

@@ -8,7 +8,7 @@
 //!
 //! Reading order: `climate` (the settings of a world), [`plan`] (its faults and client actions), [`workload`] (requests and replies),
 //! `world` (the scheduler), `process`, `boot`, `driver`, `disk`, `client_ports` and the three kinds of connections (what a server's threads do), `client`,
-//! `client_requests`, `faults`, `destruction` (a quorum loses its data), `restores` (a tree is restored over all of it), `java` (what members running Java send otherwise), [`history`]
+//! `client_requests`, `faults`, `destruction` (a quorum loses its data), `returns` (a server comes back with data that the others have lost), `restores` (a tree is restored over all of it), `java` (what members running Java send otherwise), `hurry` (faults that reconfigurations time), `other_peers` (strangers' packets, first connections that end), [`history`]
 //! (what was proposed and committed), [`check`], `lifecycle`, [`shrink`].
 //!
 //! # Not here
@@ -28,21 +28,27 @@ mod driver;
 mod election_connections;
 mod faults;
 pub mod history;
+mod hurry;
 mod java;
+mod known_views;
 mod learner_connections;
 mod learner_dials;
+mod learner_stage;
 pub mod lifecycle;
 mod lost_data;
 mod membership;
 pub mod model;
 pub mod network;
+mod observation;
 mod oracle;
+mod other_peers;
 pub mod plan;
 mod planted_faults;
 mod process;
 pub mod restored_tree;
 mod restorer;
 mod restores;
+mod returns;
 mod sasl;
 mod saved_views;
 pub mod script;

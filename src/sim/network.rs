@@ -119,6 +119,11 @@ impl Network {
         !self.cuts.contains_key(&(from, to)) && !self.cuts.contains_key(&(to, from))
     }
 
+    /// Where the other end of a connection is.
+    pub fn peer(&self, end: EndId) -> Option<Node> {
+        self.ends.get(&end).map(|end| end.peer)
+    }
+
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
@@ -195,8 +200,20 @@ impl Network {
 
     /// All connections between two nodes break.
     pub fn break_between(&mut self, now_us: Micros, one: Node, other: Node) -> Vec<Due> {
+        self.break_some_between(now_us, one, other, |_| true)
+    }
+
+    /// The connections between two nodes break whose ends belong to such holders.
+    pub fn break_some_between(
+        &mut self,
+        now_us: Micros,
+        one: Node,
+        other: Node,
+        breaks: impl Fn(Holder) -> bool,
+    ) -> Vec<Due> {
         let broken = self.ends_where(|end| {
-            (end.node, end.peer) == (one, other) || (end.node, end.peer) == (other, one)
+            let nodes = (end.node, end.peer);
+            (nodes == (one, other) || nodes == (other, one)) && breaks(end.holder)
         });
         broken.into_iter().filter_map(|id| self.lose(now_us, id)).collect()
     }

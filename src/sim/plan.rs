@@ -36,6 +36,15 @@ pub enum TreeSource {
     Foreign { seed: u64 },
 }
 
+/// The loss of all data but that of one server, `spared` or, with `observes`, an observer. * `keeps`: picks which unsynced writes survive.
+#[derive(Clone, Copy, Debug)]
+pub struct Return {
+    pub spared: usize,
+    pub observes: bool,
+    pub keeps: u64,
+    pub down_us: Micros,
+}
+
 /// A fault. One that lasts says for how long.
 #[derive(Clone, Debug)]
 pub enum Fault {
@@ -79,6 +88,8 @@ pub enum Fault {
     Unmount { server: usize, down_us: Micros },
     /// All servers stop, and those that are not spared, at least a quorum, start again without their data or with an older copy of it.
     Destroy { spared: Vec<usize>, restores: bool, keeps: u64, down_us: Micros },
+    /// All servers stop, and all but one start again without their data. That one starts later.
+    Return(Return),
     /// An operator copies the tree of a server.
     CopyTree { server: usize },
     /// An operator restores a tree at a server, or, with `None`, at the leader. * `crash`: ends the process after this many changes to its
@@ -206,6 +217,7 @@ impl Plan {
         let mut rng = Rng::new(climate.seed, 2);
         let mut steps = Vec::new();
         let busy_ms = [20, 40, 80][rng.pick(3)];
+        let busy_ms = if climate.hurries { 20 } else { busy_ms };
         for client in 0..climate.clients {
             let mut at_us = (200 + 100 * client as u64) * MS;
             let mut action = ClientAction::Send(workload::setup());
@@ -219,7 +231,8 @@ impl Plan {
         // Some worlds have many faults, some have few: either may show what the other hides.
         let pause_ms = [60, 200, 600][rng.pick(3)];
         // The faults of an adverse climate need leaders that live for a while.
-        let pause_ms = if climate.adverse { 4 * pause_ms } else { pause_ms };
+        let is_timed = climate.adverse || climate.hurries || climate.returns;
+        let pause_ms = if is_timed { 4 * pause_ms } else { pause_ms };
         loop {
             at_us += rng.range(1, 2 * pause_ms) * MS;
             if climate.lasts_us <= at_us {
@@ -258,6 +271,7 @@ impl Plan {
         if climate.restores {
             add_faults(&climate, 19, 50..700, &mut steps, |rng| restore(rng, &climate));
         }
+        add_returns(&climate, &mut steps);
         add_rare_operations(&climate, &mut steps);
         if climate.starts_together {
             // There are no faults until the servers serve; clients may connect.
@@ -281,6 +295,7 @@ fn some_action(rng: &mut Rng, climate: &Climate) -> ClientAction {
     match rng.below(60) {
         0 | 1 => ClientAction::Move { server: rng.pick(climate.servers()) },
         2 => ClientAction::Sleep { for_us: rng.range(200, 3000) * MS },
+        3..18 if climate.hurries => ClientAction::Send(vec![Request::some_reconfig(rng, climate)]),
         3 | 4 if climate.changes => ClientAction::Send(vec![Request::some_reconfig(rng, climate)]),
         _ => {
             let count = if rng.one_in(4) { rng.range(2, 8) } else { 1 };
@@ -388,6 +403,28 @@ fn add_losses(climate: &Climate, steps: &mut Vec<Step>) {
         };
         steps.push(Step { at_us, event: PlannedEvent::Fault(fault) });
     }
+}
+
+/// Adds the return of a server with data that all others have lost.
+fn add_returns(climate: &Climate, steps: &mut Vec<Step>) {
+    if !climate.returns {
+        return;
+    }
+    // Some epochs have to begin before.
+    add_faults(climate, 68, 200..900, steps, |rng| {
+        let crash = Crash { kind: CrashKind::Process, down_us: rng.range(5, 300) * MS };
+        let (spared, for_us) = (rng.pick(climate.servers()), rng.range(5, 50) * MS);
+        Fault::IsolateLeader { spared, for_us, crash: Some(crash) }
+    });
+    let from_ms = climate.lasts_us / MS / 3;
+    add_faults(climate, 67, from_ms..2 * from_ms, steps, |rng| {
+        Fault::Return(Return {
+            spared: rng.pick(climate.voters),
+            observes: climate.changes && rng.one_in(2),
+            keeps: rng.below(4000),
+            down_us: rng.range(5, 100) * MS,
+        })
+    });
 }
 
 /// Adds what [`Climate`] has chances of their own for.

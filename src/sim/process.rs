@@ -1,6 +1,7 @@
 //! A server: a disk that outlives its processes, and, while a process lives, all that `server` would hold.
 
 use super::check::{Durable, Standing};
+use super::learner_stage::Stage;
 use super::network::{EndId, ProcessId};
 use super::plan::{Crash, Loss, MS, Micros};
 use super::restored_tree::{RestoreAsked, SimRestoring};
@@ -11,7 +12,7 @@ use crate::member::listening::ClientListening;
 use crate::member::quorum_connection::QuorumConnection;
 use crate::member::quorum_outbox::QuorumOutbox;
 use crate::member::{Action, Input, Member, QuorumPeer};
-use crate::model::{Epoch, View, Zxid};
+use crate::model::{Epoch, ServerId, View, Zxid};
 use crate::replica::Mode;
 use crate::request::{self, ClientCommand, Need, Shared};
 use crate::store::sim_disk::{Image, SimDisk};
@@ -73,6 +74,8 @@ pub struct LearnerConnections {
 pub struct SimElectionConnections {
     pub ends: BTreeMap<ConnectionId, EndId>,
     pub dialing: BTreeSet<ConnectionId>,
+    /// The servers that this process has dialed, or that have dialed it.
+    pub met: BTreeSet<usize>,
 }
 
 /// Where a process serves clients.
@@ -87,6 +90,28 @@ impl SimClientPort {
     pub const fn bound(port: Option<u16>) -> Self {
         Self { machine: ClientListening::bound(), port }
     }
+}
+
+/// What the checks remember of a process.
+#[derive(Default)]
+pub struct Watched {
+    /// The epoch in the LEADERINFO of the current leader.
+    pub leader_epoch: Epoch,
+    /// The version of the configuration that the last NEWLEADER named.
+    pub named_view: Option<Zxid>,
+    /// How far it is with its leader, by packets alone.
+    pub stage: Stage,
+    /// A dial of a leader to which the election connection has ended, and when it ended.
+    pub replaced: Option<(u64, Micros)>,
+    /// For which leaders each server has voted in the notifications that came, in their order: the last before this process began to look
+    /// for a leader, and all since.
+    pub votes: BTreeMap<ServerId, Vec<ServerId>>,
+    /// The leader that was elected here; `None` if a reconfiguration may have named it.
+    pub elected: Option<ServerId>,
+    /// When the election that is under way began.
+    pub looks_us: Option<Micros>,
+    /// The last zxid that the log thread was given.
+    pub logged: Zxid,
 }
 
 pub struct Process {
@@ -120,10 +145,8 @@ pub struct Process {
     pub election_connections: SimElectionConnections,
     pub clients: BTreeMap<EndId, ClientConnection>,
     pub client_port: SimClientPort,
-    /// The epoch in the LEADERINFO of the current leader.
-    pub leader_epoch: Epoch,
-    /// The version of the configuration that the last NEWLEADER named.
-    pub named_view: Option<Zxid>,
+    /// What the checks remember of it.
+    pub watched: Watched,
     /// The last zxid of the tree when the process last served.
     pub served: Option<Zxid>,
     /// While the process leads: when its epoch was established, or a standalone server began to serve.
@@ -152,6 +175,11 @@ impl Process {
     /// The configuration in force here.
     pub const fn view(&self) -> &View {
         &self.member.replica.peer().core.view
+    }
+
+    /// Versions of the configuration in force and of those to come, oldest first.
+    pub fn counted_views(&self) -> Vec<i64> {
+        self.member.replica.peer().core.all_views().map(|view| view.version).collect()
     }
 
     /// The epochs and zxids in memory, which checks compare while the process serves.
@@ -275,6 +303,10 @@ pub struct Server {
     pub backup: Option<Backup>,
     /// The configuration that it had in force last.
     pub view: Option<View>,
+    /// Its operator has written its configuration files again, and it has not served since.
+    pub was_rewritten: bool,
+    /// Versions of the proposed configurations that it has acknowledged, and that were neither committed nor forgotten since.
+    pub acknowledged_views: BTreeSet<i64>,
     /// A planted fault: all that the next power cut leaves.
     pub lied: Option<Image>,
 }
@@ -299,6 +331,7 @@ impl Server {
     /// logs next.
     pub fn becomes_whole(&mut self) -> bool {
         self.lost = Zxid::ZERO;
+        self.was_rewritten = false;
         if !self.has_lost && !self.is_unsure {
             return true;
         }

@@ -1,6 +1,7 @@
 //! Checks of when proposed configurations are saved: `.dynamic.next` is written after the log has the proposal and before the proposal is
 //! acknowledged.
 
+use super::check::Seen;
 use super::membership;
 use super::network::ProcessId;
 use super::process::Process;
@@ -13,13 +14,14 @@ impl Process {
     /// Keeps the epoch that LEADERINFO names, and the version of the configuration that its NEWLEADER names.
     pub fn note_leaders_packets(&mut self, packets: &[Packet]) {
         for packet in packets {
+            self.watched.stage = self.watched.stage.after(packet).unwrap_or(self.watched.stage);
             match packet {
                 Packet::LeaderInfo { epoch } => {
-                    (self.leader_epoch, self.named_view) = (*epoch, None);
+                    (self.watched.leader_epoch, self.watched.named_view) = (*epoch, None);
                 }
                 Packet::NewLeader { view, .. } => {
                     let parsed = View::from_bytes(view).ok();
-                    self.named_view = parsed.and_then(|view| Zxid::from_wire(view.version));
+                    self.watched.named_view = parsed.and_then(|view| Zxid::from_wire(view.version));
                 }
                 _ => {}
             }
@@ -40,11 +42,8 @@ impl World {
         let server = at.server;
         let saved =
             read_file(&self.servers[server].disk, &membership::proposed_file()).unwrap_or_default();
-        if !String::from_utf8_lossy(&saved).contains(&format!("version={version:x}")) {
-            let what =
-                format!("{server} acknowledges {acknowledged}, and has not saved its members");
-            self.fail("promises", what);
-        }
+        let is_saved = String::from_utf8_lossy(&saved).contains(&format!("version={version:x}"));
+        self.see(&Seen::AcknowledgesView { server, zxid: acknowledged, is_saved });
     }
 
     /// Checks that the log has the newest of the configurations that are saved, if this server's history has it.
@@ -55,11 +54,9 @@ impl World {
         let durable = self.servers[at.server].durable.last;
         let Some(newest) = newest.filter(|newest| durable < *newest) else { return };
         let Some(process) = self.process(at) else { return };
-        let is_named = process.named_view == Some(newest);
-        if !is_named && process.member.replica.peer().core.history.entry(newest).is_some() {
-            let what =
-                format!("{} saves the members of {newest}, and its log has {durable}", at.server);
-            self.fail("promises", what);
-        }
+        let is_named = process.watched.named_view == Some(newest);
+        let is_in_history = process.member.replica.peer().core.history.entry(newest).is_some();
+        let is_proposed = !is_named && is_in_history;
+        self.see(&Seen::SavesView { server: at.server, zxid: newest, is_proposed, durable });
     }
 }

@@ -46,6 +46,12 @@ pub struct World {
     pub is_recovering: bool,
     /// The one of two voters that the oracle lets go on without the other.
     pub oracle: Option<usize>,
+    /// The server that has data which all others have lost.
+    pub outsider: Option<usize>,
+    /// Clients may reconfigure the ensemble: zxids are still later than the versions of all configurations.
+    pub reconfigures: bool,
+    /// When a first connection ended, where servers start together.
+    pub broken_us: Micros,
     /// An operator's copies of trees.
     pub copies: Vec<TreeCopy>,
 }
@@ -72,6 +78,9 @@ impl World {
             is_healing: false,
             is_recovering: false,
             oracle: None,
+            outsider: None,
+            reconfigures: true,
+            broken_us: 0,
             copies: Vec::new(),
             plan,
         };
@@ -126,10 +135,15 @@ impl World {
             (climate.restores, "worlds with restores"),
             (!climate.java.is_empty(), "worlds with Java members"),
             (climate.loses_older_logs, "worlds that lose older logs"),
+            (climate.trusts_empty, "worlds with snapshot.trust.empty throughout"),
             (climate.locks_folders, "worlds with locked configuration folders"),
             (climate.loses_machine, "worlds that lose a machine"),
             (climate.migrates, "worlds that start with snapshot.trust.empty"),
             (climate.moves_ports, "worlds that move client ports"),
+            (climate.hurries, "worlds that reconfigure in a hurry"),
+            (climate.returns, "worlds with a server that comes back"),
+            (climate.strays, "worlds with packets of another phase"),
+            (climate.breaks_early, "worlds whose first connections end"),
             (
                 climate.loses_files && climate.marks_new,
                 "worlds that lose files, db.autocreate=false",
@@ -190,7 +204,14 @@ impl World {
 
     /// Whether servers that start together still have time until they must serve.
     pub const fn is_starting(&self) -> bool {
-        self.climate().starts_together && self.now_us < STARTS_TOGETHER_US + SERVES_US
+        self.climate().starts_together && self.now_us < self.serves_us()
+    }
+
+    /// When servers that start together have to serve.
+    pub const fn serves_us(&self) -> Micros {
+        let begin_us =
+            if self.broken_us < STARTS_TOGETHER_US { STARTS_TOGETHER_US } else { self.broken_us };
+        begin_us + SERVES_US
     }
 
     pub fn note(&mut self, server: usize, text: impl FnOnce() -> String) {

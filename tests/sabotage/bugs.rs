@@ -49,6 +49,12 @@ impl Bug {
         self.worlds.as_deref().is_some_and(|found| found.starts_with("yes"))
     }
 
+    /// The first world of `src/sim` that shows it, or that was found to.
+    #[allow(dead_code, reason = "what hunts in the copy writes no page")]
+    pub fn first_whole(&self) -> Option<u64> {
+        first(self.whole.as_deref())
+    }
+
     /// Whether the worlds of `src/sim` have to find it.
     pub fn in_whole(&self) -> bool {
         self.whole.as_deref().is_some_and(|found| found.starts_with("yes"))
@@ -59,11 +65,15 @@ impl Bug {
 /// `OXKEEPER_LONG` only the latter, so that the printed number is the first world that finds the bug, and belongs into the file.
 #[allow(dead_code, reason = "what makes the copy looks in no world")]
 pub fn worlds(found: Option<&str>) -> impl Iterator<Item = u64> {
-    let number = found.and_then(|found| found.strip_prefix("yes: ")).map(|number| {
-        number.chars().filter(|c| *c != ',').take_while(char::is_ascii_digit).collect::<String>()
-    });
     let is_long = std::env::var_os("OXKEEPER_LONG").is_some();
-    number.and_then(|number| number.parse().ok()).filter(|_| !is_long).into_iter().chain(1..)
+    first(found).filter(|_| !is_long).into_iter().chain(1..)
+}
+
+/// The world that a bug's file names.
+fn first(found: Option<&str>) -> Option<u64> {
+    let number = found?.strip_prefix("yes: ")?;
+    let digits = number.chars().filter(|c| *c != ',').take_while(char::is_ascii_digit);
+    digits.collect::<String>().parse().ok()
 }
 
 /// All bugs, in the order of their names.

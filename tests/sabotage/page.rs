@@ -12,6 +12,52 @@ const HEAD: &str = "\
 |---|---|---|---|---|---|
 ";
 
+/// The bugs of fourteen rows of ZooKeeper's bugs, and those of the fourteen numbered rows of "When members change, or files are lost".
+const WANTED: [(&str, &[&str]); 28] = [
+    ("962", &["LeadsWithoutQuorum"]),
+    ("1282", &["ObserverCounts"]),
+    ("1551", &["ObserverForgets"]),
+    ("2307", &["EpochFileTorn", "PromiseUnsaved"]),
+    ("2099", &["DiffAcrossTree", "LogReadOverTree", "TruncAcrossEpochs"]),
+    ("2678", &["LooksTooSoon"]),
+    ("3023", &["PacketsOfAnyPhase"]),
+    ("3104", &["NewLeaderBeforeTree"]),
+    ("4394", &["CommitForgotten"]),
+    ("4541", &["RepeatedIsLogged"]),
+    ("4685", &["AcknowledgedTooSoon"]),
+    ("4785", &["DiffUnlogged"]),
+    ("4837", &["TreeKeepsItsTail", "TreeUnasked"]),
+    ("2325", &["MissingSnapshotIsEmpty"]),
+    ("No. 1", &["ViewOfLogForgotten"]),
+    ("No. 2", &["ViewBetweenForgotten"]),
+    ("No. 3", &["ViewOfTreeUnread", "PromiseNotWithheld"]),
+    ("No. 4", &["NamedViewInForce"]),
+    ("No. 5", &["LostViewDecides", "ForgottenViewComesBack", "NextBeforeLog"]),
+    ("No. 6", &["SavedViewIgnored", "ProposedMembersUndialed"]),
+    ("No. 7", &["LaterHistoryJoins", "UnknownHistoryCounts"]),
+    (
+        "No. 8",
+        &[
+            "EpochsAloneCount",
+            "GapAfterSnapshotBelieved",
+            "MountPointNotMissed",
+            "LostPromiseGuessed",
+            "LostCurrentEpochGuessed",
+            "GapBetweenEpochsBelieved",
+        ],
+    ),
+    ("No. 9", &["DamagedEpochBeginPassedOver", "DoubtfulTreeCounts"]),
+    ("No. 10", &["ConfigFolderNotTried", "PerformsAfterFailure"]),
+    ("No. 11", &["ReplacedConnectionIsLoss", "LeaderWithoutLearnersWaits"]),
+    ("No. 12", &["MemberTakesNoSnapshot"]),
+    ("No. 13", &["OldClientPortStays"]),
+    ("No. 14", &["PromiseOutlivedAsObserver"]),
+];
+const WANTED_HEAD: &str = "\
+| Row | Bugs, each with the first world of `sim` that shows it |
+|---|---|
+";
+
 /// The page before the table and after it.
 ///
 /// # Panics
@@ -26,7 +72,38 @@ pub fn around(page: &str) -> (&str, &str) {
 pub fn with_table(page: &str, bugs: &[Bug]) -> String {
     let (before, after) = around(page);
     let rows: String = bugs.iter().map(row).collect();
-    format!("{before}{BEGIN}{}\n{HEAD}{rows}{END}{after}", counts(bugs))
+    let (counts, wanted) = (counts(bugs), wanted(bugs));
+    format!("{before}{BEGIN}{wanted}\n{counts}\n{HEAD}{rows}{END}{after}")
+}
+
+/// In which worlds of `sim` the bugs of the museum's rows show.
+fn wanted(bugs: &[Bug]) -> String {
+    let bug = |name: &str| bugs.iter().find(|bug| bug.name == name).expect("a bug has this name");
+    let all = || WANTED.iter().flat_map(|(_, names)| names.iter().map(|name| bug(name)));
+    let (count, found) = (all().count(), all().filter(|bug| bug.in_whole()).count());
+    let last = all().filter(|bug| bug.in_whole()).filter_map(Bug::first_whole).max();
+    let of = |name: &&str| match bug(name) {
+        bug if bug.in_whole() => format!("`{name}`: {}", found_in(bug)),
+        bug => format!("`{name}`: {}", found_in(bug).replacen("no: ", "none, ", 1)),
+    };
+    let row = |(row, names): &(&str, &[&str])| {
+        let names: Vec<String> = names.iter().map(of).collect();
+        format!("| {row} | {} |\n", names.join("; "))
+    };
+    let rows: String = WANTED.iter().map(row).collect();
+    let last = match last.expect("bugs are found") {
+        last @ 1000.. => format!("{},{:03}", last / 1000, last % 1000),
+        last => last.to_string(),
+    };
+    format!(
+        "`sim` finds {found} of {count} bugs of the following rows within its first {last} worlds: rows of ZooKeeper's bugs above, and \
+         those with\na number in [\"When members change, or files are lost\"](#when-members-change-or-files-are-lost).\n\n{WANTED_HEAD}{rows}"
+    )
+}
+
+fn found_in(bug: &Bug) -> String {
+    let text = bug.whole.as_deref().unwrap_or("no: not searched");
+    text.strip_prefix("yes: ").unwrap_or(text).replace('|', "\\|")
 }
 
 /// How many bugs the searchers find.

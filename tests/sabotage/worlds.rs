@@ -17,6 +17,7 @@ mod zab {
 use oxkeeper::sabotage as switch;
 use oxkeeper::sim::{Failure, Plan, Tracing, run, script as tapes, shrink};
 use sabotage::bugs::{self, Bug};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use zab::script;
 
@@ -36,13 +37,22 @@ fn becomes_script(bug: &Bug) -> bool {
     bug.in_whole() && bug.whole.as_deref().is_some_and(|found| found.ends_with(", with a script"))
 }
 
+/// How a world fails. A server's assertion may fail with a bug that is put back.
+fn failure_of(plan: &Plan) -> Option<Failure> {
+    let ran = catch_unwind(AssertUnwindSafe(|| run(plan, Tracing::Off).failure));
+    ran.unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().map_or("an assertion", String::as_str);
+        Some(Failure { check: "panic", what: text.to_owned() })
+    })
+}
+
 /// A world that fails only with a bug, and how.
 ///
 /// * `fits`: whether a world is tried.
 fn failure(bug: &Bug, fits: impl Fn(&Plan) -> bool) -> (Plan, Failure) {
     let worlds = bugs::worlds(bug.whole.as_deref()).take(1000);
     let found = worlds.map(Plan::of).filter(fits).find_map(|plan| {
-        let failure = switch::with(bug.name, || run(&plan, Tracing::Off)).failure?;
+        let failure = switch::with(bug.name, || failure_of(&plan))?;
         if run(&plan, Tracing::Off).failure.is_some() {
             println!("seed {} fails without {} too", plan.climate.seed, bug.name);
             return None;

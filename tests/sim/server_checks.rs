@@ -15,7 +15,7 @@ use oxkeeper::sim::restored_tree::RestoredTree;
 use oxkeeper::tree::txn::{Entry, Txn, write};
 use oxkeeper::tree::{Options, Tree};
 use oxkeeper::zab::{LearnerInfo, Packet};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 #[test]
 fn second_leader_of_an_epoch_is_found() {
@@ -416,4 +416,58 @@ fn settled_servers_that_lag_or_differ_are_found() {
     other.apply(&close, &Txn::CloseSession { paths: None }, &mut Vec::new());
     fails(&mut check, &server(&other, 0), &history, "has sessions");
     fails(&mut check, &Seen::Unsettled { why: "no leader" }, &history, "no leader");
+}
+
+#[test]
+fn configurations_that_do_not_count_where_they_are_acknowledged_are_found() {
+    let (history, view) = with_proposed_view();
+    let (last, version) = (zxid(1, 5), view.version);
+    let counts = |last, after, counted| Seen::Counts { server: 1, last, after, counted };
+    let mut check = Configurations::default();
+    let (both, next) = ([0, version], [version + 1]);
+    holds(&mut check, &counts(last, 0, &both), &history);
+    holds(&mut check, &counts(last, version, &[0]), &history);
+    holds(&mut check, &counts(zxid(1, 4), 0, &[0]), &history);
+    fails(&mut check, &counts(last, 0, &[0]), &history, "does not count there");
+    let acknowledged = &BTreeSet::from([version]);
+    let remembers = |counted| Seen::Remembers { server: 1, acknowledged, counted };
+    holds(&mut check, &remembers(&both), &history);
+    holds(&mut check, &remembers(&next), &history);
+    fails(&mut check, &remembers(&[0]), &history, "starts without it");
+    let looks = |unmet| Seen::Looks { server: 1, unmet };
+    holds(&mut check, &looks(None), &history);
+    fails(&mut check, &looks(Some(3)), &history, "does not dial 3");
+}
+
+#[test]
+fn learner_that_goes_on_after_a_packet_of_another_phase_is_found() {
+    let (mut check, history) = (Acknowledgements::default(), history());
+    let strayed = |goes_on| Seen::Strayed { server: 1, packet: &Packet::UpToDate, goes_on };
+    holds(&mut check, &strayed(false), &history);
+    fails(&mut check, &strayed(true), &history, "after UPTODATE");
+}
+
+#[test]
+fn promises_to_leaders_of_earlier_epochs_or_without_votes_are_found() {
+    let answers = |epoch, promises, is_backed| {
+        let (server, accepted, votes) = (1, Epoch(5), true);
+        Seen::AnswersEpoch { server, epoch: Epoch(epoch), accepted, votes, promises, is_backed }
+    };
+    let history = history();
+    holds(&mut promises, &answers(5, true, true), &history);
+    holds(&mut promises, &answers(5, false, false), &history);
+    fails(&mut promises, &answers(4, false, true), &history, "has promised epoch 5");
+    fails(&mut promises, &answers(5, true, false), &history, "lacks votes of a quorum");
+}
+
+#[test]
+fn configurations_saved_before_the_log_has_them_or_after_their_ack_are_found() {
+    let (history, zxid) = (history(), zxid(1, 4));
+    let acknowledges = |is_saved| Seen::AcknowledgesView { server: 2, zxid, is_saved };
+    holds(&mut promises, &acknowledges(true), &history);
+    fails(&mut promises, &acknowledges(false), &history, "has not saved its members");
+    let saves = |is_proposed, durable| Seen::SavesView { server: 2, zxid, is_proposed, durable };
+    holds(&mut promises, &saves(true, zxid), &history);
+    holds(&mut promises, &saves(false, Zxid::ZERO), &history);
+    fails(&mut promises, &saves(true, Zxid::ZERO), &history, "and its log has 0x0");
 }

@@ -7,6 +7,7 @@ use crate::sim::workload::{Body, Request};
 use crate::tree::Tree;
 use crate::zab::Packet;
 use jute::proto::ReplyHeader;
+use std::collections::BTreeSet;
 
 /// What a server's disk durably has.
 #[derive(Clone, Copy, Debug, Default)]
@@ -76,6 +77,25 @@ pub enum Seen<'a> {
         server: usize,
         view: &'a View,
     },
+    /// A server acknowledges its history, or begins to look for a leader with it. `last`: its end. `after`: the version of a configuration
+    /// that replaces all before it. `counted`: the versions of the configurations that count at the server.
+    Counts {
+        server: usize,
+        last: Zxid,
+        after: i64,
+        counted: &'a [i64],
+    },
+    /// A server looks for a leader. * `unmet`: a voter of a configuration that counts there, which it has no connection to and has not dialed.
+    Looks {
+        server: usize,
+        unmet: Option<usize>,
+    },
+    /// A server has started. `acknowledged`: versions of proposed configurations that it had acknowledged before. `counted`: as above.
+    Remembers {
+        server: usize,
+        acknowledged: &'a BTreeSet<i64>,
+        counted: &'a [i64],
+    },
     /// The data of a quorum is lost while all servers are down. `left`: the end of the latest history that remains. `promised`: the
     /// acceptedEpoch of its server; no disk has anything of a later epoch.
     Destroyed {
@@ -110,6 +130,36 @@ pub enum Seen<'a> {
         packet: &'a Packet,
         durable: Durable,
         epoch: Epoch,
+    },
+    /// A server acknowledges the proposal of a configuration. * `is_saved`: `.dynamic.next` has it.
+    AcknowledgesView {
+        server: usize,
+        zxid: Zxid,
+        is_saved: bool,
+    },
+    /// A server saves a configuration of this zxid in `.dynamic.next`, and its log ends with `durable`. * `is_proposed`: it is in the
+    /// server's history, and NEWLEADER has not named it.
+    SavesView {
+        server: usize,
+        zxid: Zxid,
+        is_proposed: bool,
+        durable: Zxid,
+    },
+    /// A learner answers the LEADERINFO of `epoch`. * `accepted`: its acceptedEpoch. `votes`: it votes by a configuration that counts there.
+    /// `promises`: the answer counts as its promise. `is_backed`: the leader has votes of a quorum of each configuration that counts there.
+    AnswersEpoch {
+        server: usize,
+        epoch: Epoch,
+        accepted: Epoch,
+        votes: bool,
+        promises: bool,
+        is_backed: bool,
+    },
+    /// A learner has processed a packet of another phase. * `goes_on`: it has not left its leader.
+    Strayed {
+        server: usize,
+        packet: &'a Packet,
+        goes_on: bool,
     },
     /// A server sends a packet to a learner.
     ToLearner {

@@ -1,7 +1,7 @@
 //! Properties of agreement, of disks and of trees, one function each.
 
 use super::seen::{Check, Durable, Seen, Standing};
-use crate::model::{Epoch, ServerId, Zxid};
+use crate::model::{Epoch, ServerId, View, Zxid};
 use crate::sim::history::History;
 use crate::sim::membership::short;
 use crate::tree::Tree;
@@ -178,7 +178,9 @@ fn stays_on_disk(seen: &Seen<'_>, history: &History) -> Result<(), String> {
     }
 }
 
-/// A configuration in force was committed, and no server goes back to an older one.
+/// A configuration in force was committed, and no server goes back to an older one. All configurations in a server's history that may
+/// have been committed count at that server, and so do those that it had acknowledged before it started. It dials the voters of each
+/// configuration that counts.
 #[derive(Default)]
 pub struct Configurations {
     /// Version of the newest configuration that each server had in force.
@@ -205,12 +207,39 @@ impl Check for Configurations {
                 self.in_force.remove(&server);
                 Ok(())
             }
+            Seen::Counts { server, last, after, counted } => {
+                let is_missing = |view: &&View| !counted.contains(&view.version);
+                match history.views_in(last).find(|view| after < view.version && is_missing(view)) {
+                    None => Ok(()),
+                    Some(view) => Err(format!(
+                        "{} is in the history of {server} through {last}, and does not count there: {counted:x?} do",
+                        short(view)
+                    )),
+                }
+            }
+            Seen::Looks { server, unmet: Some(voter) } => {
+                Err(format!("{server} looks for a leader, and does not dial {voter}, which votes"))
+            }
+            Seen::Remembers { server, acknowledged, counted } => {
+                let newest_counted = counted.first().copied().unwrap_or_default();
+                let is_missing =
+                    |version: &&i64| newest_counted < **version && !counted.contains(version);
+                match acknowledged.iter().find(is_missing) {
+                    None => Ok(()),
+                    Some(version) => Err(format!(
+                        "{server} has acknowledged {version:#x}, and starts without it: {counted:x?} count"
+                    )),
+                }
+            }
             _ => Ok(()),
         }
     }
 }
 
-/// No packet with an epoch, a history or an ACK is sent before the sender's disk has it (I-8, I-12).
+/// No packet with an epoch, a history or an ACK is sent before the sender's disk has it (I-8, I-12). A server that votes by any
+/// configuration that counts there follows no leader of an epoch before the one that it has promised, and its promise does not open the
+/// epoch of a leader that lacks votes of a quorum of such a configuration. `.dynamic.next` has a proposed configuration after the log has
+/// the proposal, and before the proposal is acknowledged.
 pub fn promises(seen: &Seen<'_>, history: &History) -> Result<(), String> {
     match *seen {
         Seen::ToLearner { server, packet: Packet::LeaderInfo { epoch }, durable }
@@ -229,6 +258,20 @@ pub fn promises(seen: &Seen<'_>, history: &History) -> Result<(), String> {
         {
             Err(format!("{server} promises epoch {} before it is saved", epoch.0))
         }
+        Seen::AcknowledgesView { server, zxid, is_saved: false } => {
+            Err(format!("{server} acknowledges {zxid}, and has not saved its members"))
+        }
+        Seen::SavesView { server, zxid, is_proposed: true, durable } if durable < zxid => {
+            Err(format!("{server} saves the members of {zxid}, and its log has {durable}"))
+        }
+        Seen::AnswersEpoch { server, epoch, accepted, votes: true, .. } if epoch < accepted => {
+            let (epoch, accepted) = (epoch.0, accepted.0);
+            Err(format!("{server} votes, has promised epoch {accepted}, and follows in {epoch}"))
+        }
+        Seen::AnswersEpoch { server, epoch, promises: true, is_backed: false, .. } => {
+            let epoch = epoch.0;
+            Err(format!("{server} promises epoch {epoch}, and its leader lacks votes of a quorum"))
+        }
         Seen::ToLeader { server, packet: Packet::Ack { zxid }, durable, .. } => {
             if zxid.counter() == 0 && durable.current < zxid.epoch() {
                 return Err(format!("{server} acknowledges {zxid} before its epoch is saved"));
@@ -243,7 +286,8 @@ pub fn promises(seen: &Seen<'_>, history: &History) -> Result<(), String> {
     }
 }
 
-/// The first ACK of a learner on a connection is that of NEWLEADER (I-12): Java's leader takes no other (`LearnerHandler.run`).
+/// The first ACK of a learner on a connection is that of NEWLEADER (I-12): Java's leader takes no other (`LearnerHandler.run`). And a
+/// learner leaves a leader that sends a packet of another phase.
 #[derive(Default)]
 pub struct Acknowledgements {
     /// Learners that have acknowledged NEWLEADER on their connection.
@@ -266,6 +310,9 @@ impl Check for Acknowledgements {
                 } else if !self.acknowledged.contains(&server) {
                     return Err(format!("{server} acknowledges {zxid} before NEWLEADER"));
                 }
+            }
+            Seen::Strayed { server, packet, goes_on: true } => {
+                return Err(format!("{server} goes on under its leader after {}", packet.name()));
             }
             _ => {}
         }

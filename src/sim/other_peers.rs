@@ -1,0 +1,100 @@
+//! Peers that do what members of an ensemble do not: a stranger on a learner connection sends packets of another phase. And the first
+//! connections of servers that start together end: the connection of a learner that was just accepted, so that its leader has chosen an
+//! epoch and has no learner; or the election connection to a leader that is being dialed, which is replaced as if both servers had dialed.
+
+use super::check::Seen;
+use super::learner_stage::Stage;
+use super::network::{Holder, ProcessId};
+use super::plan::{MS, Micros};
+use super::world::World;
+use crate::member::{Input, QuorumPeer};
+use crate::model::{Epoch, Zxid};
+use crate::zab::Packet;
+use bytes::Bytes;
+
+/// A learner waits for so long, and a little longer, until an election connection that has ended is replaced.
+const REPLACED_US: Micros = 190 * MS;
+
+impl World {
+    /// A learner connection was made.
+    pub fn disturb(&mut self, at: ProcessId, leader: usize, peer: QuorumPeer) {
+        if self.climate().strays && !self.is_healing && self.rng.one_in(2) {
+            let longest_us = [2, 10, 100][self.rng.pick(3)] * MS;
+            self.do_within(0, longest_us, move |world| world.stray(at, peer));
+        }
+        if self.climate().breaks_early && self.broken_us == 0 && self.rng.one_in(2) {
+            self.do_within(0, 12 * MS, move |world| {
+                let is_learners = |holder| matches!(holder, Holder::LearnerConnection(..));
+                world.trace.count("first learner connections broken");
+                world.broken_us = world.now_us;
+                let (now_us, server) = (world.now_us, at.server);
+                let due = world.net.break_some_between(now_us, server, leader, is_learners);
+                world.expect_arrivals(due);
+            });
+        }
+    }
+
+    /// A stranger sends a learner a packet of another phase, as if its leader had sent it.
+    fn stray(&mut self, at: ProcessId, peer: QuorumPeer) {
+        let QuorumPeer::Leader { dial } = peer else { return };
+        let zxid = Zxid::new(Epoch(self.rng.below(4) as u32), self.rng.below(8) as u32);
+        let packets = [
+            Packet::LeaderInfo { epoch: zxid.epoch() },
+            Packet::Diff { zxid },
+            Packet::Trunc { zxid },
+            Packet::NewLeader { epoch: zxid.epoch(), view: Bytes::new() },
+            Packet::UpToDate,
+            Packet::Commit { zxid },
+        ];
+        let packet = packets[self.rng.pick(packets.len())].clone();
+        let connection = self.learner_connection(at, peer);
+        let is_there = connection.is_some_and(|connection| !connection.is_closed);
+        let is_stalled = self.is_stalled(at.server) || !is_there;
+        let Some(process) = self.process(at) else { return };
+        let is_followed = |leader| leader == Some(dial);
+        let is_stray = process.watched.stage.after(&packet).is_none();
+        if is_stalled || !is_stray || !is_followed(process.learner_connections.leader_dial) {
+            return;
+        }
+        self.trace.count("packets of another phase");
+        self.step(at, Input::Packets { from: peer, packets: vec![packet.clone()] });
+        self.perform(at);
+        self.wake_driver(at);
+        let Some(process) = self.process(at) else { return };
+        let goes_on = is_followed(process.learner_connections.leader_dial);
+        self.see(&Seen::Strayed { server: at.server, packet: &packet, goes_on });
+    }
+
+    /// The election connection to a leader that is being dialed ends, and one of the two servers dials again.
+    pub fn replace_election_connection(&mut self, at: ProcessId, leader: usize, dial: u64) {
+        if !self.climate().breaks_early || self.broken_us != 0 || self.rng.one_in(3) {
+            return;
+        }
+        self.do_within(0, 10 * MS, move |world| {
+            let now_us = world.now_us;
+            let Some(process) = world.process(at) else { return };
+            if process.watched.stage != Stage::Asking
+                || process.learner_connections.leader_dial != Some(dial)
+            {
+                return;
+            }
+            process.watched.replaced = Some((dial, now_us));
+            world.trace.count("election connections replaced");
+            let is_for_elections = |holder| matches!(holder, Holder::ElectionConnection(..));
+            let due = world.net.break_some_between(now_us, at.server, leader, is_for_elections);
+            world.expect_arrivals(due);
+        });
+    }
+
+    /// A learner leaves its leader: not because the election connection to it has just ended, and will be replaced.
+    pub fn look_for_kept_leader(&mut self, at: ProcessId) {
+        let now_us = self.now_us;
+        let Some(process) = self.process(at) else { return };
+        let Some((dial, ended_us)) = process.watched.replaced.take() else { return };
+        let is_it = process.learner_connections.leader_dial == Some(dial);
+        if is_it && process.watched.stage == Stage::Asking && now_us < ended_us + REPLACED_US {
+            let why = "only the election connection to it had ended";
+            self.fail("convergence", format!("{} leaves its leader, and {why}", at.server));
+        }
+    }
+}

@@ -109,8 +109,18 @@ fn identities(
             _ => None,
         },
         "ip" => Some(vec![Identity::new("ip", &address(credentials, admin)?)]),
-        "x509" => Some(schemes.of_certificate(credentials.subject?))
-            .filter(|identities| !identities.is_empty()),
+        "x509" => {
+            let identities = schemes.of_certificate(credentials.subject.unwrap_or_default());
+            if credentials.subject.is_none() || identities.is_empty() {
+                tracing::warn!(
+                    target: crate::model::STRANGERS, peer = %credentials.peer,
+                    "AdminServer refused an identity of scheme x509: the client showed no certificate that client ports take; \
+                     set admin.needClientAuth=true, and name its CA by ssl.trustStore.location"
+                );
+                return None;
+            }
+            Some(identities)
+        }
         // Java's other providers know no requests over HTTP.
         _ => None,
     }

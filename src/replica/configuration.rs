@@ -42,12 +42,12 @@ fn check_entry(zxid: Zxid, entry: &[u8]) -> Result<(), EntryError> {
 /// Gives a `zab` peer the configurations in its history. Committed or not, a proposed configuration counts together with the one in force
 /// until a leader knows more. The dynamic configuration files may have lost it with the power.
 pub fn set_views_of_history(peer: &mut zab::Peer, configs: LastConfigs<'_>) {
+    let views = configs.views();
     // A configuration file that no reconfiguration has changed is the operator's, whatever configuration the tree has. There
     // is no file of a proposed configuration beside it.
     if peer.core.view.version == 0 && peer.core.next.is_none() {
-        return;
+        return peer.core.see_outranked_views(views);
     }
-    let views = configs.views();
     let newest = views.last().map(|view| view.version);
     views.into_iter().for_each(|view| peer.core.see_logged_view(view));
     if let Some(version) = newest

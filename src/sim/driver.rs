@@ -134,7 +134,9 @@ impl World {
     pub fn begin_tape(&mut self, at: ProcessId) {
         let (changes, is_alone) = (self.climate().changes, self.climate().alone);
         let Some(process) = &mut self.servers[at.server].process else { return };
-        if matches!(self.trace.tracing, Tracing::Inputs) && !is_alone {
+        // Scripts know no configurations that do not count yet.
+        let has_outranked = process.member.replica.peer().core.has_outranked_views();
+        if matches!(self.trace.tracing, Tracing::Inputs) && !is_alone && !has_outranked {
             self.tapes.push(Tape::begin(&mut process.member.replica));
         } else if changes {
             process.member.replica.tape();

@@ -22,7 +22,9 @@ impl World {
             let longest_us = [2, 10, 100][self.rng.pick(3)] * MS;
             self.do_within(0, longest_us, move |world| world.stray(at, peer));
         }
+        // One alone: if the connections of a quorum end after its promises, its leader waits for initLimit, as Java's does.
         if self.climate().breaks_early && self.broken_us == 0 && self.rng.one_in(2) {
+            self.broken_us = self.now_us;
             self.do_within(0, 12 * MS, move |world| {
                 let is_learners = |holder| matches!(holder, Holder::LearnerConnection(..));
                 world.trace.count("first learner connections broken");

@@ -95,6 +95,19 @@ impl Core {
         self.see_view(view);
     }
 
+    /// Notes the configurations in the history of a server whose own was written by its operator (version 0), oldest first.
+    ///
+    /// They count once the server takes another server's configuration for its own: that may be an older one, of which this server's
+    /// history knows that it was replaced. Alone it might make this server lead beside those that have the newer one in force.
+    pub fn see_outranked_views(&mut self, views: Vec<View>) {
+        self.seen.outranked = views;
+    }
+
+    /// Whether the history has configurations that do not count for the time being.
+    pub fn has_outranked_views(&self) -> bool {
+        !self.seen.outranked.is_empty()
+    }
+
     /// Notes what `.dynamic.next` has.
     ///
     /// * `views`: oldest first. `newest_counts`: whether the newest counts, too; the others do.
@@ -126,6 +139,7 @@ impl Core {
     /// only those stay that are `kept`.
     pub(super) fn retain_logged_views(&mut self, kept: impl Fn(i64) -> bool) {
         self.seen.in_history.retain(|version| kept(*version));
+        self.seen.outranked.retain(|view| kept(view.version));
         self.seen.followed.take_if(|(version, _)| !kept(*version));
     }
 
@@ -172,6 +186,8 @@ impl Core {
         self.retain_logged_views(|version| view.version < version);
         let before = std::mem::replace(&mut self.view, view.clone());
         self.notes.push(Note::Reconfigured { version: view.version });
+        let outranked = std::mem::take(&mut self.seen.outranked);
+        outranked.into_iter().for_each(|known| self.see_logged_view(known));
         let is_last = self.next.is_none();
         if is_last {
             self.seen.saved.clear();

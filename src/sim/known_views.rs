@@ -2,12 +2,14 @@
 //! when it starts; and the zxids that a server logs.
 
 use super::check::Seen;
+use super::membership;
 use super::network::ProcessId;
 use super::plan::{Loss, MS, Micros};
 use super::process::Process;
 use super::world::World;
-use crate::model::{ServerId, Zxid};
+use crate::model::{ServerId, View, Zxid};
 use crate::store;
+use crate::store::disk::read_file;
 use crate::zab::{Input, Note};
 
 /// A server that looks for a leader has dialed the voters after this time.
@@ -91,15 +93,23 @@ impl World {
         self.do_at(began_us + DIALED_US, move |world| world.look_for_dials(at, began_us));
     }
 
-    /// A server has begun to look for a leader: it has dialed all voters of each configuration that counts, or they have dialed it.
+    /// A server has begun to look for a leader: it has dialed all voters of the configuration in force and of those that it has saved, or
+    /// they have dialed it. A configuration that NEWLEADER has named counts earlier, and its voters are dialed once it is saved.
     fn look_for_dials(&mut self, at: ProcessId, began_us: Micros) {
         let is_stalled = self.is_stalled(at.server);
+        let saved = read_file(&self.servers[at.server].disk, &membership::proposed_file());
+        let saved = String::from_utf8(saved.unwrap_or_default()).unwrap_or_default();
         let Some(process) = self.process(at) else { return };
         if is_stalled || process.watched.looks_us != Some(began_us) || process.turn_is_due {
             return;
         }
         let core = &process.member.replica.peer().core;
-        let voters = core.all_views().flat_map(|view| view.voters()).filter(|id| *id != core.me);
+        let is_saved = |view: &&View| {
+            view.version == core.view.version
+                || saved.contains(&format!("version={:x}", view.version))
+        };
+        let views = core.all_views().filter(is_saved);
+        let voters = views.flat_map(View::voters).filter(|id| *id != core.me);
         let met = &process.election_connections.met;
         let unmet = voters.map(|id| id.0 as usize).find(|voter| !met.contains(voter));
         self.see(&Seen::Looks { server: at.server, unmet });

@@ -4,6 +4,7 @@
 mod process {
     mod audit;
     mod command_line;
+    mod cut_log;
     mod logs;
 }
 

@@ -43,8 +43,7 @@ impl Server {
             addr.port()
         );
         fs::write(dir.path().join("zoo.cfg"), text).expect("a configuration");
-        let child = Self::spawn(dir.path(), addr, &[]);
-        Self { dir, addr, child }
+        Self { child: Self::spawn(dir.path(), addr, &[]), dir, addr }
     }
 
     fn spawn(dir: &Path, addr: SocketAddr, arguments: &[&str]) -> Child {

@@ -472,7 +472,7 @@ fn announce(ready: &Ready, settings: &str, format: logging::Format) {
             data_log_dir = %ready.data_log_dir.display(),
             loaded = %ready.restored(),
             ensemble = ready.member.as_ref().map(|member| display(member.ensemble())),
-            peers = ready.member.as_ref().map(|member| display(member.ports())),
+            own_addresses = ready.member.as_ref().map(|member| display(member.ports())),
             took_ms = ready.took_ms,
             "serving"
         ),

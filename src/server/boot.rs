@@ -300,7 +300,7 @@ pub fn restore(
     let history = RestoredHistory::of(&recovered, digest_mismatches);
     if !history.fits_digests && config.ensemble.is_some() {
         tracing::error!(
-            txns = digest_mismatches,
+            mismatches = digest_mismatches,
             "the data does not match the digests in its log: this server votes for no server until \
              a leader has sent its tree, or until no server has led for initLimit; compare the \
              znodes of the members"

@@ -16,7 +16,7 @@ pub fn start(config: &Config, folders: &Folders) -> Option<tokio::task::JoinHand
 /// Not through `FailStop`: a file that can't be removed must not end the server.
 fn purge_once(folders: &Folders, hours: u32, keep: usize) {
     match purge::purge(&RealDisk, folders, keep) {
-        Ok(removed) => tracing::info!(files = removed.len(), keep, "old files purged"),
+        Ok(removed) => tracing::info!(removed = removed.len(), keep, "old files purged"),
         Err(error) => tracing::warn!(
             "autopurge failed, next try in {hours} h; check the folder's rights and the disk: {}",
             chain(&error)

@@ -150,7 +150,7 @@ impl Ready {
         line("settings", settings);
         if let Some(member) = &self.member {
             line("ensemble", &member.ensemble());
-            line("peers", &member.ports());
+            line("ports", &member.ports());
         }
         line("data", &self.data_dir.display().to_string());
         if self.data_log_dir != self.data_dir {

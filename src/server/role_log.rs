@@ -173,8 +173,8 @@ impl Roles {
                  tree; compare the znodes of the members"
             ),
             Note::Reconfigured { version } => {
-                let version = format!("{version:x}");
-                tracing::info!(%version, "the configuration in force has changed");
+                let config_version = format!("{version:x}");
+                tracing::info!(%config_version, "the configuration in force has changed");
             }
             Note::Leads { epoch, voters } => {
                 let away_ms = self.serve(Queues::OfLeader, now_us);

@@ -105,14 +105,14 @@ fn log_quarantine(path: &Path, why: Option<String>, files: &[PathBuf]) {
         Some(error) => tracing::error!(
             %path,
             %error,
-            files = files.as_ref().map(display),
+            paths = files.as_ref().map(display),
             "this member's data can't be used and was quarantined; nothing to do while a majority of the others runs: a leader sends its tree, \
              and until then this server does not vote. Without that majority follow docs/operations.md, \"Damaged data\". Start no Java \
              server on this folder meanwhile"
         ),
         None => tracing::error!(
             %path,
-            files = files.as_ref().map(display),
+            paths = files.as_ref().map(display),
             "this member's data was quarantined earlier, and no leader has sent its tree since; nothing to do while a majority of the others \
              runs: a leader sends it, and until then this server does not vote. Without that majority follow docs/operations.md, \
              \"Damaged data\". Start no Java server on this folder meanwhile"

@@ -221,9 +221,9 @@ impl<D: Disk + Clone, C: FnMut() -> Duration> Worker<D, C> {
                 let placed = draft.place(&self.disk)?;
                 let renamed =
                     replaced_files::rename_all_but(&self.disk, &placed.path, self.log.dir());
-                let files = renamed.map_err(WorkerError::RenameReplaced)?.len();
+                let renamed = renamed.map_err(WorkerError::RenameReplaced)?.len();
                 self.log.passed(zxid);
-                tracing::info!(%zxid, files, "snapshot restored; older files are named restored-over.*");
+                tracing::info!(%zxid, renamed, "snapshot restored; older files are named restored-over.*");
                 report(Event::Restored { zxid });
             }
             Command::SaveEpoch { file, epoch } => {

@@ -250,16 +250,17 @@ impl Connection {
     pub(super) fn frame<'b>(&self, bytes: &'b [u8]) -> Result<&'b [u8], Need> {
         let Some(head) = bytes.first_chunk::<4>() else { return Err(Need::Bytes(4 - bytes.len())) };
         let len_raw = i32::from_be_bytes(*head);
-        let Some(len) =
-            usize::try_from(len_raw).ok().filter(|&len| len <= self.shared.limits.frame_max)
-        else {
+        let frame_max = self.shared.limits.frame_max;
+        let Some(len) = usize::try_from(len_raw).ok().filter(|&len| len <= frame_max) else {
             // No later frame boundary is known then, so the connection must be closed (P-01).
-            let frame_max = self.shared.limits.frame_max;
             return Err(Need::Close(match std::str::from_utf8(head) {
                 // A mistyped four-letter word, or another protocol.
                 Ok(text) if !text.contains(char::is_control) => format!(
                     "text \"{}\" where the length of a frame is expected; is it a misspelt four-letter word?",
                     text.escape_debug()
+                ),
+                _ if len_raw < 0 => format!(
+                    "frame of {len_raw} bytes, a negative length: no client of ZooKeeper sends it; look at what dials this port"
                 ),
                 _ => format!(
                     "frame of {len_raw} bytes; jute.maxbuffer is {frame_max}: if the client is right, set -Djute.maxbuffer=BYTES on all servers and clients"

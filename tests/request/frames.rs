@@ -51,16 +51,22 @@ fn a_frame_over_the_limit_closes_the_connection() {
     world.say(a, [raw(1, op::EXISTS, &vec![0; FRAME_MAX - 8])]);
     assert_eq!(world.heard(a), ["1 @1 ok v0"], "the largest frame there may be: the root");
     let too_long = FRAME_MAX as u32 + 1;
-    for (len, text) in [(too_long, "65537"), (u32::MAX, "-1"), (1 << 31, "-2147483648")] {
+    let raise = format!(
+        "; jute.maxbuffer is {FRAME_MAX}: if the client is right, set -Djute.maxbuffer=BYTES on all servers and clients"
+    );
+    let negative =
+        ", a negative length: no client of ZooKeeper sends it; look at what dials this port";
+    for (len, text, advice) in [
+        (too_long, "65537", raise.as_str()),
+        (u32::MAX, "-1", negative),
+        (1 << 31, "-2147483648", negative),
+    ] {
         for greeted in [false, true] {
             let mut world = World::new();
             let a = if greeted { world.client() } else { world.connect() };
             // The length alone is enough: no bytes are waited for, and no memory is taken for them.
             world.say(a, [len.to_be_bytes().to_vec()]);
-            let reason = format!(
-                "closed: frame of {text} bytes; jute.maxbuffer is {FRAME_MAX}: if the client is right, set -Djute.maxbuffer=BYTES on all servers and clients"
-            );
-            assert_eq!(world.heard(a), [reason]);
+            assert_eq!(world.heard(a), [format!("closed: frame of {text} bytes{advice}")]);
         }
     }
 }

@@ -34,9 +34,34 @@ fn logged(files: &[File]) -> BTreeMap<String, Vec<String>> {
     logged
 }
 
-/// What to do follows a semicolon or a colon. A text that begins with a value says it in the value.
+/// Words that advice begins with.
+const ADVICE: &str = "add allow ask bring check choose compare copy correct dial do follow free give \
+                      keep look make mend move name nothing raise remove renew report restart restore \
+                      run see set start stop use wait";
+
+/// What to do follows a semicolon or a colon, and a clause of it begins with a word of advice. A text that begins with a value, or
+/// has a reason after the colon, says it in the value.
 fn lacks_remedy(text: &str) -> bool {
-    !text.starts_with('{') && !text.contains("; ") && !text.contains(": ")
+    let mark = text.find("; ").into_iter().chain(text.find(": ")).min();
+    let rest = mark.map_or("", |mark| &text[mark..]);
+    let advises = |clause: &str| {
+        let clause = clause.trim_start().to_lowercase();
+        let clause = clause.trim_start_matches("first ");
+        let follows = |rest: &str| !rest.starts_with(|next: char| next.is_alphanumeric());
+        clause == "{reason}"
+            || ADVICE.split(' ').any(|word| clause.strip_prefix(word).is_some_and(follows))
+    };
+    !text.starts_with('{') && !rest.split([';', ':', ',', '.']).any(advises)
+}
+
+#[test]
+fn texts_without_a_word_of_advice_are_found() {
+    for text in ["gone", "closed: the peer left; it may come back", "refused: settings differ"] {
+        assert!(lacks_remedy(text), "{text}");
+    }
+    for text in ["closed: check it", "lost; if it stays, restart it", "gone: a. First copy all"] {
+        assert!(!lacks_remedy(text), "{text}");
+    }
 }
 
 /// The files and folders of the page's lists "Source:". A name without a folder is in the folder of the one before it.
@@ -95,12 +120,14 @@ fn lacking_and_stale_messages_are_found() {
     };
     let page = |rows: &str| of("`src/net`", rows);
     let unused = |rows: &str| of("", rows);
-    let warns =
-        "tracing::warn!(target: A, %peer, why = f(1, \"no\"), \"closed: {} \\\n   frames\", 3);";
-    none(check_page(&[source(warns), page("| `closed: {} frames` | WARN | x | y |")]));
-    one(check_page(&[source(warns), page("")]), "lacks \"closed: {} frames\" of src/net/x.rs");
+    let warns = "tracing::warn!(target: A, %peer, why = f(1, \"no\"), \"closed; check {} \\\n   frames\", 3);";
+    none(check_page(&[source(warns), page("| `closed; check {} frames` | WARN | x | y |")]));
+    one(
+        check_page(&[source(warns), page("")]),
+        "lacks \"closed; check {} frames\" of src/net/x.rs",
+    );
     one(check_page(&[source(""), unused("| `gone` | WARN | x | y |")]), "nothing logs \"gone\"");
-    let row = "| `closed: {} frames` | WARN | x | y |";
+    let row = "| `closed; check {} frames` | WARN | x | y |";
     none(check_page(&[source(warns), of("`src/net/x.rs`", row)]));
     one(check_page(&[source(warns), unused(row)]), "no list of sources has src/net/x.rs");
     let more = of("`src/net/x.rs`, `y.rs`", row);

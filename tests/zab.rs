@@ -28,6 +28,7 @@ mod zab {
     pub mod scopes;
     pub mod script;
     pub mod script_ensemble;
+    mod script_manual;
     pub mod situations;
     pub mod strangers;
     mod unknown_servers;

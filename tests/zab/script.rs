@@ -5,7 +5,7 @@
 //!
 //! | Command | Meaning |
 //! |---|---|
-//! | `server 1 of 1 2 3 [observers 4] accepted E current E last Z [trees] [single] [reconfigs] [relays] [oracle] [waits E R] [lag BYTES] [version Z] [knows Z [after Z] voters 1 2 [observers 4]]` | it starts; `last -`: nothing that counts; `trees`: forceSnapshotSync; `single`: one synchronisation at a time; `reconfigs`: reconfigEnabled; `relays`: observerMasterPort; `oracle`: oraclePath; `waits`: observer.election.DelayMs, observer.reconnectDelayMs; `lag`: oxkeeper.lagBytes, of which each of a script's transactions takes about 100; `version`: of the configuration in force; `knows`: one that was proposed, `after` which other, if its history says so |
+//! | `server 1 of 1 2 3 [observers 4] accepted E current E last Z [trees] [single] [reconfigs] [relays] [oracle] [waits E R] [lag BYTES] [version Z] [doubts] [knows Z [after Z] voters 1 2 [observers 4]]` | it starts; `last -`: nothing that counts; `trees`: forceSnapshotSync; `single`: one synchronisation at a time; `reconfigs`: reconfigEnabled; `relays`: observerMasterPort; `oracle`: oraclePath; `waits`: observer.election.DelayMs, observer.reconnectDelayMs; `lag`: oxkeeper.lagBytes, of which each of a script's transactions takes about 100; `version`: of the configuration in force; `doubts`: its tree does not match the digests in its log; `knows`: a proposed configuration that the server knows; `after`: the configuration proposed before it, if the history names one |
 //! | `elected N` | all other voters tell it that server N leads, which ends its election |
 //! | `zxids used up` | the leader gives up, because its epoch has no zxid left |
 //! | `restored Z [past E]` | the leader restores a tree, which gets this zxid; the next epoch is to be later than E |
@@ -18,10 +18,13 @@
 //! | `learner L progress`, `leader progress` | some more of a tree was sent or received |
 //! | `propose Z [voters 1 2 [observers 4]]` | a transaction of its own clients; one that proposes a configuration |
 //! | `tree L Z` | a tree is on its way to a learner |
-//! | `log L before Z or -, entries Z Z` | the log on disk is read for learner L: the zxid before the entries, and the entries |
+//! | `tree knows Z [after Z] voters 1 2 [observers 4]` | the configurations in the tree that the server has received, which may be several, each after its own `knows` |
+//! | `sync L` | a client of learner L asks for SYNC, which is answered after the commit of all that was proposed before |
+//! | `log L before Z, entries Z Z` | the log on disk is read for learner L: the zxid before the entries (`-`: none), and the entries |
 //! | `heard N STATE leader N epoch E zxid Z round R [version Z voters 1 2 [observers 4]]`, `heard N STATE nothing round R`, `election connection N up`, `election connection N down` | from election connections |
 //! | `tick N` | N times 5 ms |
 //! | `show votes`, `state` | prints what goes to election connections, too; prints the server's role and what it has in memory |
+//! | `synced` | prints the servers that a leader counts as synchronised when a reconfiguration is requested |
 //!
 //! A script that begins with `servers` drives an ensemble: `zab` peers on virtual disks, with learner connections and election
 //! connections between them. Each line of an outcome begins with the server that does it, and a learner has its server's id.

@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// How many znodes are read at a time where the order does not matter.
 const TOGETHER: usize = 60;
 
-/// One node: the replies to getData, getChildren2 and getACL, as lines.
+/// One znode: the replies to getData, getChildren2 and getACL, as lines.
 pub type Dump = BTreeMap<String, String>;
 
 /// How a dump shows times, sessions and zxids.
@@ -27,7 +27,7 @@ pub enum View<'v> {
     Run { racy: &'v [String] },
 }
 
-/// Reads every node. `as_super`: authenticate first, so that no ACL hides one.
+/// Reads every znode. `as_super`: authenticate first, so that no ACL hides one.
 ///
 /// # Errors
 /// [`ClientError`] when the server closes the connection.
@@ -131,7 +131,7 @@ fn exact_stat(children_and_stat: &[u8]) -> String {
     format!("{stat:?}\n")
 }
 
-/// The first 20 nodes that differ.
+/// The first 20 znodes that differ.
 pub fn differences(a: &Dump, b: &Dump) -> Vec<String> {
     let paths: std::collections::BTreeSet<_> = a.keys().chain(b.keys()).collect();
     let differ = paths.into_iter().filter(|path| a.get(*path) != b.get(*path));

@@ -24,7 +24,7 @@ pub struct Setup {
     pub settings: String,
 }
 
-/// A is always Java.
+/// Two running servers: A is Java, B is the one under test.
 pub struct Pair {
     a: Server,
     b: Server,
@@ -80,7 +80,7 @@ impl Pair {
 
     /// Runs one script on both servers and stops at the first difference.
     ///
-    /// `number`: the script's number, for the report. `root`: the node below which it creates its nodes.
+    /// `number`: the script's number, for the report. `root`: the znode below which it creates its znodes.
     pub fn run(
         &mut self,
         number: usize,

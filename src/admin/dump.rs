@@ -6,8 +6,8 @@ use std::fmt::Write;
 use super::list::{Line, List};
 use super::status::{Mode, SetCounts, Status};
 
-/// `dump`: sessions by the time they expire, or on a learner in their order with their timeouts; their ephemerals; connections
-/// by the time they expire. Returns the text up to the first list, and each list with the text after it.
+/// `dump`: sessions by expiry, or on a learner by id with timeouts; ephemeral znodes by session; connections by expiry.
+/// Returns the text up to the first list, and each list with the text after it.
 ///
 /// Source: `DumpCommand`, ZooKeeper 3.9.5.
 pub(super) fn render(status: &Status) -> (String, Vec<(List, String)>) {

@@ -12,7 +12,7 @@ pub(super) struct Switches {
     dials: bool,
     unified: bool,
     reloads: bool,
-    /// The one that switches TLS on.
+    /// Where the setting is that switches TLS on.
     place: Option<SettingPlace>,
 }
 

@@ -12,7 +12,7 @@ import org.apache.zookeeper.server.auth.KerberosName;
  *
  * Prints lines of three fields divided by a space, in which %xx stands for one byte of UTF-8: the rules, a name, and the answer:
  *   =SHORT  the short name
- *   -       no rule fits, or the one that fits makes a name that is none
+ *   -       no rule fits, or the name that the fitting rule makes is not a valid short name
  *   ~       the rule fails while it is applied
  *   !       the rules are refused; the name is empty then
  */

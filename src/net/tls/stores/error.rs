@@ -10,7 +10,7 @@ pub struct StoreError {
     /// `key store` or `trust store`.
     pub(super) role: &'static str,
     pub(super) path: PathBuf,
-    /// What the content says that it is.
+    /// The kind of store that the content shows.
     pub(super) kind: Option<&'static str>,
     pub(super) alias: Option<String>,
     pub(super) fault: Fault,
@@ -104,7 +104,7 @@ pub enum Fault {
     Empty,
     #[error("it is not a JKS, PKCS12 or PEM store")]
     Unknown,
-    /// Kinds and keys that this server does not read, with the way out.
+    /// Kinds and keys that this server does not read, with the command that converts them.
     #[error("{what}; convert it: {command}")]
     Convert { what: &'static str, command: &'static str },
     /// Keys that no conversion makes usable.

@@ -18,7 +18,9 @@ const REPLACED_US: Micros = 190 * MS;
 impl World {
     /// A learner connection was made.
     pub fn disturb(&mut self, at: ProcessId, leader: usize, peer: QuorumPeer) {
-        if self.climate().strays && !self.is_healing && self.rng.one_in(2) {
+        // A connection that ends because of a stray packet takes time, which servers that start together do not have.
+        let is_busy = self.is_healing || self.is_starting();
+        if self.climate().strays && !is_busy && self.rng.one_in(2) {
             let longest_us = [2, 10, 100][self.rng.pick(3)] * MS;
             self.do_within(0, longest_us, move |world| world.stray(at, peer));
         }

@@ -18,8 +18,10 @@ const REPLACED_US: Micros = 190 * MS;
 impl World {
     /// A learner connection was made.
     pub fn disturb(&mut self, at: ProcessId, leader: usize, peer: QuorumPeer) {
-        // A connection that ends because of a stray packet takes time, which servers that start together do not have.
-        let is_busy = self.is_healing || self.is_starting();
+        // A connection that ends because of a stray packet takes time, which servers that start together do not have. And a server that
+        // alone has its data is followed by emptied servers if they find it at once.
+        let loses_most = self.climate().destroys || self.climate().returns;
+        let is_busy = self.is_healing || self.is_starting() || loses_most;
         if self.climate().strays && !is_busy && self.rng.one_in(2) {
             let longest_us = [2, 10, 100][self.rng.pick(3)] * MS;
             self.do_within(0, longest_us, move |world| world.stray(at, peer));

@@ -232,7 +232,7 @@ mod tests {
             banner.starts_with("oxkeeper 0.1.0 will serve ZooKeeper clients on 127.0.0.1:2181\n")
         );
         let lines = "\n  ensemble  server 2, voter; voters 1, 2, 3; observers 4\n  \
-            peers     [0:0:0:0:0:0:0:1]:3 for learners, [0:0:0:0:0:0:0:1]:4 for elections\n";
+            ports     [0:0:0:0:0:0:0:1]:3 for learners, [0:0:0:0:0:0:0:1]:4 for elections\n";
         assert!(banner.contains(lines), "{banner}");
         let observer = member("4");
         assert_eq!(observer.ensemble(), "server 4, observer; voters 1, 2, 3; observers 4");

@@ -134,9 +134,12 @@ impl World {
     pub fn begin_tape(&mut self, at: ProcessId) {
         let (changes, is_alone) = (self.climate().changes, self.climate().alone);
         let Some(process) = &mut self.servers[at.server].process else { return };
-        // Scripts know no configurations that do not count yet.
         let has_outranked = process.member.replica.peer().core.has_outranked_views();
-        if matches!(self.trace.tracing, Tracing::Inputs) && !is_alone && !has_outranked {
+        if has_outranked {
+            // Scripts know no configurations that do not count yet, so no tape is kept. The inputs must not go to an earlier process's tape.
+            self.tapes.retain(|tape| tape.server() != at.server);
+            process.member.replica.tape();
+        } else if matches!(self.trace.tracing, Tracing::Inputs) && !is_alone {
             self.tapes.push(Tape::begin(&mut process.member.replica));
         } else if changes {
             process.member.replica.tape();

@@ -99,7 +99,8 @@ impl Core {
     ///
     /// They count once the server takes another server's configuration for its own: that may be an older one, of which this server's
     /// history knows that it was replaced. Alone it might make this server lead beside those that have the newer one in force.
-    pub fn see_outranked_views(&mut self, views: Vec<View>) {
+    pub fn see_outranked_views(&mut self, mut views: Vec<View>) {
+        views.retain(|view| self.settings.reconfigs && self.view.version < view.version);
         self.seen.outranked = views;
     }
 

@@ -414,6 +414,21 @@ mod tests {
         conn
     }
 
+    /// A request of the session comes from an observer that the session has left.
+    #[track_caller]
+    fn assert_late_request_is_refused(
+        forwarding: &mut Forwarding,
+        core: &mut Core,
+        observer: LearnerConnectionId,
+    ) {
+        let (body, identities, mut out) = (Bytes::new(), Vec::new(), Vec::new());
+        let late = Request { session: SESSION, xid: 3, op: op::SET_DATA, body, identities };
+        forwarding.on_observer(core, observer, LearnerPacket::Request(late.clone()), &mut out);
+        let moved = to_learner(observer, &Packet::SessionMoved { session: SESSION });
+        let instead = to_leader(&Packet::Request(refused(&late)));
+        assert_eq!(format!("{out:?}"), format!("{:?}", [moved, instead]));
+    }
+
     fn answer(is_valid: bool) -> Bytes {
         [&SESSION.0.to_be_bytes()[..], &[u8::from(is_valid)]].concat().into()
     }
@@ -460,13 +475,7 @@ mod tests {
             forwarding.on_observer(&mut core, connection, question, &mut out);
             forwarding.on_revalidated(&mut core, &answer(true), &mut out);
         }
-        out.clear();
-        let (body, identities) = (Bytes::new(), Vec::new());
-        let late = Request { session: SESSION, xid: 3, op: op::SET_DATA, body, identities };
-        forwarding.on_observer(&mut core, one, LearnerPacket::Request(late.clone()), &mut out);
-        let moved = to_learner(one, &Packet::SessionMoved { session: SESSION });
-        let instead = to_leader(&Packet::Request(refused(&late)));
-        assert_eq!(format!("{out:?}"), format!("{:?}", [moved, instead]));
+        assert_late_request_is_refused(&mut forwarding, &mut core, one);
     }
 
     #[test]
@@ -480,13 +489,7 @@ mod tests {
         let conn = comes_back(&mut forwarding, &mut core, &mut out);
         forwarding.on_revalidated(&mut core, &answer(true), &mut out);
         forwarding.gone(&conn);
-        out.clear();
-        let (body, identities) = (Bytes::new(), Vec::new());
-        let late = Request { session: SESSION, xid: 3, op: op::SET_DATA, body, identities };
-        forwarding.on_observer(&mut core, observer, LearnerPacket::Request(late.clone()), &mut out);
-        let moved = to_learner(observer, &Packet::SessionMoved { session: SESSION });
-        let instead = to_leader(&Packet::Request(refused(&late)));
-        assert_eq!(format!("{out:?}"), format!("{:?}", [moved, instead]));
+        assert_late_request_is_refused(&mut forwarding, &mut core, observer);
     }
 
     #[test]

@@ -33,7 +33,7 @@ const LEAP_MAX: u32 = 1 << 20;
 #[derive(Clone, Copy, Debug)]
 pub struct RestoreQuestion {
     /// The newest of the snapshot's zxid and those of its znodes.
-    pub newest: Zxid,
+    newest: Zxid,
     /// Digest and number of its znodes; `None` if there are no digests.
     znodes: Option<(u64, usize)>,
 }

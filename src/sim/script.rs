@@ -42,8 +42,8 @@ pub struct Tape {
 ///
 /// * `title`: lines that say where the script is from. `spoil`: puts a bug back, or takes it out again.
 ///
-/// `None`: no `zab` peer answers otherwise because of that bug; or learners may be left behind in that world, which the sizes of transactions
-/// decide, and scripts have no sizes.
+/// `None` in three cases: no tape was kept; the actions of every `zab` peer are the same with and without the bug; or the world limits
+/// how many bytes a follower may lack, and a script has no sizes of transactions.
 pub fn script(title: &str, tapes: &[Tape], spoil: Option<&dyn Fn(bool)>) -> Option<String> {
     let lag_max = Settings::DEFAULT.lag_bytes_max;
     if tapes.is_empty() || tapes.iter().any(|tape| tape.start.settings.lag_bytes_max != lag_max) {

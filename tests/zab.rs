@@ -6,6 +6,7 @@
 
 mod zab {
     mod alone;
+    mod candidates;
     pub mod changes;
     pub mod checks;
     pub mod conditions;

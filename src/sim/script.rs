@@ -271,7 +271,9 @@ fn said(mut input: Input) -> Input {
         Input::Notification { notification, .. } => {
             let config = notification.config.as_deref().unwrap_or_default();
             notification.config = Some(plain_text(config));
-            notification.is_ours = false;
+            let of_candidate = notification.candidates_view.take();
+            notification.candidates_view = of_candidate.map(|text| plain_text(&text));
+            notification.is_ours = notification.candidates_view.is_some();
         }
         _ => {}
     }
@@ -392,7 +394,10 @@ fn vote(said: &Notification) -> String {
         _ => format!("leader {} epoch {epoch} zxid {}", leader.0, zxid(last)),
     };
     let config = said.config.as_deref().map(configuration).unwrap_or_default();
-    format!("{state} {wanted} round {}{config}", said.round)
+    let candidates = said.candidates_view.as_deref().map(configuration).unwrap_or_default();
+    let candidates =
+        if candidates.is_empty() { candidates } else { format!(" candidate{candidates}") };
+    format!("{state} {wanted} round {}{config}{candidates}", said.round)
 }
 
 fn words(packet: &Packet) -> String {

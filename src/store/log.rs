@@ -22,7 +22,7 @@ use super::decide::FLUSH_MAX;
 use super::disk::Disk;
 use super::names;
 use super::record::{self, HEADER_LEN, Head, Records, Step, StopKind};
-use super::scan::FileSource;
+use super::scan::{self, FileSource};
 use crate::model::Zxid;
 
 /// How far ahead of the head a file is filled with real zeros; topped up at half.
@@ -312,17 +312,13 @@ impl<D: Disk> Log<D> {
 
     /// Removes files without records that are named later than a new file.
     ///
-    /// Such a file is left if its first write failed, or was torn, and the transactions before it were lost with an older file. A start
-    /// reads from the last file that is not named later than its snapshot, so it would miss what the new file has. Java leaves it.
+    /// Such a file is left if its first write failed, or was torn, and the transactions before it were lost with an older file. Java leaves
+    /// it, and a start of Java's misses what the new file has ([`names::logs_after`]).
     fn remove_empty_after(&self, first: Zxid) -> io::Result<()> {
         let files = names::logs(&self.disk, &self.dir)?;
         for file in files.iter().filter(|file| first < file.zxid) {
             let path = self.dir.join(&file.name);
-            let mut records = Records::new(FileSource::open(&self.disk, &path)?);
-            let is_good = records.head()? == Head::Good;
-            if is_good
-                && matches!(records.step()?, Step::Stop(stop) if stop.kind == StopKind::Clean)
-            {
+            if !scan::has_records(&self.disk, &path)? {
                 self.disk.remove(&path)?;
             }
         }

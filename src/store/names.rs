@@ -119,15 +119,30 @@ fn zxid_of(name: &str, prefix: &str) -> Option<Zxid> {
     Zxid::from_wire(i64::from_str_radix(parts.next()?, 16).ok()?)
 }
 
-/// The files that may hold transactions after `after`: all named later, and the last one that is not.
+/// The files that may hold transactions after `after`: all named later, and of the others the last one with records and those after it.
 ///
-/// * `logs`: oldest first. `after`: `None` for all of them.
+/// A file without records is left if its first write failed. If an older file was lost then, what came after is in files with earlier names.
+///
+/// * `logs`: oldest first. `after`: `None` for all of them. `has_records`: asked newest first, for as few as are needed.
+///
+/// # Errors
+/// Of `has_records`.
 ///
 /// Source: `FileTxnIterator.init`, ZooKeeper 3.9. It takes the earlier file even when one is named exactly the zxid
-/// wanted next, since Java's logs may repeat a zxid (D-48).
-pub fn logs_after(logs: &[Named], after: Option<Zxid>) -> &[Named] {
-    let later = logs.partition_point(|log| Some(log.zxid) <= after);
-    &logs[later.saturating_sub(1)..]
+/// wanted next, since Java's logs may repeat a zxid (D-48). It stops at a file without records.
+pub fn logs_after<E>(
+    logs: &[Named],
+    after: Option<Zxid>,
+    mut has_records: impl FnMut(&Named) -> Result<bool, E>,
+) -> Result<&[Named], E> {
+    let mut from = logs.partition_point(|log| Some(log.zxid) <= after);
+    while let Some(before) = from.checked_sub(1) {
+        from = before;
+        if has_records(&logs[before])? {
+            break;
+        }
+    }
+    Ok(&logs[from..])
 }
 
 #[cfg(test)]
@@ -171,11 +186,14 @@ mod tests {
     #[test]
     fn reading_starts_in_the_file_before_the_wanted_zxid() {
         let logs = named(&[1, 10, 20]);
-        let after = |raw| logs_after(&logs, Zxid::from_wire(raw)).len();
-        assert_eq!(
-            [after(-1), after(0), after(4), after(9), after(10), after(20)],
-            [3, 3, 3, 3, 2, 1]
-        );
-        assert!(logs_after(&[], Some(Zxid::ZERO)).is_empty());
+        let after = |raw, without: &[i64]| {
+            let has_records = |file: &Named| Ok::<_, ()>(!without.contains(&file.zxid.to_wire()));
+            logs_after(&logs, Zxid::from_wire(raw), has_records).map(<[_]>::len)
+        };
+        let all = [-1, 0, 4, 9, 10, 20].map(|raw| after(raw, &[]).unwrap());
+        assert_eq!(all, [3, 3, 3, 3, 2, 1]);
+        let lens = [vec![1], vec![10], vec![20], vec![10, 20]];
+        assert_eq!(lens.map(|without| after(20, &without).unwrap()), [1, 1, 2, 3]);
+        assert!(logs_after(&[], Some(Zxid::ZERO), |_| Ok::<_, ()>(true)).unwrap().is_empty());
     }
 }

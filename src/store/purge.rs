@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::disk::{self, Disk};
 use super::names::{self, Folders, Named, Packing};
-use super::snapshot;
+use super::{scan, snapshot};
 use crate::model::Zxid;
 
 /// The fewest snapshots that may be kept (D-53).
@@ -33,9 +33,10 @@ pub struct Plan {
 ///
 /// * `snapshots`: oldest first, whole or not. `logs`: oldest first.
 /// * `whole`: whether a snapshot is whole; called newest first, for as few as are needed.
-/// * `keep`: number of whole snapshots to keep.
+/// * `keep`: number of whole snapshots to keep. `has_records`: whether a log has any; called newest first, for as few as are needed.
 ///
-/// The newest of the logs named at or before the oldest kept snapshot stays: it may hold transactions after that snapshot.
+/// The newest of the logs with records that are named at or before the oldest kept snapshot stays: it may hold transactions after that
+/// snapshot.
 /// With fewer whole snapshots than `keep` the oldest of them is the oldest kept, and with none nothing is removed.
 ///
 /// Source: `PurgeTxnLog.purgeOlderSnapshots`, ZooKeeper 3.9.
@@ -44,6 +45,7 @@ pub fn plan(
     logs: &[Named],
     keep: usize,
     whole: impl FnMut(&&Named) -> bool,
+    has_records: impl FnMut(&&Named) -> bool,
 ) -> Plan {
     let kept = snapshots.iter().rev().filter(whole).take(keep).last();
     let Some(kept) = kept else { return Plan::default() };
@@ -51,7 +53,7 @@ pub fn plan(
     let older = snapshots.partition_point(|file| file.zxid < kept.zxid);
     let started = logs.partition_point(|log| log.zxid <= kept.zxid);
     // Java compares zxids, so files of one zxid stay together.
-    let newest = started.checked_sub(1).map(|last| logs[last].zxid);
+    let newest = logs[..started].iter().rev().find(has_records).map(|log| log.zxid);
     let ended = logs.partition_point(|log| Some(log.zxid) < newest);
     Plan { snapshots: names(&snapshots[..older]), logs: names(&logs[..ended]) }
 }
@@ -67,10 +69,13 @@ pub fn obsolete<D: Disk>(disk: &D, folders: &Folders, keep: usize) -> Result<Pla
     };
     let snapshots = names::snapshots(disk, &folders.snapshots).map_err(list(&folders.snapshots))?;
     let logs = names::logs(disk, &folders.logs).map_err(list(&folders.logs))?;
-    Ok(plan(&snapshots, &logs, keep, |file| {
+    let whole = |file: &&Named| {
         let path = folders.snapshots.join(&file.name);
         snapshot::looks_whole(disk, &path, Packing::of(&file.name)).unwrap_or(false)
-    }))
+    };
+    let has_records =
+        |file: &&Named| scan::has_records(disk, &folders.logs.join(&file.name)).unwrap_or(false);
+    Ok(plan(&snapshots, &logs, keep, whole, has_records))
 }
 
 /// Removes the files that [`plan`] chooses; returns their paths.
@@ -158,15 +163,18 @@ mod tests {
     // rows: D-53
     #[test]
     fn older_snapshots_and_logs_that_end_before_them_are_purged() {
+        // `broken`: snapshots that aren't whole, and logs without records.
         let check = |snapshots: &[i64], broken: &[i64], logs: &[i64], gone: (&[&str], &[&str])| {
             let whole = |file: &&Named| !broken.contains(&file.zxid.to_wire());
-            let plan = plan(&named(snapshots, "s"), &named(logs, "l"), 3, whole);
+            let plan = plan(&named(snapshots, "s"), &named(logs, "l"), 3, whole, whole);
             assert!(plan.snapshots == gone.0 && plan.logs == gone.1, "{plan:?}, not {gone:?}");
         };
         check(&[0, 10, 20, 30, 40], &[], &[1, 11, 21, 31], (&["s0", "s10"], &["l1"]));
         check(&[0, 10, 20, 30, 40], &[30], &[1, 11, 21, 31], (&["s0"], &[]));
         check(&[0, 10, 20, 30], &[], &[1, 10, 11], (&["s0"], &["l1"]));
         check(&[0, 10, 20, 30], &[], &[11, 12], (&["s0"], &[]));
+        check(&[0, 10, 20, 30], &[9], &[1, 5, 9, 11], (&["s0"], &["l1"]));
+        check(&[0, 10, 20, 30], &[1, 5], &[1, 5, 11], (&["s0"], &[]));
         check(&[10, 20], &[], &[1, 5, 11], (&[], &["l1"]));
         check(&[10, 20], &[10, 20], &[1, 5], (&[], &[]));
         check(&[], &[], &[1, 5], (&[], &[]));
@@ -184,9 +192,8 @@ mod tests {
         for name in ["snapshot.0", "snapshot.5", "snapshot.8", "snapshot.9"] {
             put(name, b"ZKSN......\0\0\0\x01/");
         }
-        ["log.1", "log.4", "log.6", "currentEpoch", "snapshot.bak"]
-            .into_iter()
-            .for_each(|name| put(name, b"."));
+        ["log.1", "log.4", "log.6"].into_iter().for_each(|name| put(name, b"as long as a header"));
+        ["currentEpoch", "snapshot.bak"].into_iter().for_each(|name| put(name, b"."));
         assert!(matches!(purge(&disk, &folders, 2), Err(PurgeError::TooFew { keep: 2 })));
         assert_eq!(purge(&disk, &folders, 3).unwrap().len(), 2);
         let left = [

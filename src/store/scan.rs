@@ -108,7 +108,12 @@ pub fn scan<D: Disk, E>(
     let list = |source| ScanError::List { path: dir.to_owned(), source };
     let files = names::logs(disk, dir).map_err(list)?;
     let mut scanned = Scanned::default();
-    let files = written(disk, dir, names::logs_after(&files, after), &mut scanned)?;
+    let has_records = |file: &Named| {
+        let path = dir.join(&file.name);
+        has_records(disk, &path).map_err(|source| ScanError::Read { path, source })
+    };
+    let files = names::logs_after(&files, after, has_records)?;
+    let files = written(disk, dir, files, &mut scanned)?;
     let mut reached = false;
     let mut so_far = ReadSoFar { done: 0, of: bytes_of(disk, dir, files)? };
     for (index, file) in files.iter().enumerate() {
@@ -242,6 +247,19 @@ fn written<'f, D: Disk, E>(
         scanned.unwritten.push(path);
     }
     Ok(&files[..count])
+}
+
+/// Whether a log file has records, or what may have been records. A file is without if nothing follows its header, or if it has none.
+///
+/// # Errors
+/// If the file can't be read.
+pub fn has_records<D: Disk>(disk: &D, path: &Path) -> io::Result<bool> {
+    let mut records = Records::new(FileSource::open(disk, path)?);
+    Ok(match records.head()? {
+        Head::Good => !matches!(records.step()?, Step::Stop(stop) if stop.kind == StopKind::Clean),
+        Head::Unwritten => false,
+        Head::Bad { .. } => true,
+    })
 }
 
 /// Opens a file for its records, the header read.

@@ -87,6 +87,12 @@ impl Core {
         }
     }
 
+    /// Notes a proposed configuration of which another server's vote has told, and keeps it for the next start.
+    pub(super) fn see_told_view(&mut self, view: View, out: &mut Vec<Action>) {
+        self.see_view(view);
+        self.save_next(out);
+    }
+
     /// Notes a configuration in this server's history: every decision needs a quorum of it, too.
     pub fn see_logged_view(&mut self, view: View) {
         if self.view.version < view.version {

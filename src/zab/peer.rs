@@ -44,8 +44,7 @@ pub struct Peer {
     fruitless: u32,
     /// Servers whose election connection broke and is not back: an election does not wait for them.
     down: BTreeSet<ServerId>,
-    /// For how many ticks a due election waits: after an observer lost its leader (many may have lost it at once), or because leaders
-    /// keep refusing this server.
+    /// For how many ticks a due election waits: an observer lost its leader, as many others may have, or leaders keep refusing this server.
     pause_ticks: u64,
     /// For how many ticks this server stands for election although it is no voter of the configuration in force.
     stands_ticks: u64,
@@ -434,6 +433,10 @@ impl Peer {
             match action {
                 election::Action::SendNotification { to, notification } => {
                     out.push(Action::SendNotification { to, notification });
+                }
+                election::Action::CandidatesView { view, .. } => {
+                    self.core.see_told_view(view, out);
+                    return self.look(out);
                 }
                 election::Action::DialAll => out.push(Action::DialAll),
                 election::Action::NewerView { view, .. } => {

@@ -65,8 +65,8 @@ fn notification(bytes: &[u8]) -> String {
         }
         _ => assert_eq!(again, bytes),
     }
-    let Notification { state, vote, round, version, config, is_ours } = read;
-    assert!(!is_ours);
+    let Notification { state, vote, round, version, config, is_ours, candidates_view } = read;
+    assert!(!is_ours && candidates_view.is_none());
     let config = config.map_or("none".to_owned(), |text| super::packets::view(&text));
     let len = bytes.len();
     format!(

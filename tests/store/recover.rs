@@ -4,6 +4,7 @@ use crate::{entry, log_file, put, zxid};
 use oxkeeper::model::{Epoch, Zxid};
 use oxkeeper::store::decide::Start;
 use oxkeeper::store::epoch::{self, EpochFile};
+use oxkeeper::store::purge::purge;
 use oxkeeper::store::recover::{SkipReason, consume_initialize, prepare_folders};
 use oxkeeper::store::sim_disk::SimDisk;
 use oxkeeper::store::start;
@@ -141,6 +142,22 @@ fn empty_log_file_of_before_a_loss_hides_no_later_transaction() {
     put_snapshot(&disk, 10, &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
     let (found, _) = default(&disk);
     assert_eq!(found, (1..=12).collect::<Vec<_>>());
+}
+
+/// As the test before this one, in a directory that a Java server has written, which leaves the empty file.
+#[test]
+fn empty_log_file_that_java_left_hides_no_later_transaction() {
+    let disk = SimDisk::new();
+    let held: Vec<i64> = (1..=10).collect();
+    [7, 8, 10].into_iter().for_each(|last| put_snapshot(&disk, last, &held[..last as usize]));
+    put_log(&disk, "log.1", &[1, 2, 3, 4]);
+    put_log(&disk, "log.5", &[5, 6, 7, 8, 9, 10, 11, 12]);
+    ["log.6", "log.7"].into_iter().for_each(|name| put_log(&disk, name, &[]));
+    let all: Vec<i64> = (1..=12).collect();
+    assert_eq!(default(&disk).0, all);
+    let removed = purge(&disk, &folders(), 3).unwrap();
+    assert_eq!(removed, [folders().logs.join("log.1")]);
+    assert_eq!(default(&disk).0, all);
 }
 
 // rows: D-30 D-31

@@ -24,7 +24,15 @@ pub fn votes_for(peer: &Peer, leader: ServerId) -> Vec<Input> {
             false => PeerState::Following,
         };
         let config = Some(core.view.to_string().into());
-        let notification = Notification { state, vote, round, version: 2, config, is_ours: false };
+        let notification = Notification {
+            state,
+            vote,
+            round,
+            version: 2,
+            config,
+            is_ours: false,
+            candidates_view: None,
+        };
         Input::Notification { from, notification }
     };
     others.into_iter().map(heard).collect()

@@ -44,8 +44,15 @@ impl<W: Witness> Ensemble<W> {
         let (epoch, zxid) = (i64::from(core.current.0), core.history.last().to_wire());
         let vote = Vote { epoch, zxid, leader: core.me };
         let (state, from) = (PeerState::Looking, core.me);
-        let notification =
-            Notification { state, vote, round: 0, version: 2, config: None, is_ours: false };
+        let notification = Notification {
+            state,
+            vote,
+            round: 0,
+            version: 2,
+            config: None,
+            is_ours: false,
+            candidates_view: None,
+        };
         self.step(leader, Input::Notification { from, notification });
     }
 

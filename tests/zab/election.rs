@@ -35,7 +35,7 @@ pub fn setup(me: i64, views: Views, vote: Vote, last_round: i64) -> Setup {
 
 pub fn heard(state: PeerState, vote: Vote, round: i64) -> Notification {
     let config = Some(Bytes::from_static(TEXT.as_bytes()));
-    Notification { state, vote, round, version: 2, config, is_ours: false }
+    Notification { state, vote, round, version: 2, config, is_ours: false, candidates_view: None }
 }
 
 fn ids<const N: usize>(ids: [i64; N]) -> BTreeSet<ServerId> {
@@ -113,6 +113,9 @@ fn short(action: &Action) -> String {
         Action::NewerView { from, view } => {
             let voters: Vec<_> = view.voters().map(|id| id.0).collect();
             format!("view {:x} of {} with {voters:?}", view.version, from.0)
+        }
+        Action::CandidatesView { from, view } => {
+            format!("candidate's view {:x} of {}", view.version, from.0)
         }
     }
 }

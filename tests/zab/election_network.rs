@@ -110,7 +110,9 @@ impl World {
                 }
                 Action::DialAll => self.net.dial_all(id),
                 Action::Elected(elected) => self.settle(id, elected),
-                Action::NewerView { .. } => panic!("all servers have one configuration"),
+                Action::NewerView { .. } | Action::CandidatesView { .. } => {
+                    panic!("all servers have one configuration")
+                }
             }
         }
     }

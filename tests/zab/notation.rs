@@ -110,8 +110,12 @@ pub fn action_text(action: &Action, learner: impl Fn(LearnerConnectionId) -> Str
             let zxid = Zxid::from_wire(zxid).map_or("-".to_owned(), |zxid| format!("{zxid:?}"));
             let state = format!("{:?}", said.state).to_lowercase();
             let round = said.round;
+            let of = |text: &Bytes| View::from_bytes(text).map(|view| members(&view));
+            let view =
+                said.candidates_view.iter().flat_map(of).map(|view| format!(" candidate {view}"));
+            let view: String = view.collect();
             format!(
-                "notify {}: {state} leader {} epoch {epoch} zxid {zxid} round {round}",
+                "notify {}: {state} leader {} epoch {epoch} zxid {zxid} round {round}{view}",
                 to.0, leader.0
             )
         }
@@ -133,7 +137,8 @@ pub fn promised(promise: Promise, epoch: &str) -> Input {
     Input::Promised { promise, epoch: Epoch(number(epoch)) }
 }
 
-/// `STATE leader N epoch E zxid Z round R`, or `STATE nothing round R`, and maybe a configuration.
+/// `STATE leader N epoch E zxid Z round R`, or `STATE nothing round R`, and maybe the configuration in force, and the proposed one that
+/// lets the candidate vote.
 pub fn notification_of(words: &[&str]) -> Notification {
     let state = match words[0] {
         "looking" => PeerState::Looking,
@@ -151,16 +156,18 @@ pub fn notification_of(words: &[&str]) -> Notification {
         ["nothing", ref rest @ ..] => (Vote::NOTHING, rest),
         _ => panic!("no such vote: {words:?}"),
     };
-    let ["round", round, config @ ..] = rest else { panic!("no round: {words:?}") };
-    let config = match config {
-        ["version", version, members @ ..] => {
+    let ["round", round, views @ ..] = rest else { panic!("no round: {words:?}") };
+    let mut parts = views.splitn(2, |word| *word == "candidate");
+    let mut text = || match parts.next() {
+        Some(["version", version, members @ ..]) => {
             let view = view_in_words(zxid(version), members).expect("a version is of a view");
-            view.to_string().into()
+            Some(Bytes::from(view.to_string()))
         }
-        _ => Bytes::new(),
+        _ => None,
     };
-    let (round, config) = (signed(round), Some(config));
-    Notification { state, vote, round, version: 2, config, is_ours: false }
+    let (config, candidates_view) = (text().unwrap_or_default(), text());
+    let (round, config, is_ours) = (signed(round), Some(config), candidates_view.is_some());
+    Notification { state, vote, round, version: 2, config, is_ours, candidates_view }
 }
 
 pub const fn name_of(promise: Promise) -> &'static str {

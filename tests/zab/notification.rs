@@ -17,6 +17,7 @@ fn notification() -> Notification {
         version: 2,
         config: Some(Bytes::from_static(TEXT.as_bytes())),
         is_ours: false,
+        candidates_view: None,
     }
 }
 
@@ -105,10 +106,15 @@ fn our_mark_is_found_after_the_text_only() {
     let ours = Notification { is_ours: true, ..notification() };
     let bytes = ours.encode();
     assert_eq!(Notification::decode(&bytes).unwrap(), ours);
+    let with_view = Notification { candidates_view: Some(TEXT.into()), ..ours };
+    let bytes = with_view.encode();
+    assert_eq!(Notification::decode(&bytes).unwrap(), with_view);
     let mut later = bytes.to_vec();
-    later[bytes.len() - 1] = 9;
+    later[bytes.len() - TEXT.len() - 5] = 9;
     later.extend_from_slice(b"what a later version adds");
-    assert!(Notification::decode(&later).unwrap().is_ours);
+    assert_eq!(Notification::decode(&later).unwrap(), with_view);
+    later.truncate(bytes.len() - 1);
+    Notification::decode(&later).unwrap_err();
     let inside = Notification { config: Some(Bytes::from_static(b"oxkeeper")), ..notification() };
     assert!(!Notification::decode(&inside.encode()).unwrap().is_ours);
 }
@@ -142,7 +148,7 @@ proptest! {
 
     #[test]
     fn written_notification_is_read_again(
-        state in prop::sample::select(vec![Looking, Following, Leading, Observing]), longs in any::<[i64; 4]>(), text in prop::collection::vec(any::<u8>(), 0..60), is_ours: bool,
+        state in prop::sample::select(vec![Looking, Following, Leading, Observing]), longs in any::<[i64; 4]>(), text in prop::collection::vec(any::<u8>(), 0..60), is_ours: bool, has_view: bool,
     ) {
         let [leader, zxid, epoch, round] = longs;
         let sent = Notification {
@@ -150,8 +156,9 @@ proptest! {
             vote: Vote { epoch, zxid, leader: ServerId(leader) },
             round,
             version: 2,
-            config: Some(text.into()),
+            config: Some(text.clone().into()),
             is_ours,
+            candidates_view: (is_ours && has_view).then(|| Bytes::from(text.clone())),
         };
         prop_assert_eq!(Notification::decode(&sent.encode()).unwrap(), sent);
     }

@@ -88,8 +88,15 @@ fn votes_of_64_unknown_servers_at_most_wait_for_the_next_election() {
     for id in 100..1000 {
         let vote = Vote { epoch: 0, zxid: 0, leader: ServerId(id) };
         let (state, config) = (PeerState::Looking, Some(Bytes::from(vec![b'x'; 1000])));
-        let notification =
-            Notification { state, vote, round: 1, version: 2, config, is_ours: false };
+        let notification = Notification {
+            state,
+            vote,
+            round: 1,
+            version: 2,
+            config,
+            is_ours: false,
+            candidates_view: None,
+        };
         server.step(Input::Notification { from: ServerId(id), notification });
     }
     let mut actions = Vec::new();

@@ -44,6 +44,7 @@ impl CurrentVote {
             version: notification::VERSION,
             config: Some(self.config.clone()),
             is_ours: true,
+            candidates_view: None,
         })
     }
 }

@@ -45,6 +45,9 @@ pub enum Action {
     /// A newer configuration than the current one: adopt it, and begin a new election with it. This machine does
     /// nothing more.
     NewerView { from: ServerId, view: View },
+    /// A voter votes for a candidate that only this proposed configuration lets vote: note the configuration, and begin a new election
+    /// with it. This machine does nothing more.
+    CandidatesView { from: ServerId, view: View },
 }
 
 /// How an election ended.
@@ -119,6 +122,14 @@ struct Found {
     heard: Notification,
     /// The tick at which it is followed nevertheless.
     until: u64,
+}
+
+/// The configuration in a notification; text that is none is ignored, as in Java.
+fn view_in(from: ServerId, text: &[u8]) -> Option<View> {
+    let parsed = View::parse(&String::from_utf8_lossy(text));
+    parsed
+        .inspect_err(|error| tracing::warn!(target: crate::model::STRANGERS, server_id = from.0, %error, "the configuration in a notification can't be read and is ignored: check the version of that server"))
+        .ok()
 }
 
 impl Election {
@@ -243,6 +254,10 @@ impl Election {
             self.send_vote(from, out);
         }
         if !self.setup.views.is_voter(heard.vote.leader) {
+            if let Some(view) = self.view_of_candidate(from, heard) {
+                self.is_over = true;
+                return out.push(Action::CandidatesView { from, view });
+            }
             return self.join_round(heard, out);
         }
         match heard.state {
@@ -258,11 +273,21 @@ impl Election {
         if !adopts_views || heard.config_version() <= views.current.version {
             return None;
         }
-        let text = String::from_utf8_lossy(heard.config.as_deref()?);
-        let parsed = View::parse(&text);
-        parsed
-            .inspect_err(|error| tracing::warn!(target: crate::model::STRANGERS, server_id = from.0, %error, "the configuration in a notification can't be read and is ignored: check the version of that server"))
-            .ok()
+        view_in(from, heard.config.as_deref()?)
+    }
+
+    /// The configuration that lets a candidate vote which no configuration known here does, if that candidate has more than this server.
+    ///
+    /// Such a candidate may have what was committed by that configuration, and then no other server can lead: without this server's vote
+    /// there might be no quorum of the configuration in force.
+    fn view_of_candidate(&self, from: ServerId, heard: &Notification) -> Option<View> {
+        let Setup { views, adopts_views, vote: own, .. } = &self.setup;
+        let has_more = (own.epoch, own.zxid) < (heard.vote.epoch, heard.vote.zxid);
+        let counts = *adopts_views && heard.state == PeerState::Looking && own.zxid != -1;
+        let text = heard.candidates_view.as_deref().filter(|_| counts && has_more)?;
+        let view = view_in(from, text)?;
+        let is_new = views.current.version < view.version && !views.has_version(view.version);
+        (is_new && view.is_voter(heard.vote.leader)).then_some(view)
     }
 
     fn answer_non_voter(&mut self, from: ServerId, heard: &Notification, out: &mut Vec<Action>) {
@@ -485,6 +510,7 @@ impl Election {
             version: notification::VERSION,
             config: Some(self.config.clone()),
             is_ours: true,
+            candidates_view: self.setup.views.that_alone_lets_vote(self.vote.leader),
         }
     }
 

@@ -60,6 +60,9 @@ pub struct Notification {
     pub config: Option<Bytes>,
     /// Whether the sender is oxkeeper. It says so after the text, where Java does not look.
     pub is_ours: bool,
+    /// The proposed configuration, as text, that lets the candidate vote where the one in force at the sender does not. Only oxkeeper tells
+    /// it, after its mark.
+    pub candidates_view: Option<Bytes>,
 }
 
 /// The format that this server sends.
@@ -68,9 +71,11 @@ pub const VERSION: i32 = 2;
 const LEN_OLDEST: usize = 28;
 /// With peer epoch and four bytes that mean nothing, or of version 1.
 const LEN_OLD: usize = 40;
-/// After the text: this, then one byte, the version of what may follow.
+/// After the text: this, then one byte, the version of what follows: from version 2 on, the length and the text of the proposed
+/// configuration that lets the candidate vote. Later versions may add to it.
 const MARK: &[u8] = b"oxkeeper";
-const MARK_VERSION: u8 = 1;
+const MARK_ALONE: u8 = 1;
+const MARK_WITH_VIEW: u8 = 2;
 
 /// Why bytes are not a notification.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
@@ -108,31 +113,39 @@ impl Notification {
         let version = if len == LEN_OLDEST || len == LEN_OLD { 0 } else { rest.int("version")? };
         let mut config = None;
         if version > 1 {
-            let claimed = rest.int("configuration's length")?;
-            let valid = usize::try_from(claimed).ok().filter(|claimed| *claimed <= len);
-            let text_len = valid.ok_or(NotificationError::ConfigLength { len, claimed })?;
+            let text_len = rest.length("configuration's length")?;
             config = Some(Bytes::copy_from_slice(rest.take(text_len, "configuration")?));
         }
-        let is_ours = config.is_some() && rest.bytes.starts_with(MARK);
+        let mark = rest.bytes.strip_prefix(MARK).filter(|_| config.is_some());
+        rest.bytes = mark.unwrap_or_default();
+        let mut candidates_view = None;
+        if let [(MARK_WITH_VIEW..), after @ ..] = rest.bytes {
+            rest.bytes = after;
+            let text_len = rest.length("length of the candidate's configuration")?;
+            let text = rest.take(text_len, "candidate's configuration")?;
+            candidates_view = Some(Bytes::copy_from_slice(text));
+        }
         let state = PeerState::from_wire(raw_state).ok_or(NotificationError::State(raw_state))?;
-        Ok(Self { state, vote: Vote { epoch, zxid, leader }, round, version, config, is_ours })
+        let (vote, is_ours) = (Vote { epoch, zxid, leader }, mark.is_some());
+        Ok(Self { state, vote, round, version, config, is_ours, candidates_view })
     }
 
     /// The message as version 2, whatever it came in.
     pub fn encode(&self) -> Bytes {
         let config = self.config.as_deref().unwrap_or_default();
-        let mut out = BytesMut::with_capacity(44 + config.len() + MARK.len() + 1);
+        let mark_len = MARK.len() + 5 + self.candidates_view.as_ref().map_or(0, Bytes::len);
+        let mut out = BytesMut::with_capacity(44 + config.len() + mark_len);
         out.put_i32(self.state as i32);
         out.put_i64(self.vote.leader.0);
         out.put_i64(self.vote.zxid);
         out.put_i64(self.round);
         out.put_i64(self.vote.epoch);
         out.put_i32(VERSION);
-        out.put_i32(i32::try_from(config.len()).expect("a configuration is far below 2 GiB"));
-        out.put_slice(config);
+        put_text(&mut out, config);
         if self.is_ours {
             out.put_slice(MARK);
-            out.put_u8(MARK_VERSION);
+            out.put_u8(self.candidates_view.as_ref().map_or(MARK_ALONE, |_| MARK_WITH_VIEW));
+            self.candidates_view.iter().for_each(|text| put_text(&mut out, text));
         }
         out.freeze()
     }
@@ -146,6 +159,11 @@ impl Notification {
         });
         version.unwrap_or(0)
     }
+}
+
+fn put_text(out: &mut BytesMut, text: &[u8]) {
+    out.put_i32(i32::try_from(text.len()).expect("a configuration is far below 2 GiB"));
+    out.put_slice(text);
 }
 
 /// What is left to read of a message of `len` bytes.
@@ -164,6 +182,13 @@ impl<'a> Rest<'a> {
     fn int(&mut self, field: &'static str) -> Result<i32, NotificationError> {
         let taken = self.take(4, field)?;
         Ok(i32::from_be_bytes(taken.try_into().expect("four were taken")))
+    }
+
+    /// The length of a text, which may not be longer than the message.
+    fn length(&mut self, field: &'static str) -> Result<usize, NotificationError> {
+        let (claimed, len) = (self.int(field)?, self.len);
+        let valid = usize::try_from(claimed).ok().filter(|claimed| *claimed <= len);
+        valid.ok_or(NotificationError::ConfigLength { len, claimed })
     }
 
     fn long(&mut self, field: &'static str) -> Result<i64, NotificationError> {

@@ -126,7 +126,7 @@ fn zxid_of(name: &str, prefix: &str) -> Option<Zxid> {
 /// * `logs`: oldest first. `after`: `None` for all of them. `has_records`: asked newest first, for as few as are needed.
 ///
 /// # Errors
-/// Of `has_records`.
+/// The error of `has_records`.
 ///
 /// Source: `FileTxnIterator.init`, ZooKeeper 3.9. It takes the earlier file even when one is named exactly the zxid
 /// wanted next, since Java's logs may repeat a zxid (D-48). It stops at a file without records.

@@ -87,8 +87,8 @@ impl Core {
         }
     }
 
-    /// Notes a proposed configuration of which another server's vote has told, and keeps it for the next start.
-    pub(super) fn see_told_view(&mut self, view: View, out: &mut Vec<Action>) {
+    /// Notes a proposed configuration that came with another server's vote, and keeps it for the next start.
+    pub(super) fn see_heard_view(&mut self, view: View, out: &mut Vec<Action>) {
         self.see_view(view);
         self.save_next(out);
     }

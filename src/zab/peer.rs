@@ -435,7 +435,7 @@ impl Peer {
                     out.push(Action::SendNotification { to, notification });
                 }
                 election::Action::CandidatesView { view, .. } => {
-                    self.core.see_told_view(view, out);
+                    self.core.see_heard_view(view, out);
                     return self.look(out);
                 }
                 election::Action::DialAll => out.push(Action::DialAll),

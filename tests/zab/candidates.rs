@@ -7,25 +7,25 @@ use oxkeeper::zab::PeerState::{Following, Looking};
 use oxkeeper::zab::election::{Action, Election, Input, Setup};
 use oxkeeper::zab::{Notification, Views};
 
-/// The view that lets server 5 vote is told with each vote for it, and noted by a voter that has less than server 5.
+/// The configuration that lets server 5 vote is sent with each vote for it, and noted by a voter that has less than server 5.
 #[test]
 fn candidate_of_a_proposed_configuration_is_named_with_that_configuration() {
     let next = View { version: 9, ..view([2, 5], &[]) };
     let views = Views { current: view(1..=3, &[5]), proposed: vec![next.clone()] };
     let mut out = Vec::new();
     let mut election = Election::begin(setup(2, views.clone(), vote(2, 4, 1), 0), &mut out);
-    let told = |out: &mut Vec<Action>| -> Vec<Option<Bytes>> {
+    let sent_views = |out: &mut Vec<Action>| -> Vec<Option<Bytes>> {
         let sent = out.drain(..).filter_map(|action| match action {
             Action::SendNotification { notification, .. } => Some(notification.candidates_view),
             _ => None,
         });
         sent.collect()
     };
-    assert_eq!(told(&mut out), vec![None; 3]);
+    assert_eq!(sent_views(&mut out), vec![None; 3]);
     let notification = heard(Looking, vote(5, 6, 1), 1);
     election.step(Input::Notification { from: ServerId(5), notification }, &mut out);
     let text = Some(Bytes::from(next.to_string()));
-    assert_eq!(told(&mut out), vec![text.clone(); 3]);
+    assert_eq!(sent_views(&mut out), vec![text.clone(); 3]);
 
     let older = View { version: -1, ..next.clone() };
     let without = View { version: 9, ..view(2..=4, &[5]) };

@@ -60,7 +60,7 @@ pub struct Notification {
     pub config: Option<Bytes>,
     /// Whether the sender is oxkeeper. It says so after the text, where Java does not look.
     pub is_ours: bool,
-    /// The proposed configuration, as text, that lets the candidate vote where the one in force at the sender does not. Only oxkeeper tells
+    /// The proposed configuration, as text, that lets the candidate vote where the one in force at the sender does not. Only oxkeeper sends
     /// it, after its mark.
     pub candidates_view: Option<Bytes>,
 }

@@ -216,11 +216,13 @@ impl World {
         self.without_lost(&self.newest_view()).is_some()
     }
 
-    /// Whether another server than `at` has all that it ever had, as far as that server knows.
+    /// Whether another server than `at` has all that it ever had, as far as that server knows, and keeps it: its leader may have truncated
+    /// its log, and the disk has not done so yet (world 41000028931).
     fn can_do_without(&self, other: ServerId, at: usize) -> bool {
         let Some(server) = self.servers.get(other.0 as usize) else { return false };
         let knows = server.peer.as_ref().is_none_or(|peer| !peer.core.is_unsure);
-        let is_whole = !server.disk.is_unsure && !server.disk.lacks_current && knows;
+        let Disk { is_unsure, lacks_current, .. } = server.disk;
+        let is_whole = !is_unsure && !lacks_current && knows && !server.disk.is_to_be_cut();
         other.0 as usize != at && is_whole && !server.is_gone
     }
 

@@ -22,6 +22,8 @@ const HURRY_STREAM: u64 = 179;
 const RETURN_STREAM: u64 = 173;
 const EARLY_STREAM: u64 = 167;
 const STRAYS_STREAM: u64 = 168;
+/// The same of rivals that observers meet.
+const RIVALS_STREAM: u64 = 184;
 
 /// A fault that the simulator itself makes, for tests of the checks: each is one that a check has to find.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -241,6 +243,8 @@ pub struct Climate {
     pub breaks_early: bool,
     /// All members but one lose their data, and that one comes back to the ensemble that the others form anew (`super::returns`).
     pub returns: bool,
+    /// Observers have promised more than their leader, because they have met a rival of it (`super::rivals`).
+    pub rivals: bool,
     /// Servers that send what members running Java send, in Java's order (`super::java`).
     pub java: BTreeSet<usize>,
     pub plant: Option<PlantedFault>,
@@ -337,7 +341,7 @@ impl Climate {
     }
 
     fn with_one_kind_of_faults(self) -> Self {
-        self.with_hurry().with_other_peers().with_return()
+        self.with_hurry().with_other_peers().with_return().with_rivals()
     }
 
     /// In some worlds little else fails than what is timed by reconfigurations.
@@ -408,6 +412,33 @@ impl Climate {
             marks_new: self.marks_new,
             packing: self.packing,
             lasts_us: rng.range(4000, 6000) * MS,
+            ..Self::calm(self.seed)
+        }
+    }
+
+    /// In some worlds with reconfigurations in a hurry observers have promised more than their leader.
+    fn with_rivals(self) -> Self {
+        let mut rng = Rng::new(self.seed, RIVALS_STREAM);
+        if !rng.one_in(32) {
+            return self;
+        }
+        let (voters, observers) = (3, rng.range(1, 2) as usize);
+        let java = if rng.one_in(4) { BTreeSet::new() } else { (0..voters + observers).collect() };
+        Self {
+            rivals: true,
+            hurries: true,
+            changes: true,
+            voters,
+            observers,
+            relays: !rng.one_in(3),
+            clients: self.clients,
+            sends_trees: rng.one_in(2),
+            late_tasks: self.late_tasks,
+            java,
+            snap_count: self.snap_count,
+            latency_us: self.latency_us.min(500),
+            packing: self.packing,
+            lasts_us: rng.range(2500, 5000) * MS,
             ..Self::calm(self.seed)
         }
     }

@@ -13,6 +13,7 @@ impl World {
         let is_leading = self.process(at).is_some_and(|process| process.is_leading);
         if self.climate().hurries && is_leading && config_in(entry).is_some() {
             self.do_at(self.now_us, move |world| world.hurry(at));
+            self.break_observers();
         }
     }
 

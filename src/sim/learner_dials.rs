@@ -139,5 +139,6 @@ impl World {
             self.check_hello(at, peer);
         }
         self.disturb(at, to, peer);
+        self.meet_rival(at, to, peer);
     }
 }

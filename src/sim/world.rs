@@ -142,6 +142,7 @@ impl World {
             (climate.moves_ports, "worlds that move client ports"),
             (climate.hurries, "worlds that reconfigure in a hurry"),
             (climate.returns, "worlds with a server that comes back"),
+            (climate.rivals, "worlds with rivals that observers meet"),
             (climate.strays, "worlds with packets of another phase"),
             (climate.breaks_early, "worlds whose first connections end"),
             (

@@ -180,6 +180,7 @@ fn worlds_from_fixed_seeds_reach_every_fault_and_hold_every_property() {
         ("clients that found no port", 1),
         ("worlds that reconfigure in a hurry", 15),
         ("reconfigurations cut off", 50),
+        ("worlds with damaged trees of Java leaders", 3),
         ("worlds with rivals that observers meet", 4),
         ("promises to rivals", 3),
         ("worlds with packets of another phase", 5),

@@ -24,6 +24,8 @@ const EARLY_STREAM: u64 = 167;
 const STRAYS_STREAM: u64 = 168;
 /// The same of rivals that observers meet.
 const RIVALS_STREAM: u64 = 184;
+/// The same of damaged trees that have the names which a Java leader gives them.
+const JAVA_TREES_STREAM: u64 = 949;
 
 /// A fault that the simulator itself makes, for tests of the checks: each is one that a check has to find.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -247,6 +249,9 @@ pub struct Climate {
     pub rivals: bool,
     /// Servers that send what members running Java send, in Java's order (`super::java`).
     pub java: BTreeSet<usize>,
+    /// The server whose disk is damaged gets trees, which have the names that a Java leader gives them when they are damaged
+    /// (`super::java`).
+    pub java_trees: bool,
     pub plant: Option<PlantedFault>,
     /// The name of a check whose findings are ignored, so that a test sees whether other checks find a planted fault.
     pub left_out: Option<&'static str>,
@@ -341,7 +346,7 @@ impl Climate {
     }
 
     fn with_one_kind_of_faults(self) -> Self {
-        self.with_hurry().with_other_peers().with_return().with_rivals()
+        self.with_hurry().with_other_peers().with_return().with_rivals().with_java_trees()
     }
 
     /// In some worlds little else fails than what is timed by reconfigurations.
@@ -441,6 +446,12 @@ impl Climate {
             lasts_us: rng.range(2500, 5000) * MS,
             ..Self::calm(self.seed)
         }
+    }
+
+    fn with_java_trees(self) -> Self {
+        let has_some = Rng::new(self.seed, JAVA_TREES_STREAM).one_in(8);
+        let java_trees = has_some && self.damaged.is_some();
+        Self { java_trees, sends_trees: self.sends_trees || java_trees, ..self }
     }
 
     /// Few worlds have no ensemble.

@@ -181,6 +181,7 @@ impl World {
             Input::LeaderTree { zxid, dial, .. } => {
                 if process.learner_connections.leader_dial == Some(*dial) {
                     process.watched.stage = Stage::Synchronising;
+                    self.note_leaders_tree(at, *zxid);
                 }
                 self.do_at(self.now_us, move |world| world.hurry_after_tree(at));
                 format!("leader's tree {zxid}")

@@ -5,12 +5,21 @@
 //! was proposed during the synchronisation (`Learner.syncWithLeader`). Only what such a member sends differs; what it logs, counts and
 //! applies is as in every server. Two things are left out: Java's leader goes on counting the ACKs of a connection that has ended, and
 //! Java's learners put in force what NEWLEADER names. Either loses transactions or splits an ensemble (docs/migration.md).
+//!
+//! A Java leader that has established its epoch names its tree by the zxid with which the epoch begins, as long as nothing is committed in
+//! it (`Leader.startZkServer`, `LearnerHandler.run`), and so does the learner its snapshot (`Learner.syncWithLeader`). In some worlds a
+//! learner's process ends when it has such a tree, and the snapshot gets that name and is damaged.
 
 use super::network::ProcessId;
+use super::plan::{Crash, CrashKind, MS};
+use super::process::{folders, tried_twice};
 use super::world::World;
 use crate::member::QuorumPeer;
+use crate::model::Zxid;
+use crate::store::{Disk as _, names};
 use crate::zab::Packet;
 use bytes::{Bytes, BytesMut};
+use std::path::Path;
 
 fn packets(bytes: &Bytes) -> Vec<Packet> {
     let mut bytes = BytesMut::from(&bytes[..]);
@@ -98,5 +107,72 @@ impl World {
             }
             QuorumPeer::Leader { .. } => {}
         }
+    }
+
+    /// A leader's tree has come: keeps its zxid if a Java leader would have named it by the beginning of its epoch.
+    pub fn note_leaders_tree(&mut self, at: ProcessId, zxid: Zxid) {
+        let leaders: Vec<_> = self.checks.history.leaders.keys().copied().collect();
+        let Some(process) = self.process(at) else { return };
+        let epoch = process.watched.leader_epoch;
+        let is_open = leaders.contains(&epoch) && zxid.epoch() < epoch;
+        process.watched.java_tree = is_open.then_some(zxid);
+    }
+
+    /// A learner begins to serve: its process may end, and its leader's tree, under the name that a Java leader gives it, be damaged.
+    pub fn leave_java_tree(&mut self, at: ProcessId) {
+        let climate = self.climate();
+        let is_over = self.is_healing || self.is_recovering || self.is_starting();
+        if !climate.java_trees || climate.damaged != Some(at.server) || is_over {
+            return;
+        }
+        let found = &self.servers[at.server];
+        let (durable, is_whole) = (found.durable, !found.is_damaged && !found.has_lost);
+        let Some(process) = self.process(at) else { return };
+        let (tree, epoch) = (process.watched.java_tree.take(), process.watched.leader_epoch);
+        if let Some(tree) = tree
+            && durable.last == tree
+            && durable.current == epoch
+            && is_whole
+        {
+            self.do_at(self.now_us, move |world| {
+                world.damage_java_tree(at, tree, Zxid::new(epoch, 0));
+            });
+        }
+    }
+
+    /// * `begin`: the zxid with which the leader's epoch begins.
+    fn damage_java_tree(&mut self, at: ProcessId, tree: Zxid, begin: Zxid) {
+        if self.process(at).is_none() {
+            return;
+        }
+        let (place, down_us) = (self.rng.next(), self.rng.range(5, 300) * MS);
+        self.crash(at.server, Crash { kind: CrashKind::Process, down_us });
+        let (disk, dir) = (self.servers[at.server].disk.clone(), folders().snapshots);
+        let files = names::snapshots(&disk, &dir).unwrap_or_default();
+        let Some(file) = files.into_iter().find(|file| file.zxid == tree) else { return };
+        let name = |zxid: Zxid| format!("snapshot.{:x}", zxid.to_wire());
+        let old = dir.join(&file.name);
+        let new = dir.join(file.name.replacen(&name(tree), &name(begin), 1));
+        let len = disk.open(&old).and_then(|file| disk.len(&file)).unwrap_or_default();
+        if len == 0 || !disk.flip(&old, place % len) {
+            return;
+        }
+        let was_damaged = std::mem::replace(&mut self.servers[at.server].is_damaged, true);
+        let rename = |from: &Path, to: &Path| {
+            let _tried = tried_twice(|| disk.rename(from, to));
+            let _tried = tried_twice(|| disk.sync_dir(&dir));
+        };
+        rename(&old, &new);
+        let booted = self.start_on_copy(at.server, true, |_| {});
+        if booted.is_some_and(|booted| booted.durable.last == begin) {
+            // No checksum is over the versions in the head of a packed snapshot. All is as it was again: the checks know no history that
+            // ends with the beginning of an epoch.
+            rename(&new, &old);
+            disk.flip(&old, place % len);
+            self.servers[at.server].is_damaged = was_damaged;
+            return self.trace.count("trees of Java leaders damaged without effect");
+        }
+        self.note(at.server, || format!("! {} is damaged", new.display()));
+        self.trace.count("trees of Java leaders damaged");
     }
 }

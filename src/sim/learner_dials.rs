@@ -42,6 +42,7 @@ impl World {
         if let Some(process) = self.process(at) {
             process.learner_connections.leader_dial = Some(dial);
             (process.watched.stage, process.watched.replaced) = (Stage::Asking, None);
+            process.watched.java_tree = None;
         }
         let Some(to) = server_at(addresses) else {
             let why = "no address".to_owned();

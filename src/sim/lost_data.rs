@@ -210,7 +210,7 @@ impl World {
     }
 
     /// Starts a server on a copy of its disk that has been changed. * `may_lack`: data may be missing.
-    fn start_on_copy(
+    pub fn start_on_copy(
         &mut self,
         server: usize,
         may_lack: bool,

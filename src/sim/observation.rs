@@ -55,6 +55,9 @@ impl World {
         self.note(server, || format!("* applied {last}, {mode:?}"));
         let may_go_back = begins && mode == Mode::Observing && self.climate().relays;
         self.see(&Seen::Applied { server, last, may_go_back, digest, commits });
+        if begins {
+            self.leave_java_tree(at);
+        }
     }
 
     /// * `last`: the last zxid of its tree.

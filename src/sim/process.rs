@@ -99,6 +99,8 @@ pub struct Watched {
     pub leader_epoch: Epoch,
     /// The version of the configuration that the last NEWLEADER named.
     pub named_view: Option<Zxid>,
+    /// The zxid of the current leader's tree, if a Java leader would have named it by the beginning of its epoch.
+    pub java_tree: Option<Zxid>,
     /// How far it is with its leader, by packets alone.
     pub stage: Stage,
     /// A dial of a leader to which the election connection has ended, and when it ended.

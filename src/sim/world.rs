@@ -134,6 +134,7 @@ impl World {
             (climate.destroys, "worlds whose quorums lose their data"),
             (climate.restores, "worlds with restores"),
             (!climate.java.is_empty(), "worlds with Java members"),
+            (climate.java_trees, "worlds with damaged trees of Java leaders"),
             (climate.loses_older_logs, "worlds that lose older logs"),
             (climate.trusts_empty, "worlds with snapshot.trust.empty throughout"),
             (climate.locks_folders, "worlds with locked configuration folders"),

@@ -136,7 +136,8 @@ impl QuorumConnections {
             Some(port) => self.observer_master(port, core),
             None => {
                 // A server that is in a proposed configuration alone leads if it is ahead.
-                let member = core.all_views().find_map(|view| view.members.get(&leader));
+                let mut views = core.all_views().chain(&core.leaders_view);
+                let member = views.find_map(|view| view.members.get(&leader));
                 let all = member.into_iter().flat_map(|member| &member.addresses);
                 all.map(|address| (address.host.clone(), address.quorum_port)).collect()
             }

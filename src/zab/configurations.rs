@@ -87,12 +87,6 @@ impl Core {
         }
     }
 
-    /// Notes a proposed configuration that came with another server's vote, and keeps it for the next start.
-    pub(super) fn see_heard_view(&mut self, view: View, out: &mut Vec<Action>) {
-        self.see_view(view);
-        self.save_next(out);
-    }
-
     /// Notes a configuration in this server's history: every decision needs a quorum of it, too.
     pub fn see_logged_view(&mut self, view: View) {
         if self.view.version < view.version {

@@ -86,6 +86,8 @@ pub struct Core {
     /// Configurations that were proposed before `next` and after the one in force, oldest first. They may have been
     /// committed, so that every decision needs a quorum of each.
     pub earlier: Vec<View>,
+    /// A proposed configuration that does not count here: it has the addresses of the leader that this server's last election ended with.
+    pub leaders_view: Option<View>,
     pub(super) seen: SeenViews,
     /// Finds the configuration in a payload that proposes one.
     pub finds_view: fn(&[u8]) -> Option<View>,
@@ -141,6 +143,7 @@ impl Core {
             view,
             next: None,
             earlier: Vec::new(),
+            leaders_view: None,
             seen: SeenViews::default(),
             finds_view: |_| None,
             checks_entry: |_, _| Ok(()),

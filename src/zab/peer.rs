@@ -395,8 +395,8 @@ impl Peer {
             && !core.view.is_voter(core.me)
     }
 
-    /// Ends the candidacy of a server that only a proposed configuration lets vote: voters that don't know that configuration
-    /// never elect it, and its votes may have kept the others from electing one of themselves.
+    /// Ends the candidacy of a server that only a proposed configuration lets vote: perhaps no voter that knows that configuration votes
+    /// for it, and its votes may have kept the others from electing one of themselves.
     fn withdraw_in_time(&mut self, out: &mut Vec<Action>) {
         if self.stands_ticks == 1 && matches!(self.role, Role::Looking(Some(_))) {
             self.stands_ticks = 0;
@@ -434,10 +434,6 @@ impl Peer {
                 election::Action::SendNotification { to, notification } => {
                     out.push(Action::SendNotification { to, notification });
                 }
-                election::Action::CandidatesView { view, .. } => {
-                    self.core.see_heard_view(view, out);
-                    return self.look(out);
-                }
                 election::Action::DialAll => out.push(Action::DialAll),
                 election::Action::NewerView { view, .. } => {
                     self.core.activate(view, out);
@@ -449,8 +445,9 @@ impl Peer {
     }
 
     fn on_elected(&mut self, elected: Elected, out: &mut Vec<Action>) {
-        let Elected { vote, round, electors } = elected;
+        let Elected { vote, round, electors, leaders_view } = elected;
         let leader = vote.leader;
+        self.core.leaders_view = leaders_view;
         let state = self.state_under(leader);
         self.round = round;
         let config = Bytes::from(self.core.view.to_string());

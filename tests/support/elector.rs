@@ -20,7 +20,7 @@ impl Elector {
     ///
     /// * `config`: the configuration in its notifications.
     pub fn settled(me: i64, elected: Elected, config: impl Into<Bytes>) -> Self {
-        let Elected { vote, round, electors } = elected;
+        let Elected { vote, round, electors, .. } = elected;
         let state = if vote.leader.0 == me { PeerState::Leading } else { PeerState::Following };
         let config = config.into();
         let current_vote = CurrentVote { state, vote, vote_round: round, round, config };

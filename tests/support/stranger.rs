@@ -70,15 +70,9 @@ impl Stranger {
         let round = if self.below(30) == 0 { i64::MAX } else { self.below(6) as i64 };
         let at = self.zxid(core);
         let config = (self.below(6) == 0).then(|| self.view(at).to_string().into());
-        Notification {
-            state,
-            vote,
-            round,
-            version: 2,
-            config,
-            is_ours: false,
-            candidates_view: None,
-        }
+        let candidates_view = (self.below(3) == 0).then(|| self.view(at).to_string().into());
+        let is_ours = candidates_view.is_some();
+        Notification { state, vote, round, version: 2, config, is_ours, candidates_view }
     }
 
     pub fn packet(&mut self, core: &Core) -> Packet {

@@ -106,16 +106,13 @@ fn short(action: &Action) -> String {
             format!("{}<{state}{} r{round}", to.0, of(vote))
         }
         Action::DialAll => "dial".into(),
-        Action::Elected(Elected { vote, round, electors }) => {
+        Action::Elected(Elected { vote, round, electors, .. }) => {
             let electors: Vec<_> = electors.iter().map(|id| id.0).collect();
             format!("elected {} r{round} by {electors:?}", of(vote))
         }
         Action::NewerView { from, view } => {
             let voters: Vec<_> = view.voters().map(|id| id.0).collect();
             format!("view {:x} of {} with {voters:?}", view.version, from.0)
-        }
-        Action::CandidatesView { from, view } => {
-            format!("candidate's view {:x} of {}", view.version, from.0)
         }
     }
 }

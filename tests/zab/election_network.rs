@@ -110,7 +110,7 @@ impl World {
                 }
                 Action::DialAll => self.net.dial_all(id),
                 Action::Elected(elected) => self.settle(id, elected),
-                Action::NewerView { .. } | Action::CandidatesView { .. } => {
+                Action::NewerView { .. } => {
                     panic!("all servers have one configuration")
                 }
             }
@@ -118,7 +118,7 @@ impl World {
     }
 
     fn settle(&mut self, id: i64, elected: Elected) {
-        let Elected { vote, round, electors } = &elected;
+        let Elected { vote, round, electors, .. } = &elected;
         let (vote, round) = (*vote, *round);
         assert!(self.views.have_quorums(electors), "{id} in round {round}: {electors:?}");
         assert_eq!(self.own[&vote.leader.0], vote, "{id} in round {round}");

@@ -45,9 +45,6 @@ pub enum Action {
     /// A newer configuration than the current one: adopt it, and begin a new election with it. This machine does
     /// nothing more.
     NewerView { from: ServerId, view: View },
-    /// A voter votes for a candidate that only this proposed configuration lets vote: note the configuration, and begin a new election
-    /// with it. This machine does nothing more.
-    CandidatesView { from: ServerId, view: View },
 }
 
 /// How an election ended.
@@ -58,6 +55,8 @@ pub struct Elected {
     pub round: i64,
     /// The servers that agreed, as far as this server knows.
     pub electors: BTreeSet<ServerId>,
+    /// The proposed configuration that lets the leader vote, if none of this server's does: it has the leader's addresses.
+    pub leaders_view: Option<View>,
 }
 
 /// What an election begins with.
@@ -104,6 +103,9 @@ pub struct Election {
     owed_at: Option<u64>,
     /// A quorum agrees, and the election is over at that tick.
     ends_at: Option<u64>,
+    /// A proposed configuration that came with a vote for a server which only that configuration lets vote. Its servers are candidates in
+    /// this election; it adds no quorum to any decision, and is forgotten with the election: it may never have been committed.
+    candidates: Option<View>,
     /// A leader that a quorum of the configuration in force follows, and not yet one of each proposed configuration.
     found: Option<Found>,
     /// The vote was sent to all once more, because a voter follows another server than the one elected.
@@ -148,6 +150,7 @@ impl Election {
             resend_ticks,
             owed_at: None,
             ends_at: None,
+            candidates: None,
             found: None,
             has_doubted: false,
             leading: BTreeMap::new(),
@@ -171,7 +174,7 @@ impl Election {
             Input::ElectionConnected { to } => self.on_connected(to, out),
             Input::ElectionDisconnected { to } => {
                 // Strangers connect to the election port too, each with another id.
-                if self.setup.views.is_voter(to) {
+                if self.is_candidate(to) {
                     self.down.insert(to);
                 }
                 self.leading.remove(&to);
@@ -253,12 +256,11 @@ impl Election {
         if heard.state == PeerState::Looking && heard.round < self.round && votes_itself {
             self.send_vote(from, out);
         }
-        if !self.setup.views.is_voter(heard.vote.leader) {
-            if let Some(view) = self.view_of_candidate(from, heard) {
-                self.is_over = true;
-                return out.push(Action::CandidatesView { from, view });
-            }
-            return self.join_round(heard, out);
+        if !self.is_candidate(heard.vote.leader) {
+            let Some(view) = self.view_of_candidate(from, heard) else {
+                return self.join_round(heard, out);
+            };
+            self.candidates = Some(view);
         }
         match heard.state {
             PeerState::Looking => self.on_looking(from, heard, out),
@@ -276,18 +278,32 @@ impl Election {
         view_in(from, heard.config.as_deref()?)
     }
 
-    /// The configuration that lets a candidate vote which no configuration known here does, if that candidate has more than this server.
+    /// Whether a server may be voted for.
+    fn is_candidate(&self, id: ServerId) -> bool {
+        self.setup.views.is_voter(id) || self.candidates.iter().any(|view| view.is_voter(id))
+    }
+
+    /// The configuration that lets a candidate vote which no configuration known here does, if that candidate has more than this voter.
     ///
     /// Such a candidate may have what was committed by that configuration, and then no other server can lead: without this server's vote
     /// there might be no quorum of the configuration in force.
     fn view_of_candidate(&self, from: ServerId, heard: &Notification) -> Option<View> {
         let Setup { views, adopts_views, vote: own, .. } = &self.setup;
         let has_more = (own.epoch, own.zxid) < (heard.vote.epoch, heard.vote.zxid);
-        let counts = *adopts_views && heard.state == PeerState::Looking && own.zxid != -1;
-        let text = heard.candidates_view.as_deref().filter(|_| counts && has_more)?;
-        let view = view_in(from, text)?;
-        let is_new = views.current.version < view.version && !views.has_version(view.version);
-        (is_new && view.is_voter(heard.vote.leader)).then_some(view)
+        let votes = own.zxid != -1 && *own != Vote::NOTHING;
+        let is_best = self.candidates.is_none() || self.vote < heard.vote;
+        let counts = *adopts_views && votes && is_best && heard.state == PeerState::Looking;
+        let view = view_in(from, heard.candidates_view.as_deref().filter(|_| counts && has_more)?)?;
+        let is_newer = views.current.version < view.version;
+        (is_newer && view.is_voter(heard.vote.leader)).then_some(view)
+    }
+
+    /// The proposed configuration that lets this vote's candidate vote, where the one in force does not.
+    fn candidates_view(&self) -> Option<&View> {
+        let (views, candidate) = (&self.setup.views, self.vote.leader);
+        let proposed = views.proposed.iter().chain(&self.candidates);
+        let mut of_candidate = proposed.filter(|view| view.is_voter(candidate));
+        of_candidate.next().filter(|_| !views.current.is_voter(candidate))
     }
 
     fn answer_non_voter(&mut self, from: ServerId, heard: &Notification, out: &mut Vec<Action>) {
@@ -473,23 +489,31 @@ impl Election {
 
     fn end(&mut self, vote: Vote, electors: BTreeSet<ServerId>, out: &mut Vec<Action>) {
         self.is_over = true;
-        out.push(Action::Elected(Elected { vote, round: self.round, electors }));
+        let is_known = self.setup.views.is_voter(vote.leader);
+        let leaders_view = self.candidates.take().filter(|_| !is_known);
+        out.push(Action::Elected(Elected { vote, round: self.round, electors, leaders_view }));
     }
 
     /// A candidate that weighs nothing can't be elected: it votes for any other with as much history. In Java it votes for itself for
     /// ever if its id is higher, and a configuration that needs its vote elects no leader.
     fn is_better(&self, new: Vote, than: Vote) -> bool {
-        let views = &self.setup.views;
         let is_no_rival =
-            views.weighs_nothing(than.leader) && (than.epoch, than.zxid) <= (new.epoch, new.zxid);
-        !views.weighs_nothing(new.leader) && (than < new || is_no_rival)
+            self.weighs_nothing(than.leader) && (than.epoch, than.zxid) <= (new.epoch, new.zxid);
+        !self.weighs_nothing(new.leader) && (than < new || is_no_rival)
     }
 
-    /// Sends the vote to every other voter, and counts it here: a server's own vote counts like any other.
+    fn weighs_nothing(&self, id: ServerId) -> bool {
+        let is_candidate = |view: &&View| view.is_voter(id) && !self.setup.views.is_voter(id);
+        let candidates = self.candidates.as_ref().filter(is_candidate);
+        candidates.map_or(self.setup.views.weighs_nothing(id), |view| view.weight(id) == 0)
+    }
+
+    /// Sends the vote to every other voter and to its candidate, and counts it here: a server's own vote counts like any other.
     fn send_vote_to_all(&mut self, out: &mut Vec<Action>) {
         // A new vote begins a new wait.
         (self.ends_at, self.owed_at) = (None, None);
-        for to in self.setup.views.voters() {
+        let candidate = self.candidates.is_some().then_some(self.vote.leader);
+        for to in self.setup.views.voters().into_iter().chain(candidate).collect::<BTreeSet<_>>() {
             if to != self.setup.me {
                 self.send_vote(to, out);
             } else if self.setup.vote.zxid != -1 {
@@ -510,13 +534,13 @@ impl Election {
             version: notification::VERSION,
             config: Some(self.config.clone()),
             is_ours: true,
-            candidates_view: self.setup.views.that_alone_lets_vote(self.vote.leader),
+            candidates_view: self.candidates_view().map(|view| view.to_string().into()),
         }
     }
 
     fn assert_invariants(&self) {
         let Setup { vote: own, last_round, .. } = &self.setup;
-        let own_is_light = self.setup.views.weighs_nothing(own.leader);
+        let own_is_light = self.weighs_nothing(own.leader);
         assert!(own_is_light || *own <= self.vote, "votes for {}, worse than {own}", self.vote);
         let joined = self.is_over; // The leader may have been elected in an earlier round.
         // Rounds don't overflow: a peer that claims the last one does no other harm than that no round follows.

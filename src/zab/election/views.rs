@@ -1,7 +1,6 @@
 //! The voters while a reconfiguration is under way.
 
 use crate::model::{ServerId, View};
-use bytes::Bytes;
 use std::collections::BTreeSet;
 
 /// The configuration in force and, during a reconfiguration, those that were proposed and may have been committed.
@@ -50,17 +49,6 @@ impl Views {
     /// The weight of a candidate that only a proposed configuration knows is its weight there.
     pub fn weighs_nothing(&self, id: ServerId) -> bool {
         self.all().find(|view| view.is_voter(id)).is_some_and(|view| view.weight(id) == 0)
-    }
-
-    /// Whether a configuration is known.
-    pub fn has_version(&self, version: i64) -> bool {
-        self.all().any(|view| view.version == version)
-    }
-
-    /// The oldest proposed configuration, as text, that lets a server vote which does not vote by the one in force.
-    pub fn that_alone_lets_vote(&self, id: ServerId) -> Option<Bytes> {
-        let first = self.all().find(|view| view.is_voter(id))?;
-        (first.version != self.current.version).then(|| first.to_string().into())
     }
 
     fn all(&self) -> impl Iterator<Item = &View> {

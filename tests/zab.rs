@@ -45,6 +45,7 @@ use support::quorums::is_quorum;
 use support::views::view_of;
 use zab::conditions::Conditions;
 use zab::driver_turns::Happened;
+use zab::losses::Loss;
 use zab::world::World;
 use zab::{explorer, scopes, script, situations, strangers};
 
@@ -200,13 +201,16 @@ fn random_worlds_keep_every_property() {
     assert!(only.is_some() || committed > 100, "worlds in which nothing happens prove nothing");
 }
 
-// Each situation of `tests/zab/driver_turns.rs` and `other_peers.rs` happens in the first worlds that can have it: none can vanish unnoticed.
+// Each situation of `tests/zab/driver_turns.rs` and `other_peers.rs`, and each loss of `losses.rs`, happens in the first worlds that can have it: none
+// can vanish unnoticed.
 #[test]
-fn turns_locked_folders_and_oracles_happen_in_the_first_worlds() {
+fn turns_locked_folders_oracles_and_losses_happen_in_the_first_worlds() {
     let mut happened = BTreeMap::<Happened, usize>::new();
+    let mut losses = BTreeMap::<Loss, usize>::new();
     let has = |it: &Conditions| {
         let has_other_peers = it.repeats || it.strays || it.replaces || it.hurries || it.destroys;
-        it.batches || it.refuses_config || it.oracle_switches || has_other_peers
+        let loses = it.loses_files || it.loses_machine;
+        it.batches || it.refuses_config || it.oracle_switches || has_other_peers || loses
     };
     for conditions in (1..8000).map(Conditions::of).filter(has) {
         let mut world = World::of(conditions);
@@ -214,12 +218,18 @@ fn turns_locked_folders_and_oracles_happen_in_the_first_worlds() {
         for (what, times) in &world.witness.happened {
             *happened.entry(*what).or_default() += times;
         }
-        if happened.len() == Happened::ALL.len() {
+        for (loss, times) in &world.witness.losses {
+            *losses.entry(*loss).or_default() += times;
+        }
+        if happened.len() == Happened::ALL.len() && losses.len() == Loss::ALL.len() {
             break;
         }
     }
     for what in Happened::ALL {
         assert!(happened.contains_key(&what), "{what:?} never happened: {happened:?}");
+    }
+    for loss in Loss::ALL {
+        assert!(losses.contains_key(&loss), "{loss:?} never happened: {losses:?}");
     }
 }
 

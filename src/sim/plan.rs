@@ -3,7 +3,9 @@
 //! A plan is made before its world begins, as a list of independent steps: a fault has its own end. So steps can be left out to find
 //! those that a failure needs ([`super::shrink`]).
 
-pub use super::climate::{Climate, MS, Micros, PlantedFault, SERVES_US, STARTS_TOGETHER_US};
+pub use super::climate::{
+    Climate, MS, Micros, PlantedFault, SERVES_AFTER_BREAK_US, SERVES_US, STARTS_TOGETHER_US,
+};
 use super::workload::{self, Request};
 use crate::model::Rng;
 use std::fmt;

@@ -7,7 +7,8 @@ use super::client::Client;
 use super::membership;
 use super::network::{Due, EndId, Holder, Network, ProcessId};
 use super::plan::{
-    Climate, MS, Micros, Plan, PlannedEvent, PlantedFault, SERVES_US, STARTS_TOGETHER_US,
+    Climate, MS, Micros, Plan, PlannedEvent, PlantedFault, SERVES_AFTER_BREAK_US, SERVES_US,
+    STARTS_TOGETHER_US,
 };
 use super::process::{Process, Server};
 use super::restored_tree::TreeCopy;
@@ -213,7 +214,7 @@ impl World {
     pub const fn serves_us(&self) -> Micros {
         let begin_us =
             if self.broken_us < STARTS_TOGETHER_US { STARTS_TOGETHER_US } else { self.broken_us };
-        begin_us + SERVES_US
+        begin_us + if self.broken_us == 0 { SERVES_US } else { SERVES_AFTER_BREAK_US }
     }
 
     pub fn note(&mut self, server: usize, text: impl FnOnce() -> String) {

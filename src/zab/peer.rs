@@ -371,6 +371,7 @@ impl Peer {
             views: core.views(),
             adopts_views: core.settings.reconfigs,
             vote: if votes { own } else { Vote::NOTHING },
+            history: own,
             oracle: core.oracle,
             down: self.down.clone(),
             last_round: self.round,

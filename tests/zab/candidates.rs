@@ -35,22 +35,24 @@ fn candidate_of_a_proposed_configuration_is_named_with_that_configuration() {
         let voted = heard(Looking, vote(5, zxid, epoch), 1);
         Notification { is_ours: true, candidates_view, ..voted }
     };
-    let votes_for_5 = |setup: Setup, notification| {
+    let voted_for_5 = |setup: Setup, notification| -> Vec<i64> {
         let mut election = Election::begin(setup, &mut Vec::new());
         let mut out = Vec::new();
         election.step(Input::Notification { from: ServerId(2), notification }, &mut out);
-        let to: Vec<i64> = out
-            .iter()
-            .filter_map(|action| match action {
-                Action::SendNotification { to, notification }
-                    if notification.vote.leader == ServerId(5) =>
-                {
-                    assert_eq!(notification.candidates_view, text);
-                    Some(to.0)
-                }
-                _ => None,
-            })
-            .collect();
+        let is_for_5 = |said: &Notification| said.vote.leader == ServerId(5);
+        let mut to = Vec::new();
+        for action in out {
+            if let Action::SendNotification { to: id, notification } = action
+                && is_for_5(&notification)
+            {
+                assert!(notification.candidates_view.is_some());
+                to.push(id.0);
+            }
+        }
+        to
+    };
+    let votes_for_5 = |setup: Setup, notification| {
+        let to = voted_for_5(setup, notification);
         assert!(to.is_empty() || to == [2, 3, 5], "{to:?}");
         !to.is_empty()
     };
@@ -67,6 +69,11 @@ fn candidate_of_a_proposed_configuration_is_named_with_that_configuration() {
     assert!(!votes_for_5(own(1, 5), follows));
     let observer = Setup { vote: Vote::NOTHING, ..setup(4, own(1, 5).views, vote(4, 5, 1), 0) };
     assert!(!votes_for_5(observer, said_by_2(1, 6, Some(&next))));
+    // By that configuration it would vote: its vote is needed there.
+    let newcomer = Setup { vote: Vote::NOTHING, ..setup(4, own(1, 5).views, vote(4, 5, 1), 0) };
+    let with_newcomer = View { version: 9, ..view([2, 4, 5], &[]) };
+    let said = said_by_2(1, 6, Some(&with_newcomer));
+    assert_eq!(voted_for_5(newcomer, said), [1, 2, 3, 5]);
     let fixed = Setup { adopts_views: false, ..own(1, 5) };
     assert!(!votes_for_5(fixed, said_by_2(1, 6, Some(&next))));
 }

@@ -25,6 +25,7 @@ pub fn setup(me: i64, views: Views, vote: Vote, last_round: i64) -> Setup {
         views,
         adopts_views: true,
         vote,
+        history: vote,
         oracle: None,
         down: BTreeSet::new(),
         last_round,

@@ -32,7 +32,7 @@ pub enum Loss {
 }
 
 impl Loss {
-    const FILES: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::AcceptedEpoch,
         Self::CurrentEpoch,
         Self::BothEpochs,
@@ -42,7 +42,9 @@ impl Loss {
         Self::View,
         Self::Everything,
         Self::OlderDisk,
+        Self::Machine,
     ];
+    const FILES: &[Self] = Self::ALL.split_last().expect("there are some").1;
 }
 
 /// A server's disk after a loss.

@@ -68,6 +68,8 @@ pub struct Setup {
     pub adopts_views: bool,
     /// This server's vote for itself; [`Vote::NOTHING`] if it doesn't vote.
     pub vote: Vote,
+    /// The vote that it would have for itself if it voted.
+    pub history: Vote,
     /// Whether this server may go on without the other of two voters, where there is an oracle to say so.
     pub oracle: Option<bool>,
     /// Servers whose connection broke and did not come back: they are not waited for (see [`Input::ElectionDisconnected`]).
@@ -283,19 +285,22 @@ impl Election {
         self.setup.views.is_voter(id) || self.candidates.iter().any(|view| view.is_voter(id))
     }
 
-    /// The configuration that lets a candidate vote which no configuration known here does, if that candidate has more than this voter.
+    /// The configuration that lets a candidate vote which no configuration known here does, if that candidate has more than this server, and
+    /// this server votes or would vote by that configuration.
     ///
     /// Such a candidate may have what was committed by that configuration, and then no other server can lead: without this server's vote
-    /// there might be no quorum of the configuration in force.
+    /// there might be no quorum of the configuration in force, or of the other one.
     fn view_of_candidate(&self, from: ServerId, heard: &Notification) -> Option<View> {
-        let Setup { views, adopts_views, vote: own, .. } = &self.setup;
-        let has_more = (own.epoch, own.zxid) < (heard.vote.epoch, heard.vote.zxid);
-        let votes = own.zxid != -1 && *own != Vote::NOTHING;
+        let Setup { me, views, adopts_views, vote, history, .. } = &self.setup;
+        let has_more = (history.epoch, history.zxid) < (heard.vote.epoch, heard.vote.zxid);
         let is_best = self.candidates.is_none() || self.vote < heard.vote;
-        let counts = *adopts_views && votes && is_best && heard.state == PeerState::Looking;
-        let view = view_in(from, heard.candidates_view.as_deref().filter(|_| counts && has_more)?)?;
+        let has_data = history.zxid != -1;
+        let counts = *adopts_views && has_data && heard.state == PeerState::Looking;
+        let text = heard.candidates_view.as_deref().filter(|_| counts && has_more && is_best)?;
+        let view = view_in(from, text)?;
+        let votes = *vote != Vote::NOTHING || view.is_voter(*me);
         let is_newer = views.current.version < view.version;
-        (is_newer && view.is_voter(heard.vote.leader)).then_some(view)
+        (votes && is_newer && view.is_voter(heard.vote.leader)).then_some(view)
     }
 
     /// The proposed configuration that lets this vote's candidate vote, where the one in force does not.
@@ -508,12 +513,13 @@ impl Election {
         candidates.map_or(self.setup.views.weighs_nothing(id), |view| view.weight(id) == 0)
     }
 
-    /// Sends the vote to every other voter and to its candidate, and counts it here: a server's own vote counts like any other.
+    /// Sends the vote to every other voter, also to those of its candidate's configuration, and counts it here: a server's own vote counts like any other.
     fn send_vote_to_all(&mut self, out: &mut Vec<Action>) {
         // A new vote begins a new wait.
         (self.ends_at, self.owed_at) = (None, None);
-        let candidate = self.candidates.is_some().then_some(self.vote.leader);
-        for to in self.setup.views.voters().into_iter().chain(candidate).collect::<BTreeSet<_>>() {
+        let mut voters = self.setup.views.voters();
+        voters.extend(self.candidates.iter().flat_map(View::voters));
+        for to in voters {
             if to != self.setup.me {
                 self.send_vote(to, out);
             } else if self.setup.vote.zxid != -1 {

@@ -50,6 +50,40 @@ class Place:
         ignored = r"SLF4J|\[main\]|^WARNING|^nohup|^nothing to remove: "
         return "JMX" not in line and not (stream == "err" and re.search(ignored, line))
 
+    def status_when_up(self, *arguments):
+        for _ in range(100):
+            status = self.call("zkServer.sh", "status", *arguments)
+            if status[0] == "exit 0":
+                break
+        return status
+
+    def member(self):
+        """A configuration whose client port is in the dynamic file alone; its name. The server leads an ensemble of its own."""
+        (self.folder / "member").mkdir()
+        (self.folder / "member/myid").write_text("2\n")
+        (self.folder / "conf/running").write_text(f"server.2=127.0.0.1:{free_port()}:{free_port()}:participant;127.0.0.1:{self.port}\n")
+        lines = ["tickTime=2000", "initLimit=10", "syncLimit=5", "standaloneEnabled=false", f"dataDir={self.folder}/member",
+                 f"dynamicConfigFile={self.folder}/conf/running"]
+        (self.folder / "conf/running.cfg").write_text("\n".join(lines) + "\n")
+        return "running.cfg"
+
+    def in_foreground(self, config):
+        """The status while the server runs, and whether it is the process of the script."""
+        command = [f"{self.folder}/bin/zkServer.sh", "start-foreground", config]
+        quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        with subprocess.Popen(command, cwd=self.folder, env=self.environment, **quiet) as server:
+            status = self.status_when_up(config)
+            words = pathlib.Path(f"/proc/{server.pid}/cmdline").read_bytes().split(b"\0")
+            server.terminate()
+        return [*status, f"process: {pathlib.Path(os.fsdecode(words[0])).name} ... {self.masked(words[-2].decode())}"]
+
+    def command_line(self):
+        """What print-cmd prints, without what is the JVM's: class path, heap, JMX."""
+        lines = self.call("zkServer.sh", "print-cmd")
+        java = f"{self.environment['JAVA_HOME']}/bin/java".replace(str(self.folder), "PLACE")
+        ours = [re.sub(r'-cp "[^"]*"', '-cp "CLASSPATH"', line.replace(java, "JAVA")) for line in lines]
+        return [re.sub(r"\s+", " ", re.sub(r"-Xmx\S+|-Dcom\.sun\.management\S+", "", line)) for line in ours]
+
     def masked(self, text):
         text = text.replace(str(self.folder), "PLACE").replace("PLACE/bin/..", "PLACE").replace(str(self.port), "PORT")
         text = re.sub(r"process \d+", "process PID", text)
@@ -64,11 +98,7 @@ def calls(place):
     yield "stop-before", place.call("zkServer.sh", "stop")
     yield "start", place.call("zkServer.sh", "start")
     yield "pid-file", [f"exists: {(place.folder / 'data/zookeeper_server.pid').exists()}"]
-    for _ in range(100):
-        status = place.call("zkServer.sh", "status")
-        if status[0] == "exit 0":
-            break
-    yield "status", status
+    yield "status", place.status_when_up()
     yield "status-by-path", place.call("zkServer.sh", "status", f"{place.folder}/conf/zoo.cfg")
     yield "status-by-folder", place.call("zkServer.sh", "--config", f"{place.folder}/conf", "status")
     yield "start-twice", place.call("zkServer.sh", "start")
@@ -112,6 +142,13 @@ def calls(place):
     yield "log", place.call("zkTxnLogToolkit.sh", f"{data}/log.1")[:3]
     yield "snapshot", place.call("zkSnapShotToolkit.sh", f"{data}/snapshot.c")[:3]
     yield "compare", place.call("zkSnapshotComparer.sh", "-l", f"{data}/snapshot.c")[:3]
+    yield "summary", place.call("zkSnapshotRecursiveSummaryToolkit.sh", f"{data}/snapshot.c", "/", "0")
+    yield "print-cmd", place.command_line()
+    member = place.member()
+    yield "start-member", place.call("zkServer.sh", "start", member)
+    yield "status-of-running-member", place.status_when_up(member)
+    yield "stop-member", place.call("zkServer.sh", "stop", member)
+    yield "start-foreground", place.in_foreground(member)
 
 
 def differences(found, expected):

@@ -132,7 +132,9 @@ impl QuorumConnections {
     pub fn dial(&mut self, leader: ServerId, core: &Core, now: Now, out: &mut Vec<Action>) {
         self.hang_up(now, out);
         self.dials += 1;
-        let addresses = match self.observer_port.filter(|_| core.view.is_observer(core.me)) {
+        // A leader that this server's configurations don't let vote counts its promise.
+        let observes = core.view.is_observer(core.me) && core.leaders_view.is_none();
+        let addresses = match self.observer_port.filter(|_| observes) {
             Some(port) => self.observer_master(port, core),
             None => {
                 // A server that is in a proposed configuration alone leads if it is ahead.

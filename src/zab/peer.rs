@@ -53,8 +53,7 @@ pub struct Peer {
 /// How long a learner waits that connects to a server which is itself a learner (100 ms): that server may be about to hear that it leads.
 const EARLY_TICKS: u32 = 20;
 /// A learner that connects to a server that is looking, and may still wait for better votes, waits half a second. It waits no longer,
-/// because a server that was named or elected and then restarted does not know of it, and its learners would wait for it until
-/// initLimit is over.
+/// because a server that was named or elected and then restarted does not know of it, and its learners would wait for initLimit.
 const EARLY_LOOKING_TICKS: u32 = 100;
 
 /// Limit on kept notifications of servers in no known configuration (joiners and strangers).
@@ -132,7 +131,7 @@ impl Peer {
         &self.role
     }
 
-    /// Whether no countdown is running that a tick would advance.
+    /// Whether no countdown runs.
     pub(super) fn counts_nothing_down(&self) -> bool {
         self.pause_ticks == 0
             && self.stands_ticks == 0
@@ -372,6 +371,7 @@ impl Peer {
             adopts_views: core.settings.reconfigs,
             vote: if votes { own } else { Vote::NOTHING },
             history: own,
+            failed_candidate: core.leaders_view.is_some(),
             oracle: core.oracle,
             down: self.down.clone(),
             last_round: self.round,
@@ -380,6 +380,7 @@ impl Peer {
         };
         let mut actions = Vec::new();
         let election = Election::begin(setup, &mut actions);
+        self.core.leaders_view = None;
         self.role = Role::Looking(Some(Box::new(election)));
         self.on_election(actions, out);
         for (from, notification) in std::mem::take(&mut self.heard) {
@@ -507,6 +508,7 @@ impl Peer {
             if UNKNOWN_HEARD_MAX <= unknown && !self.heard.contains_key(&from) {
                 return;
             }
+            notification.candidates_view = None;
             if !core.settings.reconfigs || notification.config_version() <= core.view.version {
                 notification.config = None;
             }

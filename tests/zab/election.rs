@@ -24,6 +24,7 @@ pub fn setup(me: i64, views: Views, vote: Vote, last_round: i64) -> Setup {
         me: ServerId(me),
         views,
         adopts_views: true,
+        failed_candidate: false,
         vote,
         history: vote,
         oracle: None,

@@ -1,9 +1,12 @@
 //! One server's part in one election.
 
+mod candidates;
+
 use super::ballots::{Ballot, Ballots};
 use super::{Notification, PeerState, Views, Vote, notification};
 use crate::model::{ServerId, View};
 use bytes::Bytes;
+use candidates::{Candidates, WITHOUT_CANDIDATES_TICKS};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Milliseconds per [`Input::Tick`].
@@ -16,7 +19,6 @@ const REDIAL_TICKS: u32 = 1000 / TICK_MS;
 const UNITE_TICKS: u64 = 400 / TICK_MS as u64;
 /// So many servers that don't vote are remembered as answered. There may be any number of them, since they name themselves.
 const ANSWERED_MAX: usize = 256;
-
 /// All that can happen to a server that looks for a leader.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Input {
@@ -66,6 +68,9 @@ pub struct Setup {
     pub views: Views,
     /// Whether a newer configuration may be adopted (`reconfigEnabled`).
     pub adopts_views: bool,
+    /// The last election ended with a leader that only another server's vote let vote ([`Elected::leaders_view`]), and it did not come to
+    /// lead: this election begins without such candidates.
+    pub failed_candidate: bool,
     /// This server's vote for itself; [`Vote::NOTHING`] if it doesn't vote.
     pub vote: Vote,
     /// The vote that it would have for itself if it voted.
@@ -107,7 +112,9 @@ pub struct Election {
     ends_at: Option<u64>,
     /// A proposed configuration that came with a vote for a server which only that configuration lets vote. Its servers are candidates in
     /// this election; it adds no quorum to any decision, and is forgotten with the election: it may never have been committed.
-    candidates: Option<View>,
+    candidates: Option<Candidates>,
+    /// Such candidates are taken from that tick on.
+    candidates_from: u64,
     /// A leader that a quorum of the configuration in force follows, and not yet one of each proposed configuration.
     found: Option<Found>,
     /// The vote was sent to all once more, because a voter follows another server than the one elected.
@@ -153,6 +160,7 @@ impl Election {
             owed_at: None,
             ends_at: None,
             candidates: None,
+            candidates_from: if setup.failed_candidate { WITHOUT_CANDIDATES_TICKS } else { 0 },
             found: None,
             has_doubted: false,
             leading: BTreeMap::new(),
@@ -180,6 +188,9 @@ impl Election {
                     self.down.insert(to);
                 }
                 self.leading.remove(&to);
+                if to == self.vote.leader && self.votes_for_candidate() {
+                    self.drop_candidates(out);
+                }
             }
             Input::Oracle { agrees } => self.setup.oracle = self.setup.oracle.map(|_| agrees),
         }
@@ -206,6 +217,10 @@ impl Election {
         {
             self.round = heard.round;
             return self.end(heard.vote, electors, out);
+        }
+        if self.ends_at.is_none() && self.candidates.as_ref().is_some_and(|it| it.until <= self.now)
+        {
+            self.drop_candidates(out);
         }
         let due = self.owed_at.unwrap_or(u64::MAX).min(self.resend_at);
         if self.ends_at.is_none() && due <= self.now {
@@ -259,10 +274,10 @@ impl Election {
             self.send_vote(from, out);
         }
         if !self.is_candidate(heard.vote.leader) {
-            let Some(view) = self.view_of_candidate(from, heard) else {
+            let Some(candidates) = self.candidates_of(from, heard) else {
                 return self.join_round(heard, out);
             };
-            self.candidates = Some(view);
+            self.candidates = Some(candidates);
         }
         match heard.state {
             PeerState::Looking => self.on_looking(from, heard, out),
@@ -278,37 +293,6 @@ impl Election {
             return None;
         }
         view_in(from, heard.config.as_deref()?)
-    }
-
-    /// Whether a server may be voted for.
-    fn is_candidate(&self, id: ServerId) -> bool {
-        self.setup.views.is_voter(id) || self.candidates.iter().any(|view| view.is_voter(id))
-    }
-
-    /// The configuration that lets a candidate vote which no configuration known here does, if that candidate has more than this server, and
-    /// this server votes or would vote by that configuration.
-    ///
-    /// Such a candidate may have what was committed by that configuration, and then no other server can lead: without this server's vote
-    /// there might be no quorum of the configuration in force, or of the other one.
-    fn view_of_candidate(&self, from: ServerId, heard: &Notification) -> Option<View> {
-        let Setup { me, views, adopts_views, vote, history, .. } = &self.setup;
-        let has_more = (history.epoch, history.zxid) < (heard.vote.epoch, heard.vote.zxid);
-        let is_best = self.candidates.is_none() || self.vote < heard.vote;
-        let has_data = history.zxid != -1;
-        let counts = *adopts_views && has_data && heard.state == PeerState::Looking;
-        let text = heard.candidates_view.as_deref().filter(|_| counts && has_more && is_best)?;
-        let view = view_in(from, text)?;
-        let votes = *vote != Vote::NOTHING || view.is_voter(*me);
-        let is_newer = views.current.version < view.version;
-        (votes && is_newer && view.is_voter(heard.vote.leader)).then_some(view)
-    }
-
-    /// The proposed configuration that lets this vote's candidate vote, where the one in force does not.
-    fn candidates_view(&self) -> Option<&View> {
-        let (views, candidate) = (&self.setup.views, self.vote.leader);
-        let proposed = views.proposed.iter().chain(&self.candidates);
-        let mut of_candidate = proposed.filter(|view| view.is_voter(candidate));
-        of_candidate.next().filter(|_| !views.current.is_voter(candidate))
     }
 
     fn answer_non_voter(&mut self, from: ServerId, heard: &Notification, out: &mut Vec<Action>) {
@@ -495,36 +479,39 @@ impl Election {
     fn end(&mut self, vote: Vote, electors: BTreeSet<ServerId>, out: &mut Vec<Action>) {
         self.is_over = true;
         let is_known = self.setup.views.is_voter(vote.leader);
-        let leaders_view = self.candidates.take().filter(|_| !is_known);
+        let leaders_view = self.candidates.take().filter(|_| !is_known).map(|it| it.view);
         out.push(Action::Elected(Elected { vote, round: self.round, electors, leaders_view }));
     }
 
     /// A candidate that weighs nothing can't be elected: it votes for any other with as much history. In Java it votes for itself for
     /// ever if its id is higher, and a configuration that needs its vote elects no leader.
     fn is_better(&self, new: Vote, than: Vote) -> bool {
+        let views = &self.setup.views;
         let is_no_rival =
-            self.weighs_nothing(than.leader) && (than.epoch, than.zxid) <= (new.epoch, new.zxid);
-        !self.weighs_nothing(new.leader) && (than < new || is_no_rival)
+            views.weighs_nothing(than.leader) && (than.epoch, than.zxid) <= (new.epoch, new.zxid);
+        !views.weighs_nothing(new.leader) && (than < new || is_no_rival)
     }
 
-    fn weighs_nothing(&self, id: ServerId) -> bool {
-        let is_candidate = |view: &&View| view.is_voter(id) && !self.setup.views.is_voter(id);
-        let candidates = self.candidates.as_ref().filter(is_candidate);
-        candidates.map_or(self.setup.views.weighs_nothing(id), |view| view.weight(id) == 0)
-    }
-
-    /// Sends the vote to every other voter, also to those of its candidate's configuration, and counts it here: a server's own vote counts like any other.
+    /// Sends the vote to every other voter, and to a candidate that was heard of and is no voter known here, and counts it here: a server's own vote counts like any other.
     fn send_vote_to_all(&mut self, out: &mut Vec<Action>) {
         // A new vote begins a new wait.
         (self.ends_at, self.owed_at) = (None, None);
-        let mut voters = self.setup.views.voters();
-        voters.extend(self.candidates.iter().flat_map(View::voters));
-        for to in voters {
+        let notification = self.notification();
+        let mut send = |to| {
+            let notification = notification.clone();
+            out.push(Action::SendNotification { to, notification });
+        };
+        let voters = self.setup.views.voters();
+        for &to in &voters {
             if to != self.setup.me {
-                self.send_vote(to, out);
+                send(to);
             } else if self.setup.vote.zxid != -1 {
-                self.votes.put(to, Ballot::of_round(&self.notification()));
+                self.votes.put(to, Ballot::of_round(&notification));
             }
+        }
+        let candidate = self.vote.leader;
+        if self.answered.contains_key(&candidate) && !voters.contains(&candidate) {
+            send(candidate);
         }
     }
 
@@ -540,13 +527,13 @@ impl Election {
             version: notification::VERSION,
             config: Some(self.config.clone()),
             is_ours: true,
-            candidates_view: self.candidates_view().map(|view| view.to_string().into()),
+            candidates_view: self.candidates_view(),
         }
     }
 
     fn assert_invariants(&self) {
         let Setup { vote: own, last_round, .. } = &self.setup;
-        let own_is_light = self.weighs_nothing(own.leader);
+        let own_is_light = self.setup.views.weighs_nothing(own.leader);
         assert!(own_is_light || *own <= self.vote, "votes for {}, worse than {own}", self.vote);
         let joined = self.is_over; // The leader may have been elected in an earlier round.
         // Rounds don't overflow: a peer that claims the last one does no other harm than that no round follows.

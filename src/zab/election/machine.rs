@@ -1,12 +1,10 @@
 //! One server's part in one election.
 
-mod candidates;
-
 use super::ballots::{Ballot, Ballots};
+use super::candidates::{Candidates, view_in};
 use super::{Notification, PeerState, Views, Vote, notification};
 use crate::model::{ServerId, View};
 use bytes::Bytes;
-use candidates::{Candidates, WITHOUT_CANDIDATES_TICKS};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Milliseconds per [`Input::Tick`].
@@ -19,6 +17,11 @@ const REDIAL_TICKS: u32 = 1000 / TICK_MS;
 const UNITE_TICKS: u64 = 400 / TICK_MS as u64;
 /// So many servers that don't vote are remembered as answered. There may be any number of them, since they name themselves.
 const ANSWERED_MAX: usize = 256;
+/// How long this server votes for a candidate that only another server's vote lets vote, without a quorum that agrees. 1 s.
+const CANDIDATE_TICKS: u64 = 1000 / TICK_MS as u64;
+/// For how long it votes for none of them after that, so that those who never do so elect another leader, if they can. 2 s.
+const WITHOUT_CANDIDATES_TICKS: u64 = 2000 / TICK_MS as u64;
+
 /// All that can happen to a server that looks for a leader.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Input {
@@ -133,14 +136,6 @@ struct Found {
     heard: Notification,
     /// The tick at which it is followed nevertheless.
     until: u64,
-}
-
-/// The configuration in a notification; text that is none is ignored, as in Java.
-fn view_in(from: ServerId, text: &[u8]) -> Option<View> {
-    let parsed = View::parse(&String::from_utf8_lossy(text));
-    parsed
-        .inspect_err(|error| tracing::warn!(target: crate::model::STRANGERS, server_id = from.0, %error, "the configuration in a notification can't be read and is ignored: check the version of that server"))
-        .ok()
 }
 
 impl Election {
@@ -293,6 +288,56 @@ impl Election {
             return None;
         }
         view_in(from, heard.config.as_deref()?)
+    }
+
+    /// Whether a server may be voted for.
+    fn is_candidate(&self, id: ServerId) -> bool {
+        self.setup.views.is_voter(id) || self.candidates.iter().any(|candidates| candidates.has(id))
+    }
+
+    /// The candidates that come with a vote which this server is about to adopt, if it may.
+    fn candidates_of(&self, from: ServerId, heard: &Notification) -> Option<Candidates> {
+        let Setup { me, views, adopts_views, vote, history, .. } = &self.setup;
+        let is_better = self.round == heard.round && self.vote < heard.vote;
+        let is_adopted = self.ends_at.is_none() && (self.round < heard.round || is_better);
+        let may = *adopts_views && self.candidates_from <= self.now && is_adopted;
+        if !may || self.down.contains(&heard.vote.leader) {
+            return None;
+        }
+        let until = self.now + CANDIDATE_TICKS;
+        Candidates::of_vote((from, heard), *me, (*vote, *history), views, until)
+    }
+
+    /// Whether this server votes for such a candidate.
+    fn votes_for_candidate(&self) -> bool {
+        self.candidates.is_some() && !self.setup.views.is_voter(self.vote.leader)
+    }
+
+    /// No quorum agrees on such a candidate, or it is gone: begins a later round without it, so that all vote anew. Servers that don't know
+    /// that configuration and have as much, and Java's, never vote for it, and would wait for this vote for ever.
+    fn drop_candidates(&mut self, out: &mut Vec<Action>) {
+        let voted = self.votes_for_candidate();
+        self.candidates = None;
+        if voted {
+            self.candidates_from = self.now + WITHOUT_CANDIDATES_TICKS;
+            self.round = self.round.saturating_add(1);
+            self.votes.clear();
+            self.vote = self.setup.vote;
+            self.send_vote_to_all(out);
+        }
+    }
+
+    /// The proposed configuration that lets this vote's candidate vote, where the one in force does not.
+    fn candidates_view(&self) -> Option<Bytes> {
+        let (views, candidate) = (&self.setup.views, self.vote.leader);
+        if views.current.is_voter(candidate) {
+            return None;
+        }
+        let proposed = views.proposed.iter().find(|view| view.is_voter(candidate));
+        let mut candidates = self.candidates.iter().filter(|it| it.has(candidate));
+        proposed
+            .map(|view| view.to_string().into())
+            .or_else(|| candidates.next().map(|it| it.text.clone()))
     }
 
     fn answer_non_voter(&mut self, from: ServerId, heard: &Notification, out: &mut Vec<Action>) {

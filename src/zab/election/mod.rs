@@ -16,6 +16,7 @@
 //!   minute.
 
 mod ballots;
+mod candidates;
 mod current_vote;
 mod machine;
 mod notification;

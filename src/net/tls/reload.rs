@@ -1,15 +1,15 @@
 //! Reads the stores and password files of an engine once a second, and loads them again if they have changed.
 
 use super::engine::{Engine, Stores};
-use crate::auth::x509::time_text;
+use super::stores::read_store;
+use crate::auth::x509::{Certificate, time_text};
 use crate::config::tls::{StorePassword, StoreSettings};
 use crate::model::chain;
 use sha2::{Digest as _, Sha256};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::task::spawn_blocking;
-use zeroize::Zeroizing;
 
 const EVERY: Duration = Duration::from_secs(1);
 const DAY_S: i64 = 24 * 3600;
@@ -168,29 +168,28 @@ fn listed(files: &[PathBuf]) -> String {
     files.join(", ")
 }
 
-/// A digest of all files. A file that can't be read differs from all that can.
+/// A digest of all files. A file that can't be read differs from all that can, and by the reason from others.
 fn content(files: &[PathBuf]) -> Content {
     let mut digest = Sha256::new();
-    for path in files {
-        let bytes = read(path);
-        digest.update([u8::from(bytes.is_some())]);
-        let bytes = bytes.unwrap_or_default();
+    let mut add = |is_read: bool, bytes: &[u8]| {
+        digest.update([u8::from(is_read)]);
         digest.update((bytes.len() as u64).to_be_bytes());
-        digest.update(bytes.as_slice());
+        digest.update(bytes);
+    };
+    for path in files {
+        match read_store(path) {
+            Ok(bytes) => add(true, &bytes),
+            Err(fault) => add(false, fault.to_string().as_bytes()),
+        }
     }
     digest.finalize().into()
 }
 
-fn read(path: &Path) -> Option<Zeroizing<Vec<u8>>> {
-    std::fs::read(path).ok().map(Zeroizing::new)
-}
-
 fn end_of(stores: &Stores) -> Option<CertificateEnd> {
     let ends = stores.keys.chain.iter().filter_map(|der| {
-        let (_, certificate) = x509_parser::parse_x509_certificate(der).ok()?;
-        let end = certificate.validity().not_after;
-        let subject = certificate.subject().to_string();
-        Some(CertificateEnd { subject, at_s: end.timestamp(), warned: None })
+        let certificate = Certificate::parse(der)?;
+        let subject = certificate.subject_text();
+        Some(CertificateEnd { subject, at_s: certificate.not_after, warned: None })
     });
     ends.min_by_key(|end| end.at_s)
 }
@@ -230,6 +229,38 @@ mod tests {
         assert_eq!(may_replace(Some(&sound), Some(&ended), 10), Ok(()));
         assert_eq!(may_replace(Some(&ended), Some(&ended), 50), Ok(()), "nothing is lost by that");
         assert_eq!(may_replace(Some(&sound), None, 50), Ok(()));
+    }
+
+    // rows: C-40 C-119
+    #[test]
+    fn store_that_is_too_long_or_a_pipe_is_refused_and_a_good_one_is_taken_afterwards() {
+        let folder = tempfile::tempdir().unwrap();
+        let authority = Authority::new(folder.path(), "ca");
+        let (old, new) = (authority.issue("old, of a firm"), authority.issue("new"));
+        let path = folder.path().join("store.pem");
+        std::fs::copy(old, &path).unwrap();
+        let (engine, stores) =
+            Engine::new(settings(&path, &authority.trust), EngineRole::Peer).unwrap();
+        let mut watch = Watch::new(Arc::new(engine), &stores, true);
+        let subject = |watch: &Watch| watch.end.as_ref().unwrap().subject.clone();
+        let refuse = |watch: &mut Watch| {
+            watch.look(0);
+            assert!(watch.faulty.is_some(), "it is reported if it stays so");
+            watch.look(0);
+            assert!(watch.faulty.is_none(), "it was reported");
+            assert_eq!(subject(watch), r"CN=old\, of a firm", "as other log lines print it");
+        };
+        std::fs::File::create(&path).unwrap().set_len(17 << 20).unwrap();
+        refuse(&mut watch);
+        std::fs::remove_file(&path).unwrap();
+        // Nothing is written to the pipe.
+        let made = std::process::Command::new("mkfifo").arg(&path).status().unwrap();
+        assert!(made.success());
+        refuse(&mut watch);
+        std::fs::remove_file(&path).unwrap();
+        std::fs::copy(new, &path).unwrap();
+        watch.look(0);
+        assert_eq!(subject(&watch), "CN=new");
     }
 
     /// The subject of the watched chain shows which certificate new connections get.

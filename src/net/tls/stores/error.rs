@@ -44,7 +44,9 @@ impl StoreError {
                 format!("; write the password into that file, or correct {key}")
             }
             Fault::Read(error) if !is_missing(error) => String::new(),
-            Fault::Read(_) | Fault::TooLarge | Fault::WrongPassword => format!("; correct {key}"),
+            Fault::Read(_) | Fault::NotAFile | Fault::TooLarge | Fault::WrongPassword => {
+                format!("; correct {key}")
+            }
             Fault::NoPassword => format!("; set {key}, or {key}Path"),
             Fault::Unknown => format!("; name such a store by {key}"),
             Fault::Damaged(_) | Fault::Empty => "; restore it, or make it anew".to_owned(),
@@ -86,6 +88,8 @@ impl From<Fault> for EntryFault {
 pub enum Fault {
     #[error("can't read it: {}{}", .0, advice(.0))]
     Read(io::Error),
+    #[error("it is not a file")]
+    NotAFile,
     #[error("it has more than 16 MiB, which no store has")]
     TooLarge,
     #[error("can't read its password from {}: {reason}{}", path.display(), advice(reason))]

@@ -14,11 +14,15 @@ const FILE_LEN_MAX: u64 = 16 << 20;
 const PASSWORD_FILE_LEN_MAX: u64 = 64 << 10;
 
 /// The bytes of a store.
-pub(super) fn read_store(path: &Path) -> Result<Zeroizing<Vec<u8>>, Fault> {
+pub(in crate::net::tls) fn read_store(path: &Path) -> Result<Zeroizing<Vec<u8>>, Fault> {
     read_bounded(path, FILE_LEN_MAX)
 }
 
 fn read_bounded(path: &Path, len_max: u64) -> Result<Zeroizing<Vec<u8>>, Fault> {
+    // The read of a pipe would not end before its writer does.
+    if !std::fs::metadata(path).map_err(Fault::Read)?.is_file() {
+        return Err(Fault::NotAFile);
+    }
     let file = File::open(path).map_err(Fault::Read)?;
     let mut data = Zeroizing::new(Vec::new());
     file.take(len_max + 1).read_to_end(&mut data).map_err(Fault::Read)?;
@@ -38,6 +42,7 @@ pub(super) fn read_password(password: &StorePassword) -> Result<Option<Arc<Secre
     let bytes = read_bounded(path, PASSWORD_FILE_LEN_MAX).map_err(|fault| {
         let reason = match fault {
             Fault::Read(reason) => reason,
+            Fault::NotAFile => io::Error::other("it is not a file"),
             _ => io::Error::other("it has more than 64 KiB, which no password has"),
         };
         Fault::PasswordFile { path: path.clone(), reason }

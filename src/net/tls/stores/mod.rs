@@ -23,6 +23,7 @@ mod tests;
 
 pub use entry::Keys;
 pub use error::{Fault, StoreError};
+pub(super) use file::read_store;
 #[cfg(any(test, feature = "sim"))]
 pub use jks::seal_jks;
 pub use kind::Kind;

@@ -3,9 +3,10 @@
 use super::checker::Checker;
 use super::client_address::SecureAddress;
 use super::property_reader::{INT, Reader};
-use super::system_properties::SystemProperties;
+use super::system_properties::{SystemProperties, as_written};
 use super::tls::ClientTls;
 use super::tls_settings::{self, SslPrefix};
+use crate::auth::x509::is_printed_name;
 
 const UNIFIED: &str = "zookeeper.client.portUnification";
 const SUPER_USER: &str = "zookeeper.X509AuthenticationProvider.superUser";
@@ -24,6 +25,7 @@ pub(super) fn take(
     secure: Option<SecureAddress>,
 ) -> Option<ClientTls> {
     let unified_at = system.get(UNIFIED).map(|property| property.place.clone());
+    let super_user_at = system.get(SUPER_USER).map(|property| property.place.clone());
     let mut from = Reader::new(system, &mut checker.warnings);
     let unified = from.flag(UNIFIED, false);
     let place = match (&secure, unified_at.filter(|_| unified)) {
@@ -35,6 +37,16 @@ pub(super) fn take(
     let drops_early =
         from.flag("zookeeper.netty.server.earlyDropSecureConnectionHandshakes", false);
     let x509_super_user = from.text(SUPER_USER);
+    if let (Some(subject), Some(place)) = (&x509_super_user, super_user_at)
+        && !is_printed_name(subject)
+    {
+        let key = as_written(SUPER_USER, &place);
+        let text = format!(
+            "{key}={subject} is the subject of no certificate, so no client is the superuser; write the subject as whoami of zkCli.sh \
+             prints it, as in CN=name,O=firm"
+        );
+        checker.warn(&place, text);
+    }
     let settings = tls_settings::take(checker, system, SslPrefix::Client, &place)?;
     let (secure_host, secure_port) =
         secure.map_or((None, None), |secure| (secure.host, Some(secure.port)));

@@ -73,6 +73,24 @@ fn client_port_alone_accepts_tls_with_port_unification() {
     assert_eq!((tls.handshakes_max, tls.unified), (None, false));
 }
 
+// rows: C-214
+#[test]
+fn superuser_that_can_be_no_subject_of_a_certificate_is_a_warning() {
+    let warnings = |subject: &str| {
+        let (tls, warnings) = clients(&format!("X509AuthenticationProvider.superUser={subject}"));
+        assert_eq!(tls.x509_super_user.as_deref(), Some(subject), "Java's comparison stays");
+        warnings
+    };
+    assert_eq!(warnings("CN=boss,O=a firm"), [""; 0]);
+    for subject in ["CN=boss, O=a firm", "boss"] {
+        let why = format!(
+            "X509AuthenticationProvider.superUser={subject} is the subject of no certificate, so no client is the superuser; "
+        );
+        let [warning] = &warnings(subject)[..] else { panic!("{subject}") };
+        assert!(warning.starts_with(&why), "{warning}");
+    }
+}
+
 #[test]
 fn versions_of_tls_are_javas_without_the_broken_ones() {
     use TlsVersion::{V12, V13};

@@ -95,6 +95,59 @@ fn push_text(out: &mut String, text: &str) {
     }
 }
 
+/// Whether [`name`] can print this text. Ids are compared as text, so a name in another form is the subject of no certificate.
+pub fn is_printed_name(text: &str) -> bool {
+    text.is_empty()
+        || divided(text, ',').iter().all(|part| divided(part, '+').into_iter().all(is_printed_pair))
+}
+
+/// The parts of a text between dividers that have no backslash before them.
+fn divided(text: &str, divider: char) -> Vec<&str> {
+    let (mut parts, mut from, mut is_escaped) = (Vec::new(), 0, false);
+    for (at, c) in text.char_indices() {
+        if c == divider && !is_escaped {
+            parts.push(&text[from..at]);
+            from = at + 1;
+        }
+        is_escaped = c == '\\' && !is_escaped;
+    }
+    parts.push(&text[from..]);
+    parts
+}
+
+fn is_printed_pair(pair: &str) -> bool {
+    let Some((kind, value)) = pair.split_once('=') else { return false };
+    let is_named = NAMED.iter().any(|(name, _)| *name == kind);
+    if let Some(digits) = value.strip_prefix('#') {
+        let is_number = kind.contains('.') && kind.bytes().all(|c| c == b'.' || c.is_ascii_digit());
+        let is_hex = digits.bytes().all(|c| c.is_ascii_digit() || (b'a'..=b'f').contains(&c));
+        return (is_named || is_number)
+            && is_hex
+            && !digits.is_empty()
+            && digits.len().is_multiple_of(2);
+    }
+    let mut printed = String::new();
+    push_text(&mut printed, &unescaped(value));
+    is_named && printed == value
+}
+
+/// The text of which [`push_text`] has made this one, if it has.
+fn unescaped(value: &str) -> String {
+    let mut text = String::new();
+    let mut rest = value.chars();
+    while let Some(c) = rest.next() {
+        match c {
+            '\\' if rest.as_str().starts_with("00") => {
+                rest.nth(1);
+                text.push('\0');
+            }
+            '\\' => text.extend(rest.next()),
+            c => text.push(c),
+        }
+    }
+    text
+}
+
 /// An object identifier as decimal numbers, which may be of any size.
 pub(super) fn oid_text(oid: &[u8]) -> Option<String> {
     let is_ended = oid.last().is_some_and(|last| last & 0x80 == 0);
@@ -206,6 +259,9 @@ mod tests {
                     if ours != expected && !(ours.is_none() && JAVA_ALONE.contains(&hex)) {
                         wrong.push(format!("{line}: {ours:?}"));
                     }
+                    if let Some(printed) = ours.filter(|printed| !is_printed_name(printed)) {
+                        wrong.push(format!("{line}: {printed} counts as never printed"));
+                    }
                     printed += 1;
                 }
                 ["id", text, fits] => {
@@ -219,6 +275,27 @@ mod tests {
         }
         assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
         assert!(printed >= 500 && parsed >= 500, "{printed} and {parsed} are all of them");
+    }
+
+    #[test]
+    fn name_in_another_form_than_the_printed_one_is_recognised() {
+        for printed in ["", "CN=a", "CN=a,O=b+OU=c", r"CN=a\, b", "1.2.840.113549.1.9.1=#1601"] {
+            assert!(is_printed_name(printed), "{printed}");
+        }
+        for other in [
+            "boss",
+            "cn=a",
+            "CN=a, O=b",
+            "CN=a,",
+            "CN=a;O=b",
+            "CN = a",
+            r"CN=a\ b",
+            "CN=\"a\"",
+            "EMAILADDRESS=a@b,CN=a",
+            "/CN=a/O=b",
+        ] {
+            assert!(!is_printed_name(other), "{other}");
+        }
     }
 
     #[test]

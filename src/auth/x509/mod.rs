@@ -18,7 +18,7 @@ pub mod revocation;
 pub(crate) mod test_certificates;
 
 pub use certificate::{Certificate, subject, time_text};
-pub use dn::{DnError, name};
+pub use dn::{DnError, is_printed_name, name};
 pub use dn_text::is_valid_name;
 pub use host_check::{Found, HostCheck, Lookup, Peer};
 pub use host_names::HostNames;

@@ -44,7 +44,8 @@ impl Connection {
         reply::put_uncounted(&mut self.unsent, answer, |_| {});
         let required = self.shared.limits.schemes.required.join(", ");
         Need::Close(format!(
-            "the client has not authenticated with a required scheme: {required}; give it a name of one"
+            "the client has not authenticated by a required scheme ({required}); let it authenticate by one of these before \
+             its first request, or change enforce.auth.schemes or sessionRequireClientSASLAuth"
         ))
     }
 

@@ -139,9 +139,14 @@ impl Connection {
         }
         let code = if is_required { Code::SESSION_CLOSED_REQUIRE_AUTH } else { Code::AUTH_FAILED };
         put_token(&mut self.unsent, ReplyHeader { err: code.0, ..answer }, None);
-        Err(Need::Close(format!("SASL authentication failed: {refusal}")))
+        let refusal = refusal.to_string();
+        let act = if refusal.contains("; ") { "" } else { ADVICE };
+        Err(Need::Close(format!("SASL authentication failed: {refusal}{act}")))
     }
 }
+
+/// What to do about a refusal whose text does not say it.
+const ADVICE: &str = "; correct the client's name and password, or its Kerberos ticket";
 
 /// A sasl answer has a body even if it is an error.
 fn put_token(unsent: &mut super::Outgoing, answer: ReplyHeader, token: Option<&[u8]>) {

@@ -136,7 +136,8 @@ fn requests_without_a_required_scheme_are_refused_and_close_the_connection() {
         auth(&mut input, "digest", b"too:late");
         let (taken, need) = machine.advance(&input, 0);
         assert_eq!(taken, shown);
-        let why = "the client has not authenticated with a required scheme: digest, key; give it a name of one".to_owned();
+        let why = "the client has not authenticated by a required scheme (digest, key); let it authenticate by one of these before \
+                   its first request, or change enforce.auth.schemes or sessionRequireClientSASLAuth".to_owned();
         assert_eq!(need, Need::Close(why));
         assert_eq!(replies(&mut machine).last(), Some(&(kind, 0, -124, 0)));
         assert!(machine.commands.is_empty());

@@ -126,7 +126,8 @@ fn failed_exchange_is_answered_with_a_body_and_closes_the_connection() {
         for allows in [false, code == -124] {
             let mut machine = open(schemes(allows));
             let need = play(&mut machine, "bob", "wrong");
-            let reason = "SASL authentication failed: wrong password of user \"bob\"";
+            let reason = "SASL authentication failed: wrong password of user \"bob\"; correct the client's name and password, \
+                          or its Kerberos ticket";
             assert_eq!(need, Need::Close(reason.to_owned()));
             assert_eq!(replies(&mut machine), [(op::SASL, code, None)]);
             assert_eq!(machine.conn().identities().len(), 1);
@@ -247,7 +248,9 @@ fn refused_step_closes_the_connection() {
     let mut machine = slow();
     machine.advance(&sasl(b"no"), 0);
     machine.take_step(READ_US).unwrap().run();
-    let reason = "SASL authentication failed: nonsense".to_owned();
+    let reason =
+        "SASL authentication failed: nonsense; correct the client's name and password, or its Kerberos ticket"
+            .to_owned();
     assert_eq!(machine.advance(&[], 0), (0, Need::Close(reason)));
     assert_eq!(replies(&mut machine), [(op::SASL, -115, None)]);
 }

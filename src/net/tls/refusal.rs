@@ -149,7 +149,7 @@ const fn mismatch(why: &PeerIncompatible) -> &'static str {
 }
 
 fn of_alert(alert: AlertDescription) -> (String, Option<&'static str>) {
-    let name = alert.as_str().unwrap_or("unknown");
+    let name = alert_name(alert);
     match alert {
         AlertDescription::UnknownCA
         | AlertDescription::BadCertificate
@@ -176,9 +176,41 @@ fn of_alert(alert: AlertDescription) -> (String, Option<&'static str>) {
     }
 }
 
+/// The name that the standard gives an alert; the number of an alert that the library does not know.
+fn alert_name(alert: AlertDescription) -> String {
+    let Some(name) = alert.as_str() else { return u8::from(alert).to_string() };
+    let letters: Vec<char> = name.chars().collect();
+    let mut snake = String::new();
+    for (at, letter) in letters.iter().enumerate() {
+        let is_small = |at: usize| letters.get(at).is_some_and(char::is_ascii_lowercase);
+        // Each word begins with a capital letter, and some words have no others: UnknownPSKIdentity.
+        if at > 0 && !is_small(at) && (is_small(at - 1) || is_small(at + 1)) {
+            snake.push('_');
+        }
+        snake.push(letter.to_ascii_lowercase());
+    }
+    snake.replace("unrecognised", "unrecognized")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn alerts_have_the_names_of_the_standard() {
+        let reason = |alert| Refusal::of(&HandshakeError::Tls(Error::AlertReceived(alert))).reason;
+        let text = "the peer refused this server's certificate (alert certificate_unknown)";
+        assert_eq!(reason(AlertDescription::CertificateUnknown), text);
+        for (alert, name) in [
+            (AlertDescription::UnknownCA, "unknown_ca"),
+            (AlertDescription::UnknownPSKIdentity, "unknown_psk_identity"),
+            (AlertDescription::UnrecognisedName, "unrecognized_name"),
+            (AlertDescription::NoApplicationProtocol, "no_application_protocol"),
+            (AlertDescription::Unknown(99), "99"),
+        ] {
+            assert!(reason(alert).ends_with(&format!("(alert {name})")), "{}", reason(alert));
+        }
+    }
 
     #[test]
     fn reasons_name_what_is_not_in_common_and_the_setting() {

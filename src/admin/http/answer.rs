@@ -71,6 +71,20 @@ impl Answer {
         Self::of(status, None, Vec::new())
     }
 
+    /// The answer to OPTIONS.
+    ///
+    /// * `takes_post`: whether the path answers POST.
+    pub(super) fn methods(takes_post: bool) -> Self {
+        let post = if takes_post { "POST, " } else { "" };
+        let headers = vec![("Allow", format!("GET, HEAD, {post}TRACE, OPTIONS"))];
+        Self { headers, ..Self::empty(200) }
+    }
+
+    /// The answer to POST at a path that takes GET alone.
+    pub(super) fn no_post() -> Self {
+        Self::page(405, "HTTP method POST is not supported by this URL")
+    }
+
     /// A page for people; programs read the status.
     pub(super) fn page(status: u16, reason: &str) -> Self {
         let text = format!(

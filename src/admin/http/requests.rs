@@ -11,7 +11,6 @@ use crate::metrics::Registry;
 use std::collections::BTreeMap;
 
 const JSON: &str = "application/json";
-const ALLOWED: &str = "GET, HEAD, POST, TRACE, OPTIONS";
 
 /// Reads the head of a request.
 ///
@@ -31,8 +30,8 @@ pub fn read(method: &str, path: &str, query: &str, config: &Config) -> AdminRequ
         "TRACE" => return AdminRequest::Answered(Answer::empty(403)),
         "PUT" | "DELETE" => return AdminRequest::Answered(Answer::empty(405)),
         "OPTIONS" => {
-            let headers = vec![("Allow", ALLOWED.to_owned())];
-            return AdminRequest::Answered(Answer { headers, ..Answer::empty(200) });
+            let takes_post = !matches!(place, Target::Other(_));
+            return AdminRequest::Answered(Answer::methods(takes_post));
         }
         _ => return AdminRequest::Answered(Answer::empty(501)),
     };
@@ -42,7 +41,7 @@ pub fn read(method: &str, path: &str, query: &str, config: &Config) -> AdminRequ
         Target::Other(path) => {
             let probe = Probe::at(&path).filter(|_| admin.probes && !is_post);
             let refusal = || match is_post {
-                true => Answer::page(405, "HTTP method POST is not supported by this URL"),
+                true => Answer::no_post(),
                 false => Answer::page(404, "Not Found"),
             };
             return probe.map_or_else(|| AdminRequest::Answered(refusal()), AdminRequest::Probe);
@@ -213,6 +212,8 @@ mod tests {
         assert_eq!(text(&links).len(), 1518);
         let allowed = answered("OPTIONS", "/commands", true).headers;
         assert_eq!(allowed, [("Allow", "GET, HEAD, POST, TRACE, OPTIONS".to_owned())]);
+        let allowed = answered("OPTIONS", "/x", true).headers;
+        assert_eq!(allowed, [("Allow", "GET, HEAD, TRACE, OPTIONS".to_owned())]);
     }
 
     // rows: A-03 A-04 A-10 A-17 A-25 A-26 A-30

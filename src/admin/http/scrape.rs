@@ -20,18 +20,23 @@ pub enum Scrape {
 ///
 /// Source: `PrometheusMetricsProvider` and `MetricsServlet`, ZooKeeper 3.9.5.
 pub fn read_scrape(method: &str, path: &str, query: &str) -> Scrape {
-    let refused = |status| Scrape::Answered(Answer::of(status, None, Vec::new()));
-    match method {
-        "TRACE" => return refused(403),
-        "GET" | "HEAD" | "POST" if path == "/metrics" => {}
-        "GET" | "HEAD" => return refused(404),
-        "POST" | "PUT" | "DELETE" => return refused(405),
-        _ => return refused(501),
-    }
-    match target::values(query, "name[]") {
-        Some(names) => Scrape::Metrics { names },
-        None => refused(400),
-    }
+    let Some(path) = target::plain_path(path) else {
+        return Scrape::Answered(Answer::page(400, "Bad Request"));
+    };
+    let is_metrics = path == "/metrics";
+    let answer = match method {
+        "GET" | "HEAD" | "POST" if is_metrics => match target::values(query, "name[]") {
+            Some(names) => return Scrape::Metrics { names },
+            None => Answer::page(400, "Bad Request"),
+        },
+        "GET" | "HEAD" => Answer::page(404, "Not Found"),
+        "POST" => Answer::no_post(),
+        "TRACE" => Answer::empty(403),
+        "PUT" | "DELETE" => Answer::empty(405),
+        "OPTIONS" => Answer::methods(is_metrics),
+        _ => Answer::empty(501),
+    };
+    Scrape::Answered(answer)
 }
 
 /// The answer to a scrape.
@@ -50,16 +55,30 @@ mod tests {
     fn requests_are_distinguished_by_method_and_path() {
         let asked = read_scrape("POST", "/metrics", "name[]=a&name%5B%5D=b");
         assert_eq!(asked, Scrape::Metrics { names: vec!["a".to_owned(), "b".to_owned()] });
+        for path in ["/%6detrics", "/metrics;x=1", "/x/../metrics"] {
+            let asked = read_scrape("GET", path, "");
+            assert_eq!(asked, Scrape::Metrics { names: vec![] }, "{path}");
+        }
+        for (path, methods) in
+            [("/metrics", "GET, HEAD, POST, TRACE, OPTIONS"), ("/x", "GET, HEAD, TRACE, OPTIONS")]
+        {
+            let Scrape::Answered(answer) = read_scrape("OPTIONS", path, "") else { panic!() };
+            assert_eq!((answer.status, answer.headers), (200, vec![("Allow", methods.to_owned())]));
+        }
         for (method, path, query, status) in [
             ("TRACE", "/metrics", "", 403),
             ("GET", "/", "", 404),
             ("POST", "/x", "", 405),
             ("PUT", "/metrics", "", 405),
             ("FOO", "/metrics", "", 501),
+            ("GET", "/metrics/", "", 404),
             ("GET", "/metrics", "name[]=%", 400),
+            ("GET", "/%zz", "", 400),
         ] {
             let Scrape::Answered(answer) = read_scrape(method, path, query) else { panic!() };
             assert_eq!(answer.status, status, "{method} {path}");
+            let is_page = ["GET", "POST"].contains(&method);
+            assert_eq!(answer.content_type.is_some(), is_page, "{method} {path}");
         }
     }
 }

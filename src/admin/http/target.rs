@@ -29,7 +29,8 @@ pub(super) fn of(path: &str, command_url: &str) -> Option<Target> {
     })
 }
 
-fn plain_path(path: &str) -> Option<String> {
+/// The path with its parameters cut, decoded and resolved; `None`: it is malformed.
+pub(super) fn plain_path(path: &str) -> Option<String> {
     let mut kept: Vec<String> = Vec::new();
     let segments: Vec<&str> = path.strip_prefix('/')?.split('/').collect();
     for (at, segment) in segments.iter().enumerate() {
@@ -44,6 +45,7 @@ fn plain_path(path: &str) -> Option<String> {
                     kept.push(String::new());
                 }
             }
+            name if name.contains('\0') => return None,
             name => kept.push(name.to_owned()),
         }
     }
@@ -123,7 +125,9 @@ mod tests {
         for elsewhere in ["/", "/commandsx", "//commands/ruok", "/x"] {
             assert_eq!(at(elsewhere), Some(Target::Other(elsewhere.to_owned())));
         }
-        for malformed in ["", "commands", "/%zz", "/%4", "/..", "/commands/../../x"] {
+        for malformed in
+            ["", "commands", "/%zz", "/%4", "/..", "/commands/../../x", "/commands/%00"]
+        {
             assert_eq!(at(malformed), None, "{malformed}");
         }
         assert_eq!(of("/a/b/ruok", "/a/b/"), command("ruok"));

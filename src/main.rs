@@ -159,7 +159,13 @@ fn main() -> ExitCode {
         (Ok(launch), None) => LogSettings::of_server(launch, &env, as_java),
         _ => LogSettings::of_tool(),
     };
-    let log = logging::start(&logging, &env, flags, &settings);
+    let log = match logging::start(&logging, &env, flags, &settings) {
+        Ok(log) => log,
+        Err(error) => {
+            logging::fatal(&error);
+            return ExitCode::from(BAD_INVOCATION);
+        }
+    };
     let seed = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), "oxkeeper");
     if let Some(Tool::Bench(options)) = tool {
         return benched(bench::run(&options, seed));
@@ -169,12 +175,6 @@ fn main() -> ExitCode {
         Err(error) => return refused(&error),
     };
     if let Some(Tool::Config(ConfigTool::Check(options))) = tool {
-        if launch.settings == Settings::Defaults {
-            logging::fatal(
-                "config check needs a file, such as /etc/oxkeeper/zoo.cfg; oxkeeper config check --help",
-            );
-            return ExitCode::from(BAD_INVOCATION);
-        }
         return check(&launch, &options, &env);
     }
     match config::load(&launch, &env) {
@@ -492,6 +492,12 @@ fn benched(ended: Result<bench::Ended, bench::BenchError>) -> ExitCode {
 
 /// Runs `config check`, and prints the result on standard output.
 fn check(launch: &Launch, options: &config_check::Options, env: &Environment) -> ExitCode {
+    if launch.settings == Settings::Defaults {
+        logging::fatal(
+            "config check needs a file, such as /etc/oxkeeper/zoo.cfg; oxkeeper config check --help",
+        );
+        return ExitCode::from(BAD_INVOCATION);
+    }
     let mut check = config::check(launch, env);
     config_check::look_up(&mut check, |host| net::resolve(host, 0));
     config_check::look_at_files(&mut check, rights_of);

@@ -2,9 +2,10 @@
 
 use super::checker::Checker;
 use super::parse_properties;
+use super::problem::Warning;
 use super::property_reader::{INT, Reader};
 use super::secrets;
-use super::system_properties::SystemProperties;
+use super::system_properties::{Property, SystemProperties, as_written};
 use super::tls::{AdminTls, ClientAuth, TlsSettings};
 use super::tls_settings;
 
@@ -55,18 +56,17 @@ impl Eq for ShownConfig {}
 ///
 /// Source: `AdminServerFactory` and `JettyAdminServer`, ZooKeeper 3.9.5.
 pub(super) fn take(from: &mut Reader<'_>) -> Option<AdminServer> {
-    let off = from.text("zookeeper.admin.enableServer").is_some_and(|value| value == "false");
+    let off = takes_off(from);
     let port = from.number("zookeeper.admin.serverPort", 0..=65_535, 8080);
     let host = from.text("zookeeper.admin.serverAddress");
-    let url = from.text("zookeeper.admin.commandURL").unwrap_or_else(|| "/commands".to_owned());
-    let idle_ms = from.number("zookeeper.admin.idleTimeout", INT, 30_000);
+    let url = take_url(from, !off);
+    let idle_timeout_ms = take_idle_timeout(from, !off);
     let probes = from.flag("oxkeeper.admin.probes", true);
     let settings = AdminServer {
         host: host.filter(|host| host != "0.0.0.0"),
         port: port as u16,
         command_url: url,
-        // Java: below 1 there is no limit.
-        idle_timeout_ms: u32::try_from(idle_ms).ok().filter(|&ms| ms > 0).unwrap_or(u32::MAX),
+        idle_timeout_ms,
         probes,
         tls: None,
         snapshots: from.flag("zookeeper.admin.snapshot.enabled", true),
@@ -77,6 +77,58 @@ pub(super) fn take(from: &mut Reader<'_>) -> Option<AdminServer> {
         shown: ShownConfig::default(),
     };
     Some(settings).filter(|_| !off)
+}
+
+/// Whether AdminServer is off; a warning for a word that looks as if it were.
+fn takes_off(from: &mut Reader<'_>) -> bool {
+    let Some(Property { value, place }) = from.system.take("zookeeper.admin.enableServer") else {
+        return false;
+    };
+    if value != "true" && value != "false" {
+        let key = as_written("zookeeper.admin.enableServer", &place);
+        let text = format!(
+            "{key}={value} counts as true: AdminServer listens, and only the exact text false turns it off; write true or false"
+        );
+        from.warnings.push(Warning { place, text, used: Some("true".to_owned()) });
+    }
+    value == "false"
+}
+
+/// The path of the commands.
+///
+/// * `is_on`: whether there is an AdminServer that uses it.
+fn take_url(from: &mut Reader<'_>, is_on: bool) -> String {
+    let Some(Property { value, place }) = from.system.take("zookeeper.admin.commandURL") else {
+        return "/commands".to_owned();
+    };
+    if is_on && !value.is_empty() && !value.starts_with('/') {
+        let key = as_written("zookeeper.admin.commandURL", &place);
+        let text = format!(
+            "{key}={value} does not begin with a slash, so no path leads to the commands of AdminServer; write /{value}"
+        );
+        from.warnings.push(Warning::new(place, text));
+    }
+    value
+}
+
+/// As in Java there is no limit if the number is below 1.
+///
+/// * `is_on`: as for [`take_url`].
+fn take_idle_timeout(from: &mut Reader<'_>, is_on: bool) -> u32 {
+    const KEY: &str = "zookeeper.admin.idleTimeout";
+    let place = from.system.get(KEY).map(|property| property.place.clone());
+    let number = from.number(KEY, INT, 30_000);
+    if let Some(limit) = u32::try_from(number).ok().filter(|&ms| ms > 0) {
+        return limit;
+    }
+    if let Some(place) = place.filter(|_| is_on) {
+        let key = as_written(KEY, &place);
+        let text = format!(
+            "{key}={number} is below 1, so silent connections stay for ever, and 64 of them keep all others out of AdminServer; write ms, such as 30000"
+        );
+        from.warnings.push(Warning { place, text, used: Some("no limit".to_owned()) });
+    }
+    u32::MAX
 }
 
 /// TLS of AdminServer; `None` without it, and if a setting was wrong.
@@ -216,6 +268,22 @@ mod tests {
         let odd = of("admin.serverPort=x\nadmin.idleTimeout=-1");
         assert_eq!(odd.admin.unwrap().port, 8080);
         assert!(format!("{:?}", odd.warnings).contains("admin.serverPort"));
+        let warned = |lines: &str| -> Vec<String> {
+            of(lines).warnings.iter().map(ToString::to_string).collect()
+        };
+        for (odd, text) in [
+            ("admin.enableServer=no", "z:3: admin.enableServer=no counts as true"),
+            ("admin.enableServer=False", "z:3: admin.enableServer=False counts as true"),
+            ("admin.commandURL=c", "z:3: admin.commandURL=c does not begin with a slash"),
+            ("admin.idleTimeout=-1", "z:3: admin.idleTimeout=-1 is below 1"),
+            ("admin.idleTimeout=0", "z:3: admin.idleTimeout=0 is below 1"),
+        ] {
+            let found = warned(odd);
+            assert!(found.len() == 1 && found[0].starts_with(text), "{found:?}");
+        }
+        let off = "admin.enableServer=false\nadmin.commandURL=c\nadmin.idleTimeout=-1";
+        assert_eq!(warned(off), [""; 0]);
+        assert_eq!(warned("admin.enableServer=true\nadmin.commandURL=/c"), [""; 0]);
         let other = of(
             "admin.serverAddress=127.0.0.1\nadmin.serverPort=9\nadmin.commandURL=/c\noxkeeper.admin.probes=false",
         );

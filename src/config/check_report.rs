@@ -370,6 +370,17 @@ mod tests {
         assert_eq!(value("snapCount=many"), "many (counts as 100000)");
         assert_eq!(value("snapCount=0x10"), "0x10");
         assert_eq!(value("tickTime=x"), "x", "this value is a problem");
+        // AdminServer listens then, as with Java.
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("zoo.cfg");
+        let text =
+            format!("dataDir={}\nclientPort=2181\nadmin.enableServer=no\n", dir.path().display());
+        std::fs::write(&file, text).unwrap();
+        let env = Environment::new();
+        let launch = parse_args(&[file.display().to_string()], &env).unwrap();
+        let check = check(&launch, &env);
+        let admin = check.settings.iter().find(|s| s.key == "admin.enableServer").unwrap();
+        assert_eq!((admin.value.as_str(), admin.state), ("no (counts as true)", "works"));
     }
 
     // rows: C-267

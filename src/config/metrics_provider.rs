@@ -2,9 +2,10 @@
 
 use super::SettingPlace;
 use super::checker::{Checker, Setting};
+use super::problem::Warning;
 use super::property_reader::Reader;
 use super::secrets::shown;
-use super::system_properties::SystemProperties;
+use super::system_properties::{SystemProperties, as_written};
 use super::tls::TlsSettings;
 use super::tls_settings::{self, SslPrefix};
 
@@ -32,7 +33,18 @@ pub struct MetricsSettings {
 
 /// Adds what is set by a property.
 pub(super) fn with_stand_ins(from_file: MetricsSettings, from: &mut Reader<'_>) -> MetricsSettings {
-    let jvm_stand_ins = from.flag("oxkeeper.metrics.jvmStandIns", false);
+    const KEY: &str = "oxkeeper.metrics.jvmStandIns";
+    let place = from.system.get(KEY).map(|property| property.place.clone());
+    let jvm_stand_ins = from.flag(KEY, false);
+    let is_used = from_file.prometheus.as_ref().is_some_and(|port| port.exports_process);
+    if let Some(place) = place.filter(|_| jvm_stand_ins && !is_used) {
+        let key = as_written(KEY, &place);
+        let text = format!(
+            "{key}=true: no effect without the provider of Prometheus with metricsProvider.exportJvmInfo=true; set \
+             metricsProvider.className, or remove it"
+        );
+        from.warnings.push(Warning::new(place, text));
+    }
     MetricsSettings { jvm_stand_ins, ..from_file }
 }
 

@@ -67,20 +67,27 @@ pub fn finish() {
     }
 }
 
-/// Starts the log, and warns of options that are not understood.
+/// Starts the log, and warns of settings of the log that are not understood.
 ///
 /// * `flags`: our own `-D` arguments; those of `SERVER_JVMFLAGS` and `JVMFLAGS` count as well.
+///
+/// # Errors
+/// If the command line or a flag has a level that is none. `RUST_LOG` is for all programs of a machine, and a `logback.xml` for a Java
+/// server, so their levels that are not understood are warnings.
 pub fn start(
     options: &Options,
     env: &Environment,
     flags: &[String],
     settings: &LogSettings,
-) -> Log {
+) -> Result<Log, String> {
     let (level, format, complaints) = choose(options, env, flags, settings);
     let parsed = known_levels(&level)
         .and_then(|level| EnvFilter::builder().parse(level).map_err(|error| error.to_string()));
     let (filter, complaint) = match parsed {
         Ok(filter) => (filter, None),
+        Err(error) if is_own(&level, options, env, flags) => {
+            return Err(format!("log level {level}: {error}"));
+        }
         Err(error) => (
             EnvFilter::new("info"),
             Some(format!("log level {level}: {error}, so info is used; correct the level")),
@@ -117,7 +124,7 @@ pub fn start(
     }
     let complaints = complaints.into_iter().chain(settings.warnings.iter().cloned());
     complaints.chain(complaint).for_each(|text| tracing::warn!("{text}"));
-    Log { format }
+    Ok(Log { format })
 }
 
 /// Logs why the process ends, and prints it on standard error if it would not stand there. Where the system has denied permission,
@@ -256,6 +263,14 @@ fn known_levels(text: &str) -> Result<String, String> {
     };
     let parts: Result<Vec<String>, String> = text.split(',').map(known).collect();
     Ok(parts?.join(","))
+}
+
+/// Whether the level that counts is that of the command line or of a flag.
+fn is_own(level: &str, options: &Options, env: &Environment, flags: &[String]) -> bool {
+    if options.log_level.is_some() || env.contains_key("RUST_LOG") {
+        return options.log_level.as_deref() == Some(level);
+    }
+    flag_value(env, flags, "oxkeeper.log.level").as_deref() == Some(level)
 }
 
 /// Level, format, and warnings. The command line wins, then `RUST_LOG`, then flags, then a `logback.xml`.

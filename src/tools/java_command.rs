@@ -254,6 +254,9 @@ mod tests {
         assert_eq!(digest.0, "a:b->a:3OptnM09ILoVSfbZtd3mB0IViII=\n");
         let (_, err, code) = outcome("-cp x no.Such");
         assert!(code == 1 && err.starts_with("Error: Could not find or load main class no.Such\n"));
+        for class in ["ServerAdminClient", "server.TraceFormatter"] {
+            assert_eq!(outcome(&format!("org.apache.zookeeper.{class} x")).2, 1, "{class}");
+        }
         assert!(outcome("-foo").1.starts_with("Unrecognized option: -foo\n"));
         assert_eq!(outcome("-jar x.jar").1, "Error: Unable to access jarfile x.jar\n");
     }

@@ -23,7 +23,7 @@ pub const ALL: [(&str, &Text); 7] = [
 pub const TXN_LOG: Text = Text {
     usage: "oxkeeper txn-log [--dump] [--json] FILE\n       \
             oxkeeper txn-log --recover [--yes] [--verbose] [--json] FILE\n       \
-            oxkeeper txn-log --chop --zxid ZXID FILE",
+            oxkeeper txn-log --chop --zxid ZXID [--json] FILE",
     arguments: "\
 Arguments:
   FILE             A transaction log, such as version-2/log.1
@@ -42,7 +42,7 @@ Options:
 };
 
 pub const LOG_CHOPPER: Text = Text {
-    usage: "oxkeeper log-chopper ZXID FROM TO",
+    usage: "oxkeeper log-chopper [--json] ZXID FROM TO",
     arguments: "\
 Arguments:
   ZXID        The last transaction to copy, decimal, or hexadecimal as 0x1f
@@ -50,6 +50,7 @@ Arguments:
   TO          The file to write; it is replaced if it exists
 
 Options:
+      --json  Print one JSON object a line
   -h, --help  Print this help",
 };
 

@@ -150,6 +150,7 @@ fn plain(key: &Key) -> Config {
 fn example(key: &Key) -> &'static str {
     match (key.name, key.form) {
         ("skipACL", _) => "yes",
+        ("admin.enableServer", _) => "false",
         ("ssl.protocol" | "ssl.enabledProtocols", _) => "TLSv1.2",
         ("ssl.ciphersuites", _) => "TLS_AES_128_GCM_SHA256",
         ("ssl.keyStore.type" | "ssl.trustStore.type", _) => "PEM",

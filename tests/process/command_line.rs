@@ -47,6 +47,22 @@ fn words_that_are_no_commands_and_unknown_options_are_refused() {
 }
 
 #[test]
+fn levels_that_are_none_are_refused_unless_they_are_for_other_programs_too() {
+    let bad = Bad::new();
+    let text = "is not a level; use error, warn, info, debug or trace";
+    for arguments in [&["--log-level", "foo", "."][..], &["-Doxkeeper.log.level=foo", "."]] {
+        refused(&bad.start(arguments, &[]), 2, &["ERROR log level foo: foo", text]);
+    }
+    let flags = [("SERVER_JVMFLAGS", "-Doxkeeper.log.level=inf")];
+    refused(&bad.start(&["."], &flags), 2, &["ERROR log level inf: inf", text]);
+    // These are levels, or RUST_LOG's: the server goes on to its next problem.
+    let next = "ERROR .: can't read file";
+    refused(&bad.start(&["--log-level", "warning", "."], &[]), 2, &[next]);
+    refused(&bad.start(&["."], &[("RUST_LOG", "foo")]), 2, &["so info is used", next]);
+    refused(&bad.start(&["--log-level=info", "."], &[("RUST_LOG", "foo")]), 2, &[next]);
+}
+
+#[test]
 fn each_command_prints_its_usage_on_help() {
     let printed = |arguments: &[&str]| {
         let output = Command::new(OXKEEPER).args(arguments).output().unwrap();
@@ -55,7 +71,7 @@ fn each_command_prints_its_usage_on_help() {
     };
     for (command, argument) in [
         ("4lw", "HOST PORT WORD"),
-        ("log-chopper", "ZXID FROM TO"),
+        ("log-chopper", "[--json] ZXID FROM TO"),
         ("snapshot-format", "FILE"),
         ("snapshot-compare", "--left FILE"),
         ("snapshot-summary", "FILE ZNODE DEPTH"),

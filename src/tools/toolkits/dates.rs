@@ -52,4 +52,10 @@ mod tests {
         assert_eq!(dates.short(-5), "12/31/69, 11:59:59 PM UTC");
         assert_eq!(dates.short(i64::MAX), i64::MAX.to_string());
     }
+
+    #[test]
+    fn zone_is_read_as_posix_does() {
+        let dates = Dates { zone: TimeZone::posix("GMT+3").unwrap() };
+        assert_eq!(dates.short(1_795_261_640_098), "11/21/26, 8:47:20 AM GMT");
+    }
 }

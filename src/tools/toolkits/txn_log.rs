@@ -65,7 +65,7 @@ pub fn run(arguments: &[String], streams: &mut Streams<'_>) -> Outcome {
         let number = super::decode_long(zxid).filter(|zxid| 0 <= *zxid);
         let zxid =
             number.ok_or_else(|| Failed::Argument(format!("{zxid:?} is not a zxid to chop at")))?;
-        return chop::beside(path, zxid, streams);
+        return chop::beside(path, zxid, is_json, streams);
     }
     dump(path, &parsed, is_json, streams)
 }

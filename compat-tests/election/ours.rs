@@ -178,6 +178,8 @@ fn setup(id: i64, views: Views, vote: Vote, last_round: i64, down: &[i64]) -> Se
         views,
         adopts_views: false,
         vote,
+        history: vote,
+        failed_candidate: false,
         oracle: None,
         down: down.iter().copied().map(ServerId).collect(),
         last_round,

@@ -142,6 +142,8 @@ fn empty_log_file_of_before_a_loss_hides_no_later_transaction() {
     put_snapshot(&disk, 10, &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
     let (found, _) = default(&disk);
     assert_eq!(found, (1..=12).collect::<Vec<_>>());
+    // A Java server that takes this directory over would read from that file.
+    assert!(!disk.list(&folders().logs).unwrap().contains(&"log.9".to_owned()));
 }
 
 /// As the test before this one, in a directory that a Java server has written, which leaves the empty file.

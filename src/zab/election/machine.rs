@@ -537,7 +537,8 @@ impl Election {
         !views.weighs_nothing(new.leader) && (than < new || is_no_rival)
     }
 
-    /// Sends the vote to every other voter, and to a candidate that was heard of and is no voter known here, and counts it here: a server's own vote counts like any other.
+    /// Sends the vote to every other voter, and to its candidate if that was heard of and is no voter known here. A server's own vote
+    /// counts here like any other.
     fn send_vote_to_all(&mut self, out: &mut Vec<Action>) {
         // A new vote begins a new wait.
         (self.ends_at, self.owed_at) = (None, None);

@@ -260,8 +260,11 @@ impl World {
         let durable = self.servers[server].durable;
         match loss {
             // The server does not start, and its operator empties it.
-            Loss::AcceptedEpoch | Loss::Snapshots | Loss::LogsAndSnapshots => {
-                self.was_led(server) && self.climate().marks_new
+            Loss::AcceptedEpoch => self.was_led(server) && self.climate().marks_new,
+            // Its first start has used `initialize` up, although no server has led it yet (world 1120000024090).
+            Loss::Snapshots | Loss::LogsAndSnapshots => {
+                let is_new = membership::is_marked_new(&self.servers[server].disk);
+                self.climate().marks_new && (self.was_led(server) || !is_new)
             }
             Loss::SnapshotFolder | Loss::Data => self.climate().marks_new,
             // The epoch at the end of the log, which is taken otherwise, is lower than acceptedEpoch.

@@ -127,6 +127,11 @@ pub fn mark_new(disk: &SimDisk, climate: &Climate) -> io::Result<()> {
     replace_file(disk, &Path::new(LOG_DIR).join("initialize"), b"")
 }
 
+/// Whether the server may still begin with an empty directory.
+pub fn is_marked_new(disk: &SimDisk) -> bool {
+    read_file(disk, &Path::new(LOG_DIR).join("initialize")).is_ok()
+}
+
 /// # Errors
 /// If the simulated disk fails: the process does not start.
 pub fn write_my_id(disk: &SimDisk, me: usize) -> io::Result<()> {

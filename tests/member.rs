@@ -147,15 +147,8 @@ impl Server {
         for (from, state) in [(2, PeerState::Following), (3, PeerState::Leading)] {
             let vote = Vote { epoch: 0, zxid: 0, leader: ServerId(3) };
             let config = Some(Bytes::from(THREE));
-            let notification = Notification {
-                state,
-                vote,
-                round: 1,
-                version: 2,
-                config,
-                is_ours: true,
-                candidates_view: None,
-            };
+            let notification =
+                Notification { is_ours: true, ..builders::notification(state, vote, 1, config) };
             dialed = self.hear_vote(from, &notification);
         }
         assert_eq!(dial(&dialed), Some((1, "c:1".to_owned())), "{dialed:?}");
@@ -407,15 +400,8 @@ impl Server {
         for (from, state) in [(2, PeerState::Leading), (3, PeerState::Following)] {
             let vote = Vote { epoch: 1, zxid: 1 << 32, leader: ServerId(2) };
             let config = Some(Bytes::from(THREE));
-            let notification = Notification {
-                state,
-                vote,
-                round: 7,
-                version: 2,
-                config,
-                is_ours: true,
-                candidates_view: None,
-            };
+            let notification =
+                Notification { is_ours: true, ..builders::notification(state, vote, 7, config) };
             self.hear_vote(from, &notification);
         }
         self.hear(2, vec![Packet::LeaderInfo { epoch: Epoch(2) }]);
@@ -451,15 +437,8 @@ fn leader_that_only_the_proposed_configuration_has_is_dialed() {
     {
         let vote = Vote { epoch: 1, zxid: (1 << 32) + 1, leader: ServerId(4) };
         let config = Some(Bytes::from(THREE));
-        let notification = Notification {
-            state,
-            vote,
-            round: 7,
-            version: 2,
-            config,
-            is_ours: true,
-            candidates_view: None,
-        };
+        let notification =
+            Notification { is_ours: true, ..builders::notification(state, vote, 7, config) };
         dialed = dialed.or(dial(&server.hear_vote(from, &notification)));
     }
     assert_eq!(dialed, Some((2, "d:9".to_owned())));

@@ -351,6 +351,20 @@ impl Climate {
         self.with_hurry().with_other_peers().with_return().with_rivals().with_java_trees()
     }
 
+    /// Reconfigurations in a hurry, with what of this world does not disturb them.
+    fn in_a_hurry(&self) -> Self {
+        Self {
+            hurries: true,
+            changes: true,
+            clients: self.clients,
+            late_tasks: self.late_tasks,
+            snap_count: self.snap_count,
+            latency_us: self.latency_us.min(500),
+            packing: self.packing,
+            ..Self::calm(self.seed)
+        }
+    }
+
     /// In some worlds little else fails than what is timed by reconfigurations.
     fn with_hurry(self) -> Self {
         let mut rng = Rng::new(self.seed, HURRY_STREAM);
@@ -364,23 +378,16 @@ impl Climate {
         let java = if rng.one_in(3) { BTreeSet::new() } else { (0..all).collect() };
         let is_small = self.lag_bytes.is_some() || self.small_buffers.is_some();
         Self {
-            hurries: true,
-            changes: true,
             voters,
             joiners,
-            clients: self.clients,
             sends_trees: rng.one_in(2),
             loses_files: rng.one_in(3),
             locks_folders: self.locks_folders && !is_small,
             groups: self.groups && rng.one_in(4),
-            late_tasks: self.late_tasks,
             slow_disk,
             java,
-            snap_count: self.snap_count,
-            latency_us: self.latency_us.min(500),
-            packing: self.packing,
             lasts_us: rng.range(2500, 5000) * MS,
-            ..Self::calm(self.seed)
+            ..self.in_a_hurry()
         }
     }
 
@@ -433,20 +440,13 @@ impl Climate {
         let java = if rng.one_in(4) { BTreeSet::new() } else { (0..voters + observers).collect() };
         Self {
             rivals: true,
-            hurries: true,
-            changes: true,
             voters,
             observers,
             relays: !rng.one_in(3),
-            clients: self.clients,
             sends_trees: rng.one_in(2),
-            late_tasks: self.late_tasks,
             java,
-            snap_count: self.snap_count,
-            latency_us: self.latency_us.min(500),
-            packing: self.packing,
             lasts_us: rng.range(2500, 5000) * MS,
-            ..Self::calm(self.seed)
+            ..self.in_a_hurry()
         }
     }
 

@@ -1,5 +1,6 @@
 //! Parts of servers with the settings that tests use.
 
+use bytes::Bytes;
 use oxkeeper::member::election_connections;
 use oxkeeper::member::sasl_exchange::NoSasl;
 use oxkeeper::model::sync::Arc;
@@ -7,7 +8,17 @@ use oxkeeper::model::{Epochs, ServerId, View, Zxid};
 use oxkeeper::replica::Settings;
 use oxkeeper::request::{Limits, Shared};
 use oxkeeper::tree::{State, Tree};
-use oxkeeper::zab::{self, LearnerInfo, Peer};
+use oxkeeper::zab::{self, LearnerInfo, Notification, Peer, PeerState, Vote};
+
+/// A notification of a Java server, whose format oxkeeper shares.
+pub const fn notification(
+    state: PeerState,
+    vote: Vote,
+    round: i64,
+    config: Option<Bytes>,
+) -> Notification {
+    Notification { state, vote, round, version: 2, config, is_ours: false, candidates_view: None }
+}
 
 /// Three voters.
 pub const THREE: &str = "server.1=a:1:2\nserver.2=b:1:2\nserver.3=c:1:2\n";

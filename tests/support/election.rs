@@ -1,7 +1,8 @@
 //! Elections with the outcome that a test wants: the notifications of the other voters.
 
+use super::builders;
 use oxkeeper::model::ServerId;
-use oxkeeper::zab::{Input, Notification, Peer, PeerState, Role, Vote};
+use oxkeeper::zab::{Input, Peer, PeerState, Role, Vote};
 use std::collections::BTreeSet;
 
 /// The inputs that end the election at `peer` with `leader` as the leader; none if there is no election.
@@ -24,15 +25,7 @@ pub fn votes_for(peer: &Peer, leader: ServerId) -> Vec<Input> {
             false => PeerState::Following,
         };
         let config = Some(core.view.to_string().into());
-        let notification = Notification {
-            state,
-            vote,
-            round,
-            version: 2,
-            config,
-            is_ours: false,
-            candidates_view: None,
-        };
+        let notification = builders::notification(state, vote, round, config);
         Input::Notification { from, notification }
     };
     others.into_iter().map(heard).collect()

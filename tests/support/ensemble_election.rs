@@ -1,9 +1,10 @@
 //! Elections of an [`Ensemble`] whose outcome a test chooses.
 
+use super::builders;
 use super::election::votes_for;
 use super::ensemble::{Ensemble, Witness};
 use oxkeeper::model::ServerId;
-use oxkeeper::zab::{Input, Notification, Peer, PeerState, Role, Vote};
+use oxkeeper::zab::{Input, Peer, PeerState, Role, Vote};
 use std::collections::BTreeSet;
 
 impl<W: Witness> Ensemble<W> {
@@ -44,15 +45,7 @@ impl<W: Witness> Ensemble<W> {
         let (epoch, zxid) = (i64::from(core.current.0), core.history.last().to_wire());
         let vote = Vote { epoch, zxid, leader: core.me };
         let (state, from) = (PeerState::Looking, core.me);
-        let notification = Notification {
-            state,
-            vote,
-            round: 0,
-            version: 2,
-            config: None,
-            is_ours: false,
-            candidates_view: None,
-        };
+        let notification = builders::notification(state, vote, 0, None);
         self.step(leader, Input::Notification { from, notification });
     }
 

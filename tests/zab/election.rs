@@ -7,6 +7,7 @@ use oxkeeper::zab::election::{
 };
 use oxkeeper::zab::{Notification, PeerState, Views, Vote};
 use std::collections::{BTreeMap, BTreeSet};
+use support::builders;
 use support::views::view_of;
 
 pub const TEXT: &str = "server.1=a:1:2:participant\nversion=0";
@@ -37,7 +38,7 @@ pub fn setup(me: i64, views: Views, vote: Vote, last_round: i64) -> Setup {
 
 pub fn heard(state: PeerState, vote: Vote, round: i64) -> Notification {
     let config = Some(Bytes::from_static(TEXT.as_bytes()));
-    Notification { state, vote, round, version: 2, config, is_ours: false, candidates_view: None }
+    builders::notification(state, vote, round, config)
 }
 
 fn ids<const N: usize>(ids: [i64; N]) -> BTreeSet<ServerId> {

@@ -4,7 +4,8 @@
 
 use super::world::World;
 use oxkeeper::model::{Epoch, Role as Kind, ServerId, Zxid};
-use oxkeeper::zab::{Input, LearnerConnectionId, Notification, Packet, PeerState, Vote};
+use oxkeeper::zab::{Input, LearnerConnectionId, Packet, PeerState, Vote};
+use support::builders;
 use support::connections::Item;
 use support::election::votes_for;
 use support::views::member;
@@ -245,15 +246,7 @@ pub fn two_configurations(world: &mut World, restarts: bool) {
     let vote = Vote { epoch: 1, zxid: zxid(1, 3).to_wire(), leader: ServerId(8) };
     for at in [6, 7] {
         let (state, config) = (PeerState::Looking, Some(config.clone().into()));
-        let notification = Notification {
-            state,
-            vote,
-            round: 1,
-            version: 2,
-            config,
-            is_ours: false,
-            candidates_view: None,
-        };
+        let notification = builders::notification(state, vote, 1, config);
         world.step(at, Input::Notification { from: ServerId(8), notification });
     }
     [7, 6].into_iter().for_each(|at| is_elected(world, at, 7));

@@ -3,10 +3,9 @@
 use bytes::Bytes;
 use oxkeeper::model::{Epoch, ServerId, SessionId, Zxid, op};
 use oxkeeper::zab::{
-    Action, Input, LearnerConnectionId, Notification, Packet, PeerState, Request, Role, Settings,
-    Vote,
+    Action, Input, LearnerConnectionId, Packet, PeerState, Request, Role, Settings, Vote,
 };
-use support::builders::{learner_info, peer};
+use support::builders::{self, learner_info, peer};
 use support::peer::PeerOnDisk;
 
 const VIEW: &str = "server.1=h1:1:2\nserver.2=h2:1:2\nserver.3=h3:1:2";
@@ -88,15 +87,7 @@ fn votes_of_64_unknown_servers_at_most_wait_for_the_next_election() {
     for id in 100..1000 {
         let vote = Vote { epoch: 0, zxid: 0, leader: ServerId(id) };
         let (state, config) = (PeerState::Looking, Some(Bytes::from(vec![b'x'; 1000])));
-        let notification = Notification {
-            state,
-            vote,
-            round: 1,
-            version: 2,
-            config,
-            is_ours: false,
-            candidates_view: None,
-        };
+        let notification = builders::notification(state, vote, 1, config);
         server.step(Input::Notification { from: ServerId(id), notification });
     }
     let mut actions = Vec::new();

@@ -145,11 +145,11 @@ fn load_checked(
     };
     context.data_dir = files.data_dir;
     let source = Source { name: &files.name, text: &files.text, my_id: files.my_id.as_deref() };
-    let dynamic = files.dynamic.as_ref().map(|(name, text)| Dynamic {
-        name,
-        text: text.as_deref().map_err(Clone::clone),
-        next: files.next.as_ref().map(|(name, text)| (name.as_str(), text.as_slice())),
-    });
+    let dynamic = files
+        .dynamic
+        .as_ref()
+        .map(|(name, text)| Dynamic { name, text: text.as_deref().map_err(Clone::clone) });
+    context.next = files.next.as_ref().map(|(name, text)| (name.as_str(), text.as_slice()));
     let mut all = parse::parse_all(source, dynamic, context);
     if let Settings::File(path) = &launch.settings {
         let system = SystemProperties::from_flags(env, &launch.flags);
@@ -186,7 +186,7 @@ pub(super) struct Files {
     pub data_dir: DataDirState,
     /// Name of the dynamic file, and its bytes or why there are none.
     pub dynamic: Option<(String, Result<Vec<u8>, String>)>,
-    /// Name and bytes of the file that holds a proposed view.
+    /// Name and bytes of the file that holds proposed views.
     pub next: Option<(String, Vec<u8>)>,
 }
 
@@ -212,10 +212,11 @@ impl Files {
             .map(|name| (read(Path::new(&name)).map_err(|error| error.to_string()), name))
             .map(|(text, name)| (name, text));
         // A file that cannot be read counts as missing, as in Java.
-        let next = dynamic.as_ref().and_then(|_| {
-            let next = format!("{name}{NEXT}");
-            read(Path::new(&next)).ok().map(|text| (next, text))
-        });
+        let next = format!("{name}{NEXT}");
+        let next = match settings {
+            Settings::File(_) => read(Path::new(&next)).ok().map(|text| (next, text)),
+            _ => None,
+        };
         Ok(Self { name, text, my_id, data_dir, dynamic, next })
     }
 }

@@ -19,14 +19,11 @@ fn parsed(case: &str) -> Result<Config, ConfigError> {
         .collect();
     let (next, dynamic): (Vec<_>, Vec<_>) =
         files.iter().partition(|(name, _)| name.ends_with(".next"));
-    let dynamic = dynamic.first().map(|(name, text)| Dynamic {
-        name,
-        text: Ok(text),
-        next: next.first().map(|(name, text)| (name.as_str(), text.as_slice())),
-    });
+    let dynamic = dynamic.first().map(|(name, text)| Dynamic { name, text: Ok(text) });
     let source = Source { name: "@/zoo.cfg", text: &text, my_id };
     let env = Environment::new();
-    let context = ParseContext::new(&env, &[]);
+    let mut context = ParseContext::new(&env, &[]);
+    context.next = next.first().map(|(name, text)| (name.as_str(), text.as_slice()));
     let (config, problems, _) = parse_all(source, dynamic, context);
     config.ok_or(ConfigError { problems })
 }

@@ -39,8 +39,6 @@ pub(super) struct Dynamic<'a> {
     pub name: &'a str,
     /// Its bytes, or why there are none.
     pub text: Result<&'a [u8], String>,
-    /// Name and bytes of the file beside the static one that holds a proposed view, if there is one.
-    pub next: Option<(&'a str, &'a [u8])>,
 }
 
 /// What a configuration depends on in addition to its file.
@@ -50,13 +48,15 @@ pub(super) struct ParseContext<'a> {
     pub flags: &'a [String],
     /// The file that `-Djava.security.auth.login.config` names.
     pub jaas: Option<&'a JaasFile>,
+    /// Name and bytes of the file beside the static one that holds proposed views, if there is one.
+    pub next: Option<(&'a str, &'a [u8])>,
     /// What is at the path `dataDir`, if there is no `myid`.
     pub data_dir: DataDirState,
 }
 
 impl<'a> ParseContext<'a> {
     pub const fn new(env: &'a Environment, flags: &'a [String]) -> Self {
-        Self { env, flags, jaas: None, data_dir: DataDirState::There }
+        Self { env, flags, jaas: None, next: None, data_dir: DataDirState::There }
     }
 }
 
@@ -119,11 +119,7 @@ fn add_dynamic(checker: &mut Checker, dynamic: Option<Dynamic<'_>>) -> Files {
         checker.problem(&setting.place, text);
     }
     let (name, text) = match dynamic {
-        Some(Dynamic { name, text: Ok(text), next }) => {
-            files.last_seen =
-                next.map(|(name, text)| last_seen(checker, name, text)).unwrap_or_default();
-            (name, text)
-        }
+        Some(Dynamic { name, text: Ok(text) }) => (name, text),
         other => {
             let why = other.map_or("not read".to_owned(), |d| d.text.err().unwrap_or_default());
             let text = format!("dynamicConfigFile={}: {why}; name a file to read", named.value);
@@ -160,6 +156,26 @@ fn add_dynamic(checker: &mut Checker, dynamic: Option<Dynamic<'_>>) -> Files {
 }
 
 /// The views that were proposed, and perhaps committed, before the last stop, oldest first (D-09).
+///
+/// Java reads them beside a dynamic file only. A server that is stopped after it has acknowledged its first proposed view has
+/// none yet: its static file names the members until a view is committed.
+///
+/// * `dynamic_file`: whether there is one. `may_write`: whether this is a member that may be reconfigured.
+fn take_last_seen(
+    checker: &mut Checker,
+    next: Option<(&str, &[u8])>,
+    dynamic_file: bool,
+    may_write: bool,
+) -> Vec<View> {
+    let Some((name, text)) = next.filter(|_| dynamic_file || may_write) else { return Vec::new() };
+    let views = last_seen(checker, name, text);
+    if !dynamic_file && !views.is_empty() {
+        let text = "has a proposed configuration, which counts beside the server.N lines until a leader knows whether it was committed; if no server of that ensemble is left, remove the file";
+        checker.warn(&SettingPlace::File(name.to_owned()), text);
+    }
+    views
+}
+
 fn last_seen(checker: &mut Checker, name: &str, text: &[u8]) -> Vec<View> {
     let entries = parse_properties(text).map_err(ViewError::from);
     let place = SettingPlace::File(name.to_owned());
@@ -214,7 +230,7 @@ pub(super) fn positional_all(
 fn assemble(
     mut checker: Checker,
     my_id: Option<&str>,
-    files: Files,
+    mut files: Files,
     context: ParseContext<'_>,
 ) -> (Option<Config>, Vec<Problem>, Vec<Warning>) {
     let (mut system, odd_words) = SystemProperties::with_warnings(context.env, context.flags);
@@ -246,6 +262,9 @@ fn assemble(
     unsupported::pass_through(&mut checker, &mut system);
     let shown = ShownConfig::of(&system);
     let tick_time_ms = from_file.as_ref().map_or(0, |from_file| from_file.tick_time_ms);
+    let may_write = is_member && from_file.as_ref().is_some_and(|file| file.reconfig_enabled);
+    let has_dynamic = files.dynamic_file.is_some() && !files.lacks_lines;
+    files.last_seen = take_last_seen(&mut checker, context.next, has_dynamic, may_write);
     let ensemble =
         keys.map(|keys| ensemble::take(&mut checker, &mut system, keys, files, tick_time_ms));
     let logins = logins::read(&mut checker, context.env, &mut system, context.jaas);

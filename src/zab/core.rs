@@ -120,7 +120,7 @@ pub struct Core {
     pub(super) later_promises: LaterPromises,
     /// An ERROR has said that no epoch is left.
     pub(super) has_logged_last_epoch: bool,
-    /// The epoch in the last vote of each voter for itself, since this server's last election began.
+    /// The epoch of each voter's history by its last vote for itself, since this server's last election began.
     pub(super) vote_epochs: BTreeMap<ServerId, i64>,
     /// The epoch of a leader was adopted.
     pub(super) settled_on: Option<Epoch>,
@@ -269,10 +269,13 @@ impl Core {
         self.over.get_or_insert((why, None));
     }
 
-    /// Notes the epoch in a voter's vote for itself: the epoch of its history.
+    /// Notes the epoch of a voter's history by its vote for itself: the voter's currentEpoch, or the epoch of its last zxid, which is later
+    /// after a crash between the log and currentEpoch (world 1400000001966 of the simulator).
     pub(super) fn note_vote(&mut self, from: ServerId, vote: &Vote) {
         if vote.leader == from && self.is_voter(from) {
-            self.vote_epochs.insert(from, vote.epoch);
+            let of_last =
+                Zxid::from_wire(vote.zxid).map_or(vote.epoch, |last| last.epoch().0.into());
+            self.vote_epochs.insert(from, vote.epoch.max(of_last));
         }
     }
 

@@ -141,6 +141,16 @@ fn config_of_a_member_names_its_static_and_dynamic_file() {
     assert_eq!((ensemble.config_file, ensemble.dynamic_file), (path("zoo.cfg"), None));
     assert_eq!((ensemble.view.version, ensemble.last_seen), (0, vec![]));
 
+    // It may have acknowledged its first proposed configuration, and was stopped before that came in force.
+    fs::write(path("zoo.cfg"), format!("{fixed}reconfigEnabled=true\n{servers}")).unwrap();
+    let config = loaded().unwrap();
+    let ensemble = config.ensemble.unwrap();
+    let versions: Vec<i64> = ensemble.last_seen.iter().map(|view| view.version).collect();
+    assert_eq!((ensemble.dynamic_file, ensemble.view.version, versions), (None, 0, vec![0x20]));
+    let warned = config.warnings.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let wanted = "zoo.cfg.dynamic.next: has a proposed configuration, which counts beside the";
+    assert!(warned.iter().any(|line| line.contains(wanted)), "{warned:?}");
+
     // As a reconfiguration would make it.
     fs::write(&dynamic, servers).unwrap();
     let text = fs::read(path("zoo.cfg")).unwrap();

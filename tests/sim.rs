@@ -140,6 +140,7 @@ fn worlds_from_fixed_seeds_reach_every_fault_and_hold_every_property() {
         ("lost: snapshots and epochs", 5),
         ("lost: all data", 5),
         ("lost: dynamic file", 3),
+        ("lost: proposed configuration", 1),
         ("lost: myid", 10),
         ("lost: machines", 3),
         ("restored: older data", 1),

@@ -15,7 +15,7 @@ pub const MS: Micros = 1000;
 pub const STARTS_TOGETHER_US: Micros = 100 * MS;
 /// Servers that start together must serve within this time after the last start: less than initLimit, which is 1 s.
 pub const SERVES_US: Micros = 800 * MS;
-/// The same if a first connection ended: learners of a leader that has given up for it are kept for half a second.
+/// The same from the moment at which a first connection ended: learners of a leader that has given up for it are kept for half a second.
 pub const SERVES_AFTER_BREAK_US: Micros = 950 * MS;
 
 /// The stream that says whether reconfigurations come in a hurry: none of the worlds that `tests/sabotage` names has them.

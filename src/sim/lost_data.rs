@@ -64,6 +64,14 @@ impl World {
 
     /// A server's process ends, and files are lost before the next one starts.
     pub fn end_and_lose(&mut self, server: usize, loss: Loss, down_us: Micros) {
+        // There is a file of proposed configurations for a few milliseconds at a time.
+        if loss == Loss::ProposedFile
+            && !self.can_lose(server, loss)
+            && self.now_us < self.climate().lasts_us
+        {
+            let soon_us = self.now_us + 500;
+            return self.do_at(soon_us, move |world| world.end_and_lose(server, loss, down_us));
+        }
         self.servers[server].losing = Some(loss);
         if self.servers[server].process.is_some() {
             self.crash(server, Crash { kind: CrashKind::Process, down_us });

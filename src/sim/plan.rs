@@ -277,7 +277,8 @@ impl Plan {
         add_rare_operations(&climate, &mut steps);
         if climate.starts_together {
             // There are no faults until the servers serve; clients may connect.
-            let is_calm = |at_us| at_us < STARTS_TOGETHER_US + SERVES_US;
+            let breaks_us = if climate.breaks_early { SERVES_AFTER_BREAK_US } else { 0 };
+            let is_calm = |at_us| at_us < STARTS_TOGETHER_US + SERVES_US + breaks_us;
             steps.retain(|step| {
                 matches!(step.event, PlannedEvent::Client { .. }) || !is_calm(step.at_us)
             });

@@ -65,17 +65,14 @@ impl EarlyLearners {
         self.0.remove(&connection);
     }
 
-    /// Closes the connections of learners that have waited long enough for this server to lead, or wait in vain.
-    ///
-    /// * `in_vain`: whether a server follows this one since an election that is over: this server is in a later one, which that
-    ///   server joins once its connection has ended.
-    pub fn tick(&mut self, in_vain: impl Fn(ServerId) -> bool, out: &mut Vec<Action>) {
-        self.0.retain(|&connection, EarlyLearner { id, ticks, .. }| match ticks.checked_sub(1) {
-            Some(left) if !in_vain(*id) => {
+    /// Closes the connections of learners that have waited long enough for this server to lead.
+    pub fn tick(&mut self, out: &mut Vec<Action>) {
+        self.0.retain(|&connection, EarlyLearner { ticks, .. }| match ticks.checked_sub(1) {
+            Some(left) => {
                 *ticks = left;
                 true
             }
-            _ => {
+            None => {
                 close(connection, "this server does not lead", out);
                 false
             }

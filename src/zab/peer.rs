@@ -156,10 +156,9 @@ impl Peer {
             self.pause_ticks = self.pause_ticks.saturating_sub(1);
             self.withdraw_in_time(out);
             self.stop_doubting_in_time(out);
-            let Self { role, early, .. } = self;
-            let election =
-                if let Role::Looking(election) = role { election.as_ref() } else { None };
-            early.tick(|id| election.is_some_and(|election| election.was_elected_by(id)), out);
+            if !matches!(self.role, Role::Leading(_)) {
+                self.early.tick(out);
+            }
         }
         let Some(input) = self.take_early(input, out) else { return self.settle(out) };
         match (&mut self.role, input) {

@@ -26,11 +26,6 @@ impl Ballot {
         Self { state, vote, round, versioned: 0 < version }
     }
 
-    /// Whether an election before `round` made `leader` the leader. A reconfiguration that names one is of no round (-1).
-    pub fn elected_before(&self, leader: ServerId, round: i64) -> bool {
-        self.vote.leader == leader && (0..round).contains(&self.round)
-    }
-
     /// Whether both are votes for the same leadership.
     ///
     /// Between two servers that are no longer looking, zxid and round may differ: each took them from another moment of one

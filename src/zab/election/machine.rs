@@ -198,11 +198,6 @@ impl Election {
         self.round
     }
 
-    /// Whether a voter follows this server since an earlier round: it votes in this round only after it has lost this server.
-    pub fn was_elected_by(&self, id: ServerId) -> bool {
-        self.settled.get(id).is_some_and(|cast| cast.elected_before(self.setup.me, self.round))
-    }
-
     fn resend_min_ticks(&self) -> u64 {
         u64::from(self.setup.resend_min_ms / TICK_MS).max(1)
     }

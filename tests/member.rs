@@ -272,7 +272,7 @@ fn configuration_files_change_before_later_packets_are_sent() {
     let mut server = Server::following();
     let proposed = server.hear(1, vec![reconfiguration()]);
     let file = proposed.iter().position(|action| {
-        matches!(action, Action::ChangeConfigFiles(ConfigChange::Proposed(views)) if views[0].version == 0x1_0000_0001)
+        matches!(action, Action::ChangeConfigFiles(ConfigChange::Proposed { views, .. }) if views[0].version == 0x1_0000_0001)
     });
     let ack = proposed.iter().position(|action| matches!(action, Action::SendToLeader { .. }));
     assert!(file.is_some() && file < ack, "{proposed:?}");

@@ -42,22 +42,33 @@ pub fn decided(view: &View) -> String {
 
 /// Line before an earlier view in the text of proposed views; the lines of that view follow as comments.
 const EARLIER: &str = "#earlier";
+/// The same before the view of the static file, which comes before the earlier ones.
+const BESIDE: &str = "#beside";
 const COMMENT: &str = "# ";
 
 /// The text of proposed views: the lines of the newest view sorted, its version among them, as in Java's file. Java keeps the
-/// newest view alone; earlier ones are in comments, which Java ignores.
+/// newest view alone; the others are in comments, which Java ignores.
 ///
-/// * `views`: oldest first.
+/// * `views`: oldest first. `beside`: the view in force, if its operator has written it.
 ///
 /// Source: `QuorumPeerConfig.writeDynamicConfig`, ZooKeeper 3.9.5.
-pub fn proposed(views: &[View]) -> String {
+pub fn proposed(views: &[View], beside: Option<&View>) -> String {
     let Some((newest, earlier)) = views.split_last() else { return String::new() };
     let mut text = sorted(newest.to_string().lines());
-    for view in earlier {
-        text.extend(["\n", EARLIER]);
+    let beside = beside.map(|view| (BESIDE, view)).into_iter();
+    for (title, view) in beside.chain(earlier.iter().map(|view| (EARLIER, view))) {
+        text.extend(["\n", title]);
         view.to_string().lines().for_each(|line| text.extend(["\n", COMMENT, line]));
     }
     text
+}
+
+/// Whether a text of proposed views was written while `view` was in force, as its operator had written it.
+pub fn is_beside(text: &str, view: &View) -> bool {
+    let mut lines = text.lines().skip_while(|line| *line != BESIDE);
+    let is_written = lines.next().is_some();
+    let of_view = lines.map_while(|line| line.strip_prefix(COMMENT));
+    is_written && of_view.eq(view.to_string().lines())
 }
 
 /// The earlier views in the text of proposed ones.

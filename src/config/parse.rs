@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::checker::Checker;
 use super::client_address::SecureAddress;
 use super::ensemble::{self, Ensemble, Files};
+use super::file_settings::FileSettings;
 use super::logins::{JaasFile, Logins};
 use super::members::{DataDirState, MyId};
 use super::sasl::{ClientSasl, QuorumSasl, SaslRules};
@@ -90,7 +91,10 @@ pub(super) fn parse_all(
         Err(problem) => return (None, vec![problem], vec![]),
     };
     let mut checker = Checker::of_file(source.name, entries);
-    let files = Files { config_file: source.name.into(), ..add_dynamic(&mut checker, dynamic) };
+    let files = Files {
+        config_file: source.name.into(),
+        ..add_dynamic(&mut checker, dynamic, context.next)
+    };
     let (config, problems, warnings) = assemble(checker, source.my_id, files, context);
     let config = config.map(|mut config| {
         config.admin.iter_mut().for_each(|admin| admin.shown.set_text(source.text));
@@ -108,7 +112,11 @@ fn entries_of(name: &str, text: &[u8]) -> Result<Entries, Problem> {
 }
 
 /// Adds the dynamic file. The lines that may change while an ensemble runs are all in it, or all in the static file (C-06).
-fn add_dynamic(checker: &mut Checker, dynamic: Option<Dynamic<'_>>) -> Files {
+fn add_dynamic(
+    checker: &mut Checker,
+    dynamic: Option<Dynamic<'_>>,
+    next: Option<(&str, &[u8])>,
+) -> Files {
     let Some(named) = checker.take("dynamicConfigFile") else { return Files::default() };
     let mut files = Files { dynamic_file: Some((&named.value).into()), ..Files::default() };
     if let Some(version) = checker.take("version") {
@@ -119,7 +127,11 @@ fn add_dynamic(checker: &mut Checker, dynamic: Option<Dynamic<'_>>) -> Files {
         checker.problem(&setting.place, text);
     }
     let (name, text) = match dynamic {
-        Some(Dynamic { name, text: Ok(text) }) => (name, text),
+        Some(Dynamic { name, text: Ok(text) }) => {
+            files.last_seen =
+                next.map(|(name, text)| last_seen(checker, name, text)).unwrap_or_default();
+            (name, text)
+        }
         other => {
             let why = other.map_or("not read".to_owned(), |d| d.text.err().unwrap_or_default());
             let text = format!("dynamicConfigFile={}: {why}; name a file to read", named.value);
@@ -156,26 +168,6 @@ fn add_dynamic(checker: &mut Checker, dynamic: Option<Dynamic<'_>>) -> Files {
 }
 
 /// The views that were proposed, and perhaps committed, before the last stop, oldest first (D-09).
-///
-/// Java reads them beside a dynamic file only. A server that is stopped after it has acknowledged its first proposed view has
-/// none yet: its static file names the members until a view is committed.
-///
-/// * `dynamic_file`: whether there is one. `may_write`: whether this is a member that may be reconfigured.
-fn take_last_seen(
-    checker: &mut Checker,
-    next: Option<(&str, &[u8])>,
-    dynamic_file: bool,
-    may_write: bool,
-) -> Vec<View> {
-    let Some((name, text)) = next.filter(|_| dynamic_file || may_write) else { return Vec::new() };
-    let views = last_seen(checker, name, text);
-    if !dynamic_file && !views.is_empty() {
-        let text = "has a proposed configuration, which counts beside the server.N lines until a leader knows whether it was committed; if no server of that ensemble is left, remove the file";
-        checker.warn(&SettingPlace::File(name.to_owned()), text);
-    }
-    views
-}
-
 fn last_seen(checker: &mut Checker, name: &str, text: &[u8]) -> Vec<View> {
     let entries = parse_properties(text).map_err(ViewError::from);
     let place = SettingPlace::File(name.to_owned());
@@ -194,6 +186,42 @@ fn last_seen(checker: &mut Checker, name: &str, text: &[u8]) -> Vec<View> {
         checker.problem(&place, format!("{error}; remove the file: a leader sends it again"));
         Vec::new()
     })
+}
+
+fn ensemble_of(
+    checker: &mut Checker,
+    system: &mut SystemProperties,
+    keys: ensemble::Keys,
+    files: Files,
+    from_file: &Option<FileSettings>,
+    context: ParseContext<'_>,
+) -> Ensemble {
+    let tick_time_ms = from_file.as_ref().map_or(0, |from_file| from_file.tick_time_ms);
+    let ensemble = ensemble::take(checker, system, keys, files, tick_time_ms);
+    match from_file {
+        Some(FileSettings { reconfig_enabled: true, .. }) => {
+            with_last_seen(checker, context.next, ensemble)
+        }
+        _ => ensemble,
+    }
+}
+
+/// Adds the same beside a static file that names the members. Java does not read them there. But a server that is stopped after it has
+/// acknowledged its first proposed view has no dynamic file yet. They don't count if its operator has changed the members' lines since.
+fn with_last_seen(
+    checker: &mut Checker,
+    next: Option<(&str, &[u8])>,
+    ensemble: Ensemble,
+) -> Ensemble {
+    let is_beside = |text| dynamic::is_beside(&String::from_utf8_lossy(text), &ensemble.view);
+    let next = next.filter(|(_, text)| ensemble.dynamic_file.is_none() && is_beside(text));
+    let Some((name, text)) = next else { return ensemble };
+    let last_seen = last_seen(checker, name, text);
+    if !last_seen.is_empty() {
+        let text = "this server has acknowledged this configuration before it was stopped: it counts in addition to the server.N lines until a leader says whether it was committed; let its members run";
+        checker.warn(&SettingPlace::File(name.to_owned()), text);
+    }
+    Ensemble { last_seen, ..ensemble }
 }
 
 /// Reads the command-line form `port dataDir [tickTime] [maxClientCnxns]`.
@@ -230,7 +258,7 @@ pub(super) fn positional_all(
 fn assemble(
     mut checker: Checker,
     my_id: Option<&str>,
-    mut files: Files,
+    files: Files,
     context: ParseContext<'_>,
 ) -> (Option<Config>, Vec<Problem>, Vec<Warning>) {
     let (mut system, odd_words) = SystemProperties::with_warnings(context.env, context.flags);
@@ -261,12 +289,8 @@ fn assemble(
     );
     unsupported::pass_through(&mut checker, &mut system);
     let shown = ShownConfig::of(&system);
-    let tick_time_ms = from_file.as_ref().map_or(0, |from_file| from_file.tick_time_ms);
-    let may_write = is_member && from_file.as_ref().is_some_and(|file| file.reconfig_enabled);
-    let has_dynamic = files.dynamic_file.is_some() && !files.lacks_lines;
-    files.last_seen = take_last_seen(&mut checker, context.next, has_dynamic, may_write);
     let ensemble =
-        keys.map(|keys| ensemble::take(&mut checker, &mut system, keys, files, tick_time_ms));
+        keys.map(|keys| ensemble_of(&mut checker, &mut system, keys, files, &from_file, context));
     let logins = logins::read(&mut checker, context.env, &mut system, context.jaas);
     let secured = Secured::take(&mut checker, &mut system, secure, switches, &logins, &mut idle);
     unsupported::properties(&mut checker, &system, &mut idle);

@@ -102,7 +102,9 @@ pub enum ConfigChange {
     /// Change nothing: find out whether the folder can be written to.
     TestFolder,
     /// Keep the configurations that were proposed and count, oldest first (`.dynamic.next`).
-    Proposed(Vec<View>),
+    ///
+    /// * `beside`: the configuration in force, if its operator has written it (version 0).
+    Proposed { views: Vec<View>, beside: Option<View> },
     /// Remove `.dynamic.next`: the configurations in it were discarded.
     Forgotten,
     /// Make a committed configuration the one of the next start.
@@ -121,7 +123,7 @@ impl ConfigChange {
             // At the start. As Java, which ends if it can't copy the static file (`QuorumPeerConfig.backupOldConfig`).
             Self::CopyStaticFile => ("copy the static configuration file", 2),
             Self::TestFolder => ("write beside the static configuration file", 2),
-            Self::Proposed(_) => ("save the proposed configurations", 1),
+            Self::Proposed { .. } => ("save the proposed configurations", 1),
             Self::Forgotten => ("remove the discarded configuration", 1),
             Self::Committed { .. } => ("save the committed configuration", 1),
         };

@@ -42,7 +42,7 @@ impl<D: Disk> ConfigFiles<D> {
         match change {
             ConfigChange::CopyStaticFile => self.back_up(),
             ConfigChange::TestFolder => self.try_out(),
-            ConfigChange::Proposed(views) => self.propose(views),
+            ConfigChange::Proposed { views, beside } => self.propose(views, beside.as_ref()),
             ConfigChange::Forgotten => self.forget_proposed(),
             ConfigChange::Committed { view, has_client, removes_proposed } => {
                 self.commit(view, *has_client, *removes_proposed)
@@ -71,12 +71,12 @@ impl<D: Disk> ConfigFiles<D> {
 
     /// Keeps the configurations that are proposed and not yet committed (D-09).
     ///
-    /// * `views`: oldest first, at least one.
+    /// * `views`: oldest first, at least one. `beside`: the configuration in force, if its operator has written it.
     ///
     /// # Errors
     /// As [`ConfigFiles::back_up`].
-    pub fn propose(&self, views: &[View]) -> io::Result<()> {
-        let text = dynamic::proposed(views);
+    pub fn propose(&self, views: &[View], beside: Option<&View>) -> io::Result<()> {
+        let text = dynamic::proposed(views, beside);
         replace_file(&self.disk, &dynamic::beside(&self.config_file, NEXT), text.as_bytes())
     }
 

@@ -60,7 +60,8 @@ impl Configuration {
         let all = set_members(all, self.settings.my_id, out);
         let is_new = |id: &ServerId| !self.view.members.contains_key(id);
         let ids: Vec<ServerId> = all.keys().copied().filter(is_new).collect();
-        out.push(Action::ChangeConfigFiles(ConfigChange::Proposed(views)));
+        let beside = Some(&self.view).filter(|view| view.version == 0).cloned();
+        out.push(Action::ChangeConfigFiles(ConfigChange::Proposed { views, beside }));
         let mut inputs = vec![Input::SetPeers(all)];
         inputs.extend(ids.into_iter().map(|to| Input::Dial { to }));
         inputs

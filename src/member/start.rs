@@ -155,8 +155,8 @@ pub fn peer(
 }
 
 /// Gives a starting server's `zab` peer the configurations in `.dynamic.next`. This comes before its history
-/// (`replica::configuration::set_views_of_history`): while there is neither such a file nor one that a reconfiguration wrote, the
-/// configurations of the history do not count.
+/// (`replica::configuration::set_views_of_history`): while there is no file that a reconfiguration wrote, those configurations of the
+/// history count that are saved.
 ///
 /// * `saved`: the configurations, oldest first. `current`, `last`: see [`saved_view_counts`].
 fn set_saved_views(peer: &mut Peer, saved: Vec<View>, current: Epoch, last: Option<Zxid>) {

@@ -42,15 +42,20 @@ fn check_entry(zxid: Zxid, entry: &[u8]) -> Result<(), EntryError> {
 /// Gives a `zab` peer the configurations in its history. Committed or not, a proposed configuration counts together with the one in force
 /// until a leader knows more. The dynamic configuration files may have lost it with the power.
 pub fn set_views_of_history(peer: &mut zab::Peer, configs: LastConfigs<'_>) {
-    let views = configs.views();
-    // A configuration file that no reconfiguration has changed is the operator's, whatever configuration the tree has. There
-    // is no file of a proposed configuration beside it.
-    if peer.core.view.version == 0 && peer.core.next.is_none() {
-        return peer.core.see_outranked_views(views);
-    }
+    let mut views = configs.views();
     let newest = views.last().map(|view| view.version);
+    // A configuration file that no reconfiguration has changed is the operator's, whatever configuration the tree has. What this server
+    // has acknowledged since is saved: each configuration that is in its history and is not saved is older than the operator's.
+    if peer.core.view.version == 0 {
+        let core = &peer.core;
+        let is_saved = |view: &View| core.all_views().any(|known| known.version == view.version);
+        let (saved, older) = views.into_iter().partition(is_saved);
+        peer.core.see_outranked_views(older);
+        views = saved;
+    }
     views.into_iter().for_each(|view| peer.core.see_logged_view(view));
     if let Some(version) = newest
+        && peer.core.all_views().any(|view| view.version == version)
         && let Some(before) = configs.before.and_then(version_of)
     {
         peer.core.see_order(version, before);

@@ -264,7 +264,7 @@ impl World {
                 self.servers[at.server].acknowledged_views.retain(is_kept);
                 self.note(at.server, || format!("> in force {text}, last {removes_proposed}"));
             }
-            ConfigChange::Proposed(views) => {
+            ConfigChange::Proposed { views, .. } => {
                 self.look_for_logged_view(at, views);
                 let is_kept = |version: &i64| views.iter().any(|view| view.version == *version);
                 self.servers[at.server].acknowledged_views.retain(is_kept);

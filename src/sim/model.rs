@@ -54,6 +54,9 @@ pub fn is_from(path: &str, at: &str) -> bool {
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
+/// The sessions before a restored tree, and their timeouts.
+struct Replaced(BTreeMap<i64, SessionSpan>, BTreeMap<i64, u64>);
+
 /// The tree at every zxid.
 #[derive(Default)]
 pub struct Model {
@@ -64,8 +67,8 @@ pub struct Model {
     pub sessions: BTreeMap<i64, SessionSpan>,
     /// Milliseconds after which a silent session ends.
     pub timeouts: BTreeMap<i64, u64>,
-    /// The sessions before each restored tree, with its zxid, and their timeouts.
-    replaced: Vec<(i64, BTreeMap<i64, SessionSpan>, BTreeMap<i64, u64>)>,
+    /// What each restored tree replaced, with its zxid.
+    replaced: Vec<(i64, Replaced)>,
     last: i64,
 }
 
@@ -204,8 +207,8 @@ impl Model {
         for events in self.events.values_mut() {
             events.truncate(events.partition_point(|(at, _)| *at <= zxid));
         }
-        while let Some((_, sessions, timeouts)) = self.replaced.pop_if(|(at, ..)| zxid < *at) {
-            (self.sessions, self.timeouts) = (sessions, timeouts);
+        while let Some((_, before)) = self.replaced.pop_if(|(at, _)| zxid < *at) {
+            Replaced(self.sessions, self.timeouts) = before;
         }
         self.sessions.retain(|_, span| span.opened <= zxid);
         for span in self.sessions.values_mut() {
@@ -225,7 +228,7 @@ impl Model {
         let gone: Vec<String> = all.filter(|path| !znodes.contains_key(path)).collect();
         gone.iter().for_each(|path| self.set(path, None));
         znodes.iter().for_each(|(path, node)| self.set(path, Some(node.clone())));
-        self.replaced.push((zxid, self.sessions.clone(), self.timeouts.clone()));
+        self.replaced.push((zxid, Replaced(self.sessions.clone(), self.timeouts.clone())));
         for (id, span) in &mut self.sessions {
             if !sessions.contains_key(id) {
                 span.closed.get_or_insert(zxid);

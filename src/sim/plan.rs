@@ -277,8 +277,7 @@ impl Plan {
         add_rare_operations(&climate, &mut steps);
         if climate.starts_together {
             // There are no faults until the servers serve; clients may connect.
-            let breaks_us = if climate.breaks_early { SERVES_AFTER_BREAK_US } else { 0 };
-            let is_calm = |at_us| at_us < STARTS_TOGETHER_US + SERVES_US + breaks_us;
+            let is_calm = |at_us| at_us < latest_service_us(&climate);
             steps.retain(|step| {
                 matches!(step.event, PlannedEvent::Client { .. }) || !is_calm(step.at_us)
             });
@@ -292,6 +291,12 @@ impl Plan {
         let steps = kept.iter().filter_map(|&at| self.steps.get(at).cloned()).collect();
         Self { climate: self.climate.clone(), steps }
     }
+}
+
+/// The latest moment at which servers that start together have to serve.
+const fn latest_service_us(climate: &Climate) -> Micros {
+    let breaks_us = if climate.breaks_early { SERVES_AFTER_BREAK_US } else { 0 };
+    STARTS_TOGETHER_US + SERVES_US + breaks_us
 }
 
 fn some_action(rng: &mut Rng, climate: &Climate) -> ClientAction {

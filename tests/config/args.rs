@@ -1,6 +1,7 @@
 //! The forms of the command line, and the files that are read for it.
 
-use oxkeeper::config::{Environment, Launch, Settings, load, parse_args};
+use oxkeeper::config::{Environment, Launch, Settings, dynamic, load, parse_args};
+use oxkeeper::model::View;
 use std::fs;
 
 fn settings(args: &[&str], env: &[(&str, &str)]) -> Settings {
@@ -130,7 +131,7 @@ fn config_of_a_member_names_its_static_and_dynamic_file() {
     let path = |name: &str| dir.path().join(name);
     let launch = Launch { settings: Settings::File(path("zoo.cfg")), flags: vec![] };
     let loaded = || load(&launch, &Environment::new()).map_err(|error| error.to_string());
-    let (data, dynamic) = (dir.path().display(), path("zoo.cfg.dynamic.1f"));
+    let (data, dynamic_file) = (dir.path().display(), path("zoo.cfg.dynamic.1f"));
     let fixed = format!("dataDir={data}\nclientPort=2181\ninitLimit=5\nsyncLimit=2\n");
     let servers = "server.3=a:1:2\nserver.4=b:1:2\n";
     fs::write(path("myid"), "3\n").unwrap();
@@ -141,24 +142,37 @@ fn config_of_a_member_names_its_static_and_dynamic_file() {
     assert_eq!((ensemble.config_file, ensemble.dynamic_file), (path("zoo.cfg"), None));
     assert_eq!((ensemble.view.version, ensemble.last_seen), (0, vec![]));
 
-    // It may have acknowledged its first proposed configuration, and was stopped before that came in force.
-    fs::write(path("zoo.cfg"), format!("{fixed}reconfigEnabled=true\n{servers}")).unwrap();
+    // It has acknowledged its first proposed configuration, and was stopped before that came in force.
+    let with_reconfig = format!("{fixed}reconfigEnabled=true\n");
+    let listing = |servers: &str| fs::write(path("zoo.cfg"), format!("{with_reconfig}{servers}"));
+    listing(servers).unwrap();
+    let view = loaded().unwrap().ensemble.unwrap().view;
+    let proposed = View::parse("server.3=a:1:2\nversion=20").unwrap();
+    let text = dynamic::proposed(&[proposed], Some(&view));
+    fs::write(path("zoo.cfg.dynamic.next"), text).unwrap();
     let config = loaded().unwrap();
     let ensemble = config.ensemble.unwrap();
     let versions: Vec<i64> = ensemble.last_seen.iter().map(|view| view.version).collect();
     assert_eq!((ensemble.dynamic_file, ensemble.view.version, versions), (None, 0, vec![0x20]));
     let warned = config.warnings.iter().map(ToString::to_string).collect::<Vec<_>>();
-    let wanted = "zoo.cfg.dynamic.next: has a proposed configuration, which counts beside the";
+    let wanted = "zoo.cfg.dynamic.next: this server has acknowledged this configuration";
     assert!(warned.iter().any(|line| line.contains(wanted)), "{warned:?}");
+    // Its operator has written other lines since: those alone count.
+    listing("server.3=a:1:2\nserver.4=b:1:2\nserver.5=c:1:2\n").unwrap();
+    assert_eq!(loaded().unwrap().ensemble.unwrap().last_seen, []);
+    // Java leaves no such line, and does not count the file here.
+    listing(servers).unwrap();
+    fs::write(path("zoo.cfg.dynamic.next"), "server.3=a:1:2\nversion=20").unwrap();
+    assert_eq!(loaded().unwrap().ensemble.unwrap().last_seen, []);
 
     // As a reconfiguration would make it.
-    fs::write(&dynamic, servers).unwrap();
+    fs::write(&dynamic_file, servers).unwrap();
     let text = fs::read(path("zoo.cfg")).unwrap();
-    let name = dynamic.to_str().unwrap();
-    let text = oxkeeper::config::dynamic::static_naming(&text, name, false).unwrap();
+    let name = dynamic_file.to_str().unwrap();
+    let text = dynamic::static_naming(&text, name, false).unwrap();
     fs::write(path("zoo.cfg"), text).unwrap();
     let ensemble = loaded().unwrap().ensemble.unwrap();
-    assert_eq!((ensemble.dynamic_file, ensemble.view.version), (Some(dynamic), 0x1f));
+    assert_eq!((ensemble.dynamic_file, ensemble.view.version), (Some(dynamic_file), 0x1f));
     assert_eq!(ensemble.last_seen[0].version, 0x20);
     // A configuration without members proposes nothing.
     for text in ["", "\n", "no such thing"] {

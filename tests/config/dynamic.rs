@@ -1,7 +1,8 @@
 //! The texts of the dynamic files, and the static file that names one.
 
 use oxkeeper::config::dynamic::{
-    BACKUP, NEXT, beside, decided, earlier_proposed, path_of, proposed, static_naming, version_in,
+    BACKUP, NEXT, beside, decided, earlier_proposed, is_beside, path_of, proposed, static_naming,
+    version_in,
 };
 use oxkeeper::config::{Entry, parse_properties};
 use oxkeeper::model::View;
@@ -39,7 +40,7 @@ fn lines_are_sorted_as_text() {
     let members = "group.1=1:2\nserver.10=c:1:2:observer;0.0.0.0:2181\n\
         server.1=a:1:2:participant\nserver.2=b:1:2:participant\n";
     assert_eq!(decided(&view), format!("{members}weight.1=1\nweight.2=3"));
-    let text = proposed(std::slice::from_ref(&view));
+    let text = proposed(std::slice::from_ref(&view), None);
     assert_eq!(text, format!("{members}version=1f\nweight.1=1\nweight.2=3"));
     assert_eq!(View::parse(&text), Ok(view));
 }
@@ -52,11 +53,19 @@ fn earlier_proposals_stand_in_comments_that_a_parser_of_properties_passes_over()
         ..View::parse("server.1=a:1:2\nserver.2=b:1:2\ngroup.1=1:2\nweight.2=3").unwrap()
     };
     let views = [view(1), view(2), view(3)];
-    let text = proposed(&views);
+    let text = proposed(&views, None);
     assert_eq!(View::parse(&text), Ok(view(3)), "what Java reads");
     assert_eq!(earlier_proposed(&text), Ok(views[..2].to_vec()));
-    assert_eq!(earlier_proposed(&proposed(&views[..1])), Ok(vec![]));
+    assert_eq!(earlier_proposed(&proposed(&views[..1], None)), Ok(vec![]));
     assert_eq!(earlier_proposed("# a comment\nserver.1=a:1:2"), Ok(vec![]), "by an operator");
+
+    let operators =
+        View::parse("server.1=a:1:2:participant;2181\nserver.2=b:1:2:observer").unwrap();
+    let text = proposed(&views, Some(&operators));
+    assert_eq!(earlier_proposed(&text), Ok(views[..2].to_vec()));
+    assert!(is_beside(&text, &operators) && !is_beside(&text, &views[0]));
+    assert!(is_beside(&proposed(&views[..1], Some(&operators)), &operators));
+    assert!(!is_beside(&proposed(&views, None), &operators), "by Java, or beside a dynamic file");
     assert!(earlier_proposed("#earlier\n# server.1=a").is_err());
 }
 

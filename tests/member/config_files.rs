@@ -28,7 +28,7 @@ fn a_reconfiguration_leaves_the_files_of_the_next_start() {
     let files = ConfigFiles::new(RealDisk, path("zoo.cfg"), path("zoo.cfg"));
     files.back_up().unwrap();
     assert_eq!(text("zoo.cfg.bak"), STATIC);
-    files.propose(&[view(0x1f)]).unwrap();
+    files.propose(&[view(0x1f)], None).unwrap();
     let members = "server.1=a:1:2:participant;0.0.0.0:2181\nserver.2=b:1:2:participant";
     assert_eq!(text("zoo.cfg.dynamic.next"), format!("{members}\nversion=1f"));
     files.commit(&view(0x1f), true, true).unwrap();
@@ -38,7 +38,7 @@ fn a_reconfiguration_leaves_the_files_of_the_next_start() {
     let expected = format!("{head}dynamicConfigFile={here}/zoo.cfg.dynamic.1f\n");
     assert_eq!(text("zoo.cfg"), expected);
     assert!(!path("zoo.cfg.dynamic.next").exists());
-    files.propose(&[view(0x21)]).unwrap();
+    files.propose(&[view(0x21)], None).unwrap();
     files.commit(&view(0x20), true, false).unwrap();
     let expected = format!("{head}dynamicConfigFile={here}/zoo.cfg.dynamic.20\n");
     assert_eq!(text("zoo.cfg"), expected);
@@ -55,7 +55,7 @@ fn power_cut_leaves_the_files_of_one_configuration_or_the_other() {
     replace_file(&disk, config_file, STATIC.as_bytes()).unwrap();
     files.commit(&view(1), true, true).unwrap();
     disk.keep_images();
-    files.propose(&[view(2)]).unwrap();
+    files.propose(&[view(2)], None).unwrap();
     files.commit(&view(2), true, true).unwrap();
     let images = disk.take_images();
     assert!(images.len() > 6);
@@ -87,7 +87,7 @@ fn discarded_configuration_does_not_come_back_after_a_power_cut() {
         |files| files.commit(&view(2), true, true).unwrap(),
     ];
     for remove in removals {
-        files.propose(&[view(2)]).unwrap();
+        files.propose(&[view(2)], None).unwrap();
         for seed in 0..8 {
             assert!(read_file(&disk.image().crash(seed), next).is_ok(), "the proposal is durable");
         }
@@ -107,7 +107,7 @@ fn server_whose_configuration_files_cannot_be_changed_ends() {
     let changes = [
         (ConfigChange::CopyStaticFile, 2),
         (ConfigChange::TestFolder, 2),
-        (ConfigChange::Proposed(vec![view(2)]), 1),
+        (ConfigChange::Proposed { views: vec![view(2)], beside: None }, 1),
         (ConfigChange::Forgotten, 1),
         (committed, 1),
     ];
@@ -117,7 +117,7 @@ fn server_whose_configuration_files_cannot_be_changed_ends() {
         disk.create_dir(Path::new("/c")).unwrap();
         replace_file(&disk, config_file, STATIC.as_bytes()).unwrap();
         let files = ConfigFiles::new(disk.clone(), config_file.into(), config_file.into());
-        files.propose(&[view(1)]).unwrap();
+        files.propose(&[view(1)], None).unwrap();
         disk.fail_change(0);
         let ended = change.failed(files.folder(), &files.change(&change).unwrap_err());
         assert!(matches!(&ended, Ended::Failed { exit, .. } if *exit == code), "{ended:?}");

@@ -1,5 +1,6 @@
 //! TLS of client ports and between servers.
 
+mod alerts;
 mod engine;
 mod fetch;
 mod handshake;
@@ -23,6 +24,7 @@ mod verifier;
 #[cfg(test)]
 mod verifier_tests;
 
+pub use alerts::text_of;
 pub use engine::{Engine, EngineError, EngineRole, Stores};
 pub use handshake::{HandshakeError, Handshakes};
 pub use refusal::Refusal;
@@ -30,4 +32,4 @@ pub use reload::Watch;
 pub use store_warnings::Used;
 pub use stream::TlsStream;
 pub use tool_client::{ToolClientError, tool_client, tool_client_of_stores};
-pub use verifier::{Verifier, refused, text_of};
+pub use verifier::{Verifier, refused};

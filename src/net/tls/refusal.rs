@@ -1,8 +1,9 @@
 //! Why a handshake was refused, and which setting to look at.
 
+use super::alerts::of_alert;
 use super::handshake::HandshakeError;
 use super::verifier::{Refused, refused};
-use rustls::{AlertDescription, CertificateError, Error, InvalidMessage, PeerIncompatible};
+use rustls::{CertificateError, Error, InvalidMessage, PeerIncompatible};
 use std::net::SocketAddr;
 
 /// A refused handshake, for the log.
@@ -65,7 +66,7 @@ impl Refusal {
             Error::InvalidCertificate(why) => {
                 (format!("the peer's certificate is refused: {why}"), Some("trustStore.location"))
             }
-            Error::AlertReceived(alert) => of_alert(*alert),
+            Error::AlertReceived(alert) => of_alert(*alert, "this server"),
             Error::InvalidMessage(InvalidMessage::InvalidContentType) => {
                 ("the peer does not speak TLS".to_owned(), None)
             }
@@ -96,9 +97,7 @@ impl Refusal {
 
 fn incompatible(why: &PeerIncompatible) -> (String, Option<&'static str>) {
     match why {
-        PeerIncompatible::NoCipherSuitesInCommon => {
-            ("no cipher suite in common".to_owned(), Some("ciphersuites"))
-        }
+        PeerIncompatible::NoCipherSuitesInCommon => ("no cipher suite in common".to_owned(), Some("ciphersuites")),
         PeerIncompatible::NoKxGroupsInCommon | PeerIncompatible::NamedGroupsExtensionRequired => {
             let reason = "no key exchange in common: the peer must offer x25519, secp256r1 or secp384r1 (jdk.tls.namedGroups)";
             (reason.to_owned(), None)
@@ -148,53 +147,10 @@ const fn mismatch(why: &PeerIncompatible) -> &'static str {
     }
 }
 
-fn of_alert(alert: AlertDescription) -> (String, Option<&'static str>) {
-    let name = alert_name(alert);
-    match alert {
-        AlertDescription::UnknownCA
-        | AlertDescription::BadCertificate
-        | AlertDescription::CertificateUnknown
-        | AlertDescription::CertificateExpired
-        | AlertDescription::CertificateRevoked
-        | AlertDescription::UnsupportedCertificate
-        | AlertDescription::CertificateRequired => {
-            let reason = format!("the peer refused this server's certificate (alert {name})");
-            (reason, Some("keyStore.location"))
-        }
-        AlertDescription::ProtocolVersion => (
-            format!("the peer refused the version of TLS (alert {name})"),
-            Some("enabledProtocols"),
-        ),
-        AlertDescription::HandshakeFailure => {
-            let reason = format!(
-                "the peer refused the handshake (alert {name}), for what its own log says: a host that this server's certificate does \
-                 not name, or no cipher suite in common"
-            );
-            (reason, None)
-        }
-        _ => (format!("the peer ended the handshake (alert {name})"), None),
-    }
-}
-
-/// The name that the standard gives an alert; the number of an alert that the library does not know.
-fn alert_name(alert: AlertDescription) -> String {
-    let Some(name) = alert.as_str() else { return u8::from(alert).to_string() };
-    let letters: Vec<char> = name.chars().collect();
-    let mut snake = String::new();
-    for (at, letter) in letters.iter().enumerate() {
-        let is_small = |at: usize| letters.get(at).is_some_and(char::is_ascii_lowercase);
-        // Each word begins with a capital letter, and some words have no others: UnknownPSKIdentity.
-        if at > 0 && !is_small(at) && (is_small(at - 1) || is_small(at + 1)) {
-            snake.push('_');
-        }
-        snake.push(letter.to_ascii_lowercase());
-    }
-    snake.replace("unrecognised", "unrecognized")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustls::AlertDescription;
 
     #[test]
     fn alerts_have_the_names_of_the_standard() {

@@ -1,5 +1,6 @@
 //! TLS on a socket, once the handshake is done: plaintext of any length for the caller, whole records on the socket.
 
+use super::alerts::after_handshake;
 use super::suites::jsse_name;
 use crate::net::transport::{Transport, end_output, pieces};
 use crate::request::Outgoing;
@@ -143,7 +144,8 @@ impl TlsStream {
             }
             if let Err(error) = self.tls.process_new_packets() {
                 _ = self.flush_records(); // The alert, if the socket has room for it.
-                self.end = Some(Err(io::Error::new(io::ErrorKind::InvalidData, error)));
+                self.end =
+                    Some(Err(io::Error::new(io::ErrorKind::InvalidData, after_handshake(&error))));
             }
             self.take_plaintext(into)?;
             self.may_hold_plaintext = into.remaining() == 0;

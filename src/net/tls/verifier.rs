@@ -15,7 +15,6 @@ use rustls::{
 use rustls_pki_types::{
     CertificateDer, ServerName, SubjectPublicKeyInfoDer, TrustAnchor, UnixTime,
 };
-use std::io;
 use std::sync::Arc;
 use webpki::{EndEntityCert, KeyUsage};
 
@@ -50,12 +49,6 @@ pub fn refused(error: &Error) -> Option<&Refused> {
         }
         _ => None,
     }
-}
-
-/// The text of a TLS connection's error. If the verifier has refused the peer, it is the verifier's reason.
-pub fn text_of(error: &io::Error) -> String {
-    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
-    inner.and_then(refused).map_or_else(|| error.to_string(), ToString::to_string)
 }
 
 /// Judges certificates of peers that dial, and of those that are dialed.

@@ -6,7 +6,7 @@ use crate::client::{
 };
 use crate::model::{Code, Secret, op};
 use crate::net::nonce;
-use crate::net::tls::{TlsStream, ToolClientError, refused};
+use crate::net::tls::{TlsStream, ToolClientError, refused, text_of};
 use crate::tools::tls_options::TlsOptions;
 use jute::proto::{GetSaslRequest, SetSaslResponse};
 use jute::{Encode, Reader};
@@ -107,7 +107,7 @@ impl Security {
                 let inner = error.get_ref().and_then(|inner| inner.downcast_ref());
                 match inner.and_then(refused) {
                     Some(refused) => failed(&format_args!("the server's certificate: {refused}")),
-                    None => failed(&error),
+                    None => failed(&text_of(&error)),
                 }
             })?;
         }

@@ -103,7 +103,7 @@ impl HttpTls {
         let stream = match timeout_at(began + handshake.until, shaking).await {
             Ok(Ok(stream)) => stream,
             Ok(Err(error)) if error.is_of_socket() => return Err(gone()),
-            Ok(Err(error)) => return Err(Failed::Handshake(Refusal::of(&error))),
+            Ok(Err(error)) => return Err(Failed::Handshake(self.engine.refusal(&error))),
             Err(_) => return Err(Failed::Refused(handshake.late())),
         };
         let of_client = Peer::Client { address: peer.ip() };

@@ -132,7 +132,7 @@ impl PeerTls {
     ) -> io::Result<TlsStream> {
         let Ok(shaken) = shaken else { return Err(self.refuse(handshake.late(), peer, port)) };
         shaken.map_err(|error| {
-            let refusal = Refusal::of(&error);
+            let refusal = self.engine.refusal(&error);
             if error.is_of_socket() {
                 tracing::debug!(%peer, %error, "handshake between servers");
             } else {

@@ -139,7 +139,7 @@ impl TlsPort {
         match timeout_at(began + handshake.until, shaking).await {
             Ok(Ok(stream)) => Ok(Opened::Tls(stream)),
             Ok(Err(error)) if error.is_of_socket() => Err(Failed::Broken(error)),
-            Ok(Err(error)) => Err(Failed::Handshake(Refusal::of(&error))),
+            Ok(Err(error)) => Err(Failed::Handshake(self.engine.refusal(&error))),
             Err(_) => Err(Failed::Refused(handshake.late())),
         }
     }

@@ -5,7 +5,7 @@ use crate::config::tls::{StoreSettings, TlsSettings};
 use crate::config::{Check, Problem, SettingPlace, Warning};
 use crate::model::{ServerId, View};
 use crate::net::tls::stores::{self, Keys, Shown, StoreError};
-use crate::net::tls::{EngineRole, Used, Verifier};
+use crate::net::tls::{EngineRole, Used, Verifier, unfit_key};
 use rustls_pki_types::{CertificateDer, UnixTime};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -149,9 +149,14 @@ fn stores_of(check: &mut Check, settings: &TlsSettings, members: Option<Members<
         warn(check, &format!("{prefix}keyStore.location"), refusal.into_iter().collect());
         check.risks.extend(used.ended_and_trusted(now));
     }
+    let unfit = keys.as_ref().and_then(|keys| unfit_key(settings, keys));
+    if let Some(text) = &unfit {
+        let place = place_of(check, &format!("{prefix}ciphersuites"));
+        add_fault(check, place, text.clone());
+    }
     found.peers_trust = keys.as_ref().and_then(|keys| root(&keys.chain));
     if let (Some(keys), Some(members)) = (&keys, members) {
-        found.servers = passes(keys, &trusted, &members);
+        found.servers = passes(keys, &trusted, &members, unfit);
     }
     found
 }
@@ -176,6 +181,10 @@ fn add_problem(check: &mut Check, prefix: &str, store: &StoreSettings, error: &S
         key = format!("{role}.location");
     }
     let (place, text) = (place_of(check, &key), format!("{key}: {}", error.line(prefix, store)));
+    add_fault(check, place, text);
+}
+
+fn add_fault(check: &mut Check, place: SettingPlace, text: String) {
     for setting in check.settings.iter_mut().filter(|s| s.place.as_ref() == Some(&place)) {
         setting.state = "wrong";
     }
@@ -224,10 +233,13 @@ fn root(chain: &[CertificateDer<'static>]) -> Option<String> {
 }
 
 /// Each member, and whether the certificate of this server would pass as it.
+///
+/// * `unfit`: why its key fits no cipher suite.
 fn passes(
     keys: &Keys,
     trusted: &[CertificateDer<'static>],
     members: &Members<'_>,
+    unfit: Option<String>,
 ) -> Vec<(String, String)> {
     let Some((leaf, above)) = keys.chain.split_first() else { return Vec::new() };
     let provider = rustls::crypto::aws_lc_rs::default_provider();
@@ -239,7 +251,7 @@ fn passes(
         Err(_) => Some("this server has no trust store to compare with".to_owned()),
     };
     // Members dial each other, so that a certificate has to do for both sides.
-    let refused = judged(Purpose::Server).or_else(|| judged(Purpose::Client));
+    let refused = unfit.or_else(|| judged(Purpose::Server)).or_else(|| judged(Purpose::Client));
     let names = Certificate::parse(leaf).map(|leaf| HostNames::of(&leaf)).unwrap_or_default();
     let verdict = |hosts: &[&str]| {
         if let Some(reason) = &refused {
@@ -354,7 +366,7 @@ mod tests {
         TlsSettings {
             prefix: "ssl.quorum.",
             versions: vec![TlsVersion::V13],
-            cipher_suites: Vec::new(),
+            cipher_suites: vec!["TLS_AES_128_GCM_SHA256".to_owned()],
             key_store: Some(golden(keys)),
             trust_store: Some(golden(trust)),
             client_auth: ClientAuth::Need,
@@ -434,6 +446,30 @@ mod tests {
         assert_eq!(problems.len(), 2, "{problems:?}");
         assert!(problems[0].contains("key and certificate do not belong together"), "{problems:?}");
         assert!(problems[1].contains("no trusted certificate in it"), "{problems:?}");
+    }
+
+    #[test]
+    fn key_that_fits_no_suite_is_a_problem_and_passes_nowhere() {
+        for (keys, suites, kind) in [("ec.jks", "RSA", "EC"), ("rsa.jks", "ECDSA", "RSA")] {
+            let (mut check, view) = (check(), view());
+            let mut tls = settings(keys, "trust.jks");
+            tls.versions = vec![TlsVersion::V12];
+            tls.cipher_suites = vec![format!("TLS_ECDHE_{suites}_WITH_AES_128_GCM_SHA256")];
+            let members = Some(Members { view: &view, own: ServerId(1), compares: true });
+            let shown = text(stores_of(&mut check, &tls, members));
+            let problems: Vec<String> = check.problems.iter().map(ToString::to_string).collect();
+            assert_eq!(problems.len(), 1, "{problems:?}");
+            let reason = format!(
+                "ssl.quorum.ciphersuites={} has no suite for the {kind} key of ssl.quorum.keyStore.location=",
+                tls.cipher_suites[0]
+            );
+            assert!(problems[0].contains(&reason) && problems[0].contains(keys), "{problems:?}");
+            assert!(
+                shown.contains("zk1.example: would not pass: ssl.quorum.ciphersuites="),
+                "{shown}"
+            );
+            assert!(!shown.contains("would pass"), "{shown}");
+        }
     }
 
     #[test]

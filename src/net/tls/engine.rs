@@ -1,6 +1,8 @@
 //! Settings and stores as rustls takes them, replaced as a whole when the stores change.
 
+use super::handshake::HandshakeError;
 use super::peer_check::PeerCheck;
+use super::refusal::Refusal;
 use super::stores::{self, Keys, StoreError};
 use super::suites;
 use super::verifier::{Refused, Verifier};
@@ -38,6 +40,8 @@ pub enum EngineError {
     Ended { prefix: &'static str, reason: String },
     #[error("trust store of {prefix}*: {reason}")]
     Verifier { prefix: &'static str, reason: String },
+    #[error("{0}")]
+    UnfitKey(String),
 }
 
 impl EngineError {
@@ -77,6 +81,8 @@ pub struct Stores {
 
 /// The key, the certificates and the settings in force, for new connections.
 struct Configs {
+    /// The kind of the key.
+    kind: &'static str,
     server: Arc<ServerConfig>,
     /// `None` for client ports.
     client: Option<Arc<ClientConfig>>,
@@ -170,6 +176,11 @@ impl Engine {
         checked.map_err(|refused| refused.to_string())
     }
 
+    /// Why a handshake of this engine was refused, for the log.
+    pub fn refusal(&self, error: &HandshakeError) -> Refusal {
+        Refusal::of(error).with_key(self.current().kind)
+    }
+
     fn current(&self) -> Arc<Configs> {
         self.configs.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -201,6 +212,9 @@ fn configs(
     let failed = |source| EngineError::Rustls { prefix, source };
     let provider = suites::limited(aws_lc_rs::default_provider(), &settings.cipher_suites);
     let provider = Arc::new(provider);
+    if let Some(why) = suites::unfit_key(settings, &stores.keys) {
+        return Err(EngineError::UnfitKey(why));
+    }
     let versions = versions(&settings.versions);
     let key = OwnKey::of(&stores.keys);
     let asks_clients = (role, settings.client_auth) != (EngineRole::Server, ClientAuth::None);
@@ -227,7 +241,8 @@ fn configs(
             Some(Arc::new(config))
         }
     };
-    Ok(Configs { server: Arc::new(server), client, verifier, identities })
+    let kind = suites::kind_of_key(&stores.keys);
+    Ok(Configs { kind, server: Arc::new(server), client, verifier, identities })
 }
 
 fn server_config(

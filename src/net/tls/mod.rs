@@ -31,5 +31,6 @@ pub use refusal::Refusal;
 pub use reload::Watch;
 pub use store_warnings::Used;
 pub use stream::TlsStream;
+pub use suites::unfit_key;
 pub use tool_client::{ToolClientError, tool_client, tool_client_of_stores};
 pub use verifier::{Verifier, refused};

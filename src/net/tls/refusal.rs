@@ -6,6 +6,8 @@ use super::verifier::{Refused, refused};
 use rustls::{CertificateError, Error, InvalidMessage, PeerIncompatible};
 use std::net::SocketAddr;
 
+const NO_SUITE: &str = "no cipher suite in common";
+
 /// A refused handshake, for the log.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Refusal {
@@ -33,6 +35,14 @@ impl Refusal {
 
     pub const fn new(reason: String, setting: Option<&'static str>) -> Self {
         Self { reason, setting, subject: None }
+    }
+
+    /// Names the kind of this server's key where that decides: each cipher suite of TLS 1.2 is for one kind.
+    pub(super) fn with_key(mut self, kind: &str) -> Self {
+        if self.reason == NO_SUITE {
+            self.reason = format!("no cipher suite in common for this server's {kind} key");
+        }
+        self
     }
 
     /// The verifier's reason for refusing a peer's certificate.
@@ -97,7 +107,7 @@ impl Refusal {
 
 fn incompatible(why: &PeerIncompatible) -> (String, Option<&'static str>) {
     match why {
-        PeerIncompatible::NoCipherSuitesInCommon => ("no cipher suite in common".to_owned(), Some("ciphersuites")),
+        PeerIncompatible::NoCipherSuitesInCommon => (NO_SUITE.to_owned(), Some("ciphersuites")),
         PeerIncompatible::NoKxGroupsInCommon | PeerIncompatible::NamedGroupsExtensionRequired => {
             let reason = "no key exchange in common: the peer must offer x25519, secp256r1 or secp384r1 (jdk.tls.namedGroups)";
             (reason.to_owned(), None)
@@ -166,6 +176,14 @@ mod tests {
         ] {
             assert!(reason(alert).ends_with(&format!("(alert {name})")), "{}", reason(alert));
         }
+    }
+
+    #[test]
+    fn reason_without_a_common_suite_names_the_kind_of_the_key() {
+        let of = |error: Error| Refusal::of(&HandshakeError::Tls(error)).with_key("EC").reason;
+        let suites = of(PeerIncompatible::NoCipherSuitesInCommon.into());
+        assert_eq!(suites, "no cipher suite in common for this server's EC key");
+        assert!(!of(PeerIncompatible::NoKxGroupsInCommon.into()).contains("EC key"));
     }
 
     #[test]

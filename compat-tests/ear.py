@@ -12,8 +12,11 @@ PATIENCE = 20
 class Ear:
     """A client connection that records the answers in `heard`."""
 
-    def __init__(self, server):
-        self.socket = socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE)
+    def __init__(self, server, secured=None):
+        """`secured`: begins TLS on a socket, which is one to the server's secure port then."""
+        self.socket = socket.create_connection(("127.0.0.1", server.secure if secured else server.port), timeout=PATIENCE)
+        if secured:
+            self.socket = secured(self.socket)
         self.id, self.password, self.heard = 0, bytes(16), []
 
     def exactly(self, count):

@@ -1,10 +1,13 @@
 """Real clients with their own DIGEST-MD5: each is told its id, stores a znode that it alone may read, and is refused with a wrong password."""
 
+import os
 import pathlib
 import subprocess
 import tempfile
 
 import sasl_clients
+import build
+from factory import folder
 from server import jars, java
 
 PATIENCE = 60
@@ -49,4 +52,25 @@ def c(server, user, password):
         sasl_clients.c(server, user, (*sasl, files["right"]), (*sasl, files["wrong"]))
 
 
-WORK = {"zkCli": zkcli, "kazoo": kazoo, "C": c}
+def rust(server, user, password):
+    """The crate zookeeper-client, on the plain port and in TLS, where its certificate is an identity too."""
+    for port, has_tls in sasl_clients.ports(server):
+        def said(login, *commands, port=port, has_tls=has_tls):
+            environment = {**os.environ, **({"SASL_LOGIN": login} if login else {}), **({"TLS_CERTIFICATES": str(folder())} if has_tls else {})}
+            words = "\n".join([f"connect localhost:{port} 8000", *commands]) + "\n"
+            try:
+                done = subprocess.run([build.rust()], input=words, capture_output=True, text=True, timeout=PATIENCE, env=environment)
+            except subprocess.TimeoutExpired as error:
+                return str(error.stdout)
+            return done.stdout + done.stderr
+
+        node = f"/rust-{port}"
+        output = said(f"{user}:{password}", "whoami", f"create-own {node} secret", f"get {node}")
+        assert f"sasl:{user}" in output and "ok secret 0" in output, f"TLS {has_tls}: {output}"
+        if not has_tls:  # Elsewhere the list has the certificate's id, too.
+            assert "error -102" in (output := said(None, f"get {node}")), output
+        output = said(f"{user}:wrong", f"get {node}")
+        assert "secret" not in output and "error" in output, f"TLS {has_tls}: {output}"
+
+
+WORK = {"zkCli": zkcli, "kazoo": kazoo, "C": c, "Rust": rust}

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use zookeeper_client::{
     Acls, Client, CreateMode, Error, EventType, LockOptions, LockPrefix, MultiWriteError, OneshotWatcher,
-    OwnedLockClient, SessionState, TlsOptions,
+    OwnedLockClient, SaslOptions, SessionState, TlsOptions,
 };
 
 /// The state kept from command to command.
@@ -28,6 +28,7 @@ fn code(error: &Error) -> String {
     let number = match error {
         Error::ConnectionLoss => -4,
         Error::NoNode => -101,
+        Error::NoAuth => -102,
         Error::BadVersion => -103,
         Error::NoChildrenForEphemerals => -108,
         Error::NodeExists => -110,
@@ -69,7 +70,12 @@ fn tls(folder: &str) -> Result<TlsOptions, Error> {
 
 async fn connect(address: &str, timeout_ms: &str) -> Result<Client, Error> {
     let timeout = Duration::from_millis(timeout_ms.parse().expect("milliseconds"));
-    let connector = Client::connector().with_session_timeout(timeout);
+    let mut connector = Client::connector().with_session_timeout(timeout);
+    // User and password of DIGEST-MD5.
+    if let Ok(login) = std::env::var("SASL_LOGIN") {
+        let (user, password) = login.split_once(':').expect("a colon");
+        connector = connector.with_sasl(SaslOptions::digest_md5(user.to_owned(), password.to_owned()));
+    }
     let client = match std::env::var("TLS_CERTIFICATES") {
         Ok(folder) => connector.with_tls(tls(&folder)?).secure_connect(address).await?,
         Err(_) => connector.connect(address).await?,
@@ -117,6 +123,16 @@ async fn answer(work: &mut Work, words: &[&str]) -> Result<String, Error> {
                 Persistent | Ephemeral => path.to_string(),
                 _ => format!("{path}{sequence}"),
             }
+        }
+        ["create-own", path, data] => {
+            client.create(path, data.as_bytes(), &CreateMode::Persistent.with_acls(Acls::creator_all())).await?;
+            String::new()
+        }
+        ["whoami"] => {
+            let mut users: Vec<String> =
+                client.list_auth_users().await?.iter().map(|user| format!("{}:{}", user.scheme(), user.user())).collect();
+            users.sort();
+            users.join(",")
         }
         ["get", path] => {
             let (data, stat, watcher) = client.get_and_watch_data(path).await?;

@@ -24,6 +24,8 @@ def refused(world, commands):
     no_realm.write_text("[libdefaults]\n dns_lookup_realm = false\n")
     here = "zookeeper/localhost@OXKEEPER.TEST"
     for kind, made, text in [
+        ("keytab that can't be read", {"keytab": world.folder}, str(world.folder)),
+        ("file that is no keytab", {"keytab": no_realm}, str(no_realm)),
         ("principal that is not in the keytab", {"principal": "zookeeper/elsewhere@OXKEEPER.TEST"}, "zookeeper/elsewhere@OXKEEPER.TEST"),
         ("keytab that is missing", {"keytab": world.folder / "none.keytab"}, "none.keytab"),
         ("keytab without keys", {"keytab": empty}, "empty.keytab"),
@@ -36,6 +38,24 @@ def refused(world, commands):
             assert code == 2 and text in log, f"{kind}: exit {code}\n{server.tail()}"
         finally:
             server.remove()
+
+
+# rows: C-264 U-18
+def lazy(world, commands):
+    """A keytab of no use: ours refuses to start. Java starts with `isInitiator=false`, as it reads the keytab for the first client; otherwise its login fails."""
+    here = "zookeeper/localhost@OXKEEPER.TEST"
+    for kind, keytab, principal in [("can't be read", world.folder, here), ("missing", world.folder / "none.keytab", here),
+                                    ("of another principal", None, "zookeeper/elsewhere@OXKEEPER.TEST")]:
+        for command, is_initiator, expected in [(commands[0], False, "starts"), (commands[0], True, 1), (commands[1], False, 2), (commands[1], True, 2)]:
+            server = world.server(command, principal=principal, keytab=keytab, is_initiator=is_initiator)
+            try:
+                server.start()
+                outcome = "starts"
+            except RuntimeError:
+                outcome = server.process.returncode
+            finally:
+                server.remove()
+            assert outcome == expected, f"{kind}, {command}, isInitiator={is_initiator}: {outcome}"
 
 
 # rows: C-220 U-18
@@ -76,4 +96,4 @@ def rotated(world, commands):
         server.remove()
 
 
-WORK = {"starts that are refused": refused, "KDC that is down": without_kdc, "keytab that is replaced": rotated}
+WORK = {"starts that are refused": refused, "keytabs of no use": lazy, "KDC that is down": without_kdc, "keytab that is replaced": rotated}

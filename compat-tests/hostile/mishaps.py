@@ -218,7 +218,7 @@ def distant_member_inside(trial):
         return 0
     wires = network.Namespaces()
     wires.private = True
-    cluster = Cluster("j" if trial.is_java else "o", 3, "true" if trial.is_java else trial.command, wires, ["syncLimit=20"])
+    cluster = Cluster("jjj" if trial.is_java else "ooo", "true" if trial.is_java else trial.command, wires, ["syncLimit=20"])
     try:
         cluster.start()
         leader = until("a leader", cluster.leader)

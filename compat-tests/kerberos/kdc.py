@@ -27,8 +27,8 @@ CONF = """
 """
 KDC = """
 [kdcdefaults]
- kdc_listen = 127.0.0.1:{port}
- kdc_tcp_listen = 127.0.0.1:{port}
+ kdc_listen = {listens}:{port}
+ kdc_tcp_listen = {listens}:{port}
 [realms]
  {name} = {{
   database_name = {folder}/principal
@@ -53,18 +53,19 @@ def missing():
 
 
 class Realm:
-    """A realm, its KDC, and keytabs by the name of a principal."""
+    """A realm, its KDC, and keytabs by the name of a principal. `host`: the KDC's address, by which its clients know it."""
 
-    def __init__(self, folder, name):
-        self.name, self.folder, self.port, self.process = name, pathlib.Path(folder) / name, free_port(), None
+    def __init__(self, folder, name, host="127.0.0.1"):
+        self.name, self.folder, self.host, self.port, self.process = name, pathlib.Path(folder) / name, host, free_port(), None
         self.folder.mkdir()
-        (self.folder / "kdc.conf").write_text(KDC.format(port=self.port, name=name, folder=self.folder))
+        listens = host if host == "127.0.0.1" else "0.0.0.0"  # Another address may be given to this machine later.
+        (self.folder / "kdc.conf").write_text(KDC.format(port=self.port, name=name, folder=self.folder, listens=listens))
         self.conf = self.folder / "krb5.conf"
         self.write_conf([self])
         self.run("kdb5_util", "create", "-s", "-r", name, "-P", "master")
 
     def write_conf(self, realms):
-        lines = "\n".join(f" {realm.name} = {{\n  kdc = 127.0.0.1:{realm.port}\n }}" for realm in realms)
+        lines = "\n".join(f" {realm.name} = {{\n  kdc = {realm.host}:{realm.port}\n }}" for realm in realms)
         self.conf.write_text(CONF.format(default=self.name, realms=lines))
 
     def environment(self):

@@ -16,12 +16,12 @@ NO_SIGNAL = ["sh", "-c", 'trap "" XFSZ; exec "$@"', "sh"]
 
 
 class Cluster(Ensemble):
-    """`has_small_disks`: each member's data is on a file system of its own, of DISK_MIB, where that is possible."""
+    """`kinds`: a letter for each member. `has_small_disks`: each member's data is on a file system of its own, of DISK_MIB, where that is possible."""
 
-    def __init__(self, kind, servers, command, network, settings=(), has_small_disks=True):
+    def __init__(self, kinds, command, network, settings=(), has_small_disks=True):
         self.network, self.same_view = network, network.name == "namespaces"
         self.mounts = has_small_disks and network.private
-        super().__init__(kind * servers, command, [*SETTINGS, *settings])
+        super().__init__(kinds, command, [*SETTINGS, *settings])
 
     def place(self):
         self.network.place(self.members)

@@ -81,7 +81,10 @@ class Network:
 
 
 class Proxies(Network):
-    name = "proxies"
+    """With TLS the proxies can't put their own address into the hello of an election connection. A server that dials back uses the one in it, and its
+    connection is never cut: only learner connections and some election connections are."""
+
+    name, outside = "proxies", "127.0.0.1"  # `outside`: the address of node 0.
 
     def place(self, members):
         self.nodes = [0, *(member.number for member in members)]
@@ -107,7 +110,7 @@ class Proxies(Network):
 
 
 class Namespaces(Network):
-    name = "namespaces"
+    name, outside = "namespaces", f"10.77.0.{CLIENTS}"
     numbers = itertools.count()
 
     def place(self, members):

@@ -21,6 +21,22 @@ EXCEPT = [
     (r"cnt_request_throttle_queue_time_ms", "there is no such queue"),
     (r"response_packet_(get_children_)?cache_(hits|misses)", "there is no cache of replies"),
 ]
+# Keys of a member that differ, in addition to those of a standalone server, and why (docs/deviations.md has the intended differences).
+EXCEPT_MEMBERS = [
+    (r"\w+_learner_handler_qp_(size|time_ms)", "Java alone: a queue for each learner, and a thread that empties it"),
+    (r"..._((write|read|commit)_commit_proc_\w+|\w*session_queue\w*|\w*commit_processor\w*|commit_process_time"
+     r"|\w*commitproc_time_ms|\w+_write_committed_time_ms|\w+_final_proc_time_ms|learner_request_processor_queue_size)",
+     "no such threads and queues"),
+    (r"p\d+_(\w*commitproc_time_ms|\w+_write_committed_time_ms|\w+_final_proc_time_ms)", "no such threads"),
+    (r"(snap|diff)_count|..._inflight_(snap|diff)_count", "how much a learner has missed when it connects depends on timing"),
+    (r"..._(dbinit|snapshot|follower_sync|observer_sync|election|unavailable|leader_unavailable)_?time", "a time"),
+    (r"..._snapshottime", "Java takes no snapshot while it is synchronised by a new epoch's first DIFF"),
+    (r"\w+_sync_processor_queue_and_flush_time_ms", "Java does not time an observer's"),
+    (r"leader_uptime", "a time"),
+    (r"last_client_response_size", "either of two connections may have been answered last"),
+]
+# Keys that Java's members alone have: of a queue for each learner, and of its writes of the configuration.
+ONLY_JAVA = r"_learner_handler_|_zookeeper_write_per_namespace"
 PER_FLUSH = "sync_processor_batch_size|sync_processor_queue_flush_time_ms|fsynctime"
 # These depend on how often this script asked a server whether it serves yet.
 PROBED = ("zk_bytes_received_count", "zk_packets_received", "zk_packets_sent")

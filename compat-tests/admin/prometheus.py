@@ -83,7 +83,7 @@ def settled(port, is_member):
     return until("figures that stay", found)
 
 
-# rows: M-43 M-44 M-45 M-48
+# rows: M-43 M-44 M-45
 def figures(command):
     """What promtool says, and what every summary has counted after the same requests."""
     one = Standalone(command)

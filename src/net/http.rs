@@ -14,14 +14,17 @@ use std::convert::Infallible;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::net::SocketAddr;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 /// Connections at the same time. Others wait in the queue of the port.
 const CONNECTIONS_MAX: usize = 64;
@@ -90,7 +93,7 @@ pub struct HttpAnswer {
 pub type HttpAnswers =
     dyn Fn(HttpRequest, HttpBody) -> Pin<Box<dyn Future<Output = HttpAnswer> + Send>> + Send + Sync;
 
-/// Accepts and serves connections until the task is dropped.
+/// Accepts and serves connections until `stop`; then it returns when the answers are sent that have begun.
 ///
 /// * `idle_max`: how long a client may send no request, or take no part of an answer.
 /// * `tls`: `None`: connections are plain.
@@ -99,36 +102,56 @@ pub async fn serve_http(
     idle_max: Duration,
     tls: Option<Arc<HttpTls>>,
     answers: Arc<HttpAnswers>,
+    stop: CancellationToken,
 ) {
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-    loop {
-        let place = places.clone().acquire_owned().await.expect("the semaphore is never closed");
-        match listener.accept().await {
-            Ok((socket, peer)) => {
-                let peer = plain_address(peer);
-                let (answers, tls) = (answers.clone(), tls.clone());
-                tokio::spawn(async move {
-                    let opened = match tls {
-                        Some(tls) => tls.open(socket, peer, idle_max).await,
-                        None => Some(Opened::Plain(socket)),
-                    };
-                    let mut from = Origin { peer, is_secure: false, subject: None };
-                    match opened {
-                        Some(Opened::Plain(socket)) => serve(socket, from, idle_max, answers).await,
-                        Some(Opened::Tls { stream, subject }) => {
-                            (from.is_secure, from.subject) = (true, subject);
-                            serve(stream, from, idle_max, answers).await;
-                        }
-                        None => {}
-                    }
-                    drop(place);
-                });
-            }
-            Err(error) => {
-                tracing::debug!(%error, "HTTP connection not accepted");
-                tokio::time::sleep(ACCEPT_PAUSE).await;
+    let connections = TaskTracker::new();
+    let accepting = async {
+        loop {
+            let place = places.clone().acquire_owned().await;
+            let place = place.expect("the semaphore is never closed");
+            match listener.accept().await {
+                Ok((socket, peer)) => {
+                    let (peer, answers, tls) = (plain_address(peer), answers.clone(), tls.clone());
+                    let stop = stop.clone();
+                    connections.spawn(async move {
+                        open_and_serve(socket, peer, idle_max, tls, answers, stop).await;
+                        drop(place);
+                    });
+                }
+                Err(error) => {
+                    tracing::debug!(%error, "HTTP connection not accepted");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
             }
         }
+    };
+    let _stopped: Option<()> = stop.run_until_cancelled(accepting).await;
+    drop(listener);
+    connections.close();
+    connections.wait().await;
+}
+
+async fn open_and_serve(
+    socket: TcpStream,
+    peer: SocketAddr,
+    idle_max: Duration,
+    tls: Option<Arc<HttpTls>>,
+    answers: Arc<HttpAnswers>,
+    stop: CancellationToken,
+) {
+    let opened = match tls {
+        Some(tls) => stop.run_until_cancelled(tls.open(socket, peer, idle_max)).await.flatten(),
+        None => Some(Opened::Plain(socket)),
+    };
+    let mut from = Origin { peer, is_secure: false, subject: None };
+    match opened {
+        Some(Opened::Plain(socket)) => serve(socket, from, idle_max, answers, stop).await,
+        Some(Opened::Tls { stream, subject }) => {
+            (from.is_secure, from.subject) = (true, subject);
+            serve(stream, from, idle_max, answers, stop).await;
+        }
+        None => {}
     }
 }
 
@@ -144,9 +167,12 @@ async fn serve(
     from: Origin,
     idle_max: Duration,
     answers: Arc<HttpAnswers>,
+    stop: CancellationToken,
 ) {
     let peer = from.peer;
-    let service = service_fn(move |request: Request<Incoming>| {
+    let has_asked = AtomicBool::new(false);
+    let service = service_fn(|request: Request<Incoming>| {
+        has_asked.store(true, Ordering::Relaxed);
         let head = head(&request, &from);
         let answer = answers(head, HttpBody { incoming: request.into_body(), idle_max });
         async move { Ok::<_, Infallible>(response(answer.await)) }
@@ -155,7 +181,17 @@ async fn serve(
     // Without the timer hyper has no limit on the time of a head.
     builder.timer(TokioTimer::new()).header_read_timeout(idle_max).max_buf_size(HEAD_MAX);
     let stream = TokioIo::new(IdleStream::new(stream, idle_max));
-    if let Err(error) = builder.serve_connection(stream, service).await {
+    let mut serving = pin!(builder.serve_connection(stream, service));
+    let served = match stop.run_until_cancelled(serving.as_mut()).await {
+        Some(served) => served,
+        // hyper would wait for the rest of a first head.
+        None if !has_asked.load(Ordering::Relaxed) => return,
+        None => {
+            serving.as_mut().graceful_shutdown();
+            serving.await
+        }
+    };
+    if let Err(error) = served {
         tracing::debug!(%peer, %error, "HTTP connection ended");
     }
 }

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
 
 const GET: &[u8] = b"GET /x HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n";
 /// More than a socket takes at once.
@@ -70,7 +71,8 @@ impl Port {
             Box::pin(std::future::ready(answer))
                 as std::pin::Pin<Box<dyn Future<Output = HttpAnswer> + Send>>
         });
-        tokio::spawn(serve_http(listener, Duration::from_secs(5), Some(tls), answers));
+        let (idle_max, stop) = (Duration::from_secs(5), CancellationToken::new());
+        tokio::spawn(serve_http(listener, idle_max, Some(tls), answers, stop));
         Self { _folder: folder, authority, other, address, metrics }
     }
 

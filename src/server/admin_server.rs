@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 /// Pause between tries of a member whose port is in use.
 const RETRY: Duration = Duration::from_secs(10);
@@ -55,28 +56,32 @@ impl AdminPort {
         Ok(Some(Self { listener, place, backlog, idle_max, tls }))
     }
 
-    /// Serves on a thread of its own, until `stop`.
+    /// Serves on a thread of its own, until the server stops.
     ///
     /// # Errors
     /// If no thread can be started.
-    pub fn start(
-        self,
-        words: Arc<FourLetterWords>,
-        stop: CancellationToken,
-    ) -> Result<(), ServerError> {
+    pub fn start(self, words: Arc<FourLetterWords>, end: &HttpEnd) -> Result<(), ServerError> {
+        let stop = end.stop.clone();
         let answers: Arc<HttpAnswers> =
             Arc::new(move |asked, body| -> Pin<Box<dyn Future<Output = HttpAnswer> + Send>> {
                 let words = words.clone();
                 Box::pin(async move { words.answer_http(asked, body).await })
             });
-        start_thread("admin", stop, async move { self.serve(answers).await })
+        start_thread("admin", end, async move { self.serve(answers, stop).await })
     }
 
-    async fn serve(self, answers: Arc<HttpAnswers>) {
-        let mut bound = self.listener;
-        let listener = loop {
+    async fn serve(mut self, answers: Arc<HttpAnswers>, stop: CancellationToken) {
+        if let Some(listener) = stop.run_until_cancelled(self.listening()).await {
+            serve_http(listener, self.idle_max, self.tls, answers, stop).await;
+        }
+    }
+
+    /// The listening port. A member whose port is in use waits for it.
+    async fn listening(&mut self) -> TcpListener {
+        let mut bound = self.listener.take();
+        loop {
             match bound.take().map(TcpListener::from_std) {
-                Some(Ok(listener)) => break listener,
+                Some(Ok(listener)) => return listener,
                 Some(Err(error)) => tracing::warn!(
                     %error,
                     "AdminServer can't listen, next try in 10 s; raise ulimit -n"
@@ -91,8 +96,7 @@ impl AdminPort {
                 }
                 Err(error) => warn(&error),
             }
-        };
-        serve_http(listener, self.idle_max, self.tls, answers).await;
+        }
     }
 }
 
@@ -108,29 +112,35 @@ fn warn(error: &ListenError) {
     );
 }
 
-/// Runs `work` on a thread with a runtime of its own, until `stop`.
+/// How threads for HTTP end.
+#[derive(Clone)]
+pub struct HttpEnd {
+    /// No request is answered any more; answers that have begun are sent.
+    pub stop: CancellationToken,
+    /// The server waits for these before it ends.
+    pub tasks: TaskTracker,
+}
+
+/// Runs `work` on a thread with a runtime of its own. `work` ends soon after the server stops.
 ///
 /// # Errors
 /// If no thread can be started.
 pub fn start_thread(
     name: &str,
-    stop: CancellationToken,
+    end: &HttpEnd,
     work: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), ServerError> {
     let failed = |source: io::Error| ServerError::Thread { what: "a thread for HTTP", source };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(failed)?;
+    let running = end.tasks.token();
     let run = move || {
         // Lowers the priority of this thread alone. Where the system refuses, the thread keeps the priority of the others.
         let thread = rustix::thread::gettid();
         let nice = rustix::process::getpriority_process(Some(thread)).unwrap_or(0) + NICE;
         let _refused = rustix::process::setpriority_process(Some(thread), nice);
-        runtime.block_on(async move {
-            tokio::select! {
-                () = work => {}
-                () = stop.cancelled() => {}
-            }
-        });
+        runtime.block_on(work);
+        drop(running);
     };
     std::thread::Builder::new().name(name.to_owned()).spawn(run).map_err(failed)?;
     Ok(())

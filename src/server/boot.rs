@@ -1,5 +1,6 @@
 //! Starts a server from its configuration, and shuts it down.
 
+use super::admin_server::HttpEnd;
 use super::audit_log::{AuditLog, AuditQueue};
 use super::client_ports::Ports;
 use super::clock::Clock;
@@ -136,7 +137,7 @@ async fn serve(
     let log_thread = start_log(queue, &disk, log, &folders, &config, driver.clone())?;
     let words = words_of(config, &shared, metrics.clone(), inbox.clone(), clock, &ports);
     let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
-    http.start(&words, &metrics, &stop)?;
+    http.start(&words, &metrics, &HttpEnd { stop: stop.clone(), tasks: tasks.clone() })?;
     let server = connection(words, metrics, inbox.clone(), clock);
     let stop_signal = stop::on_signal(inbox, stop.clone(), manager)?;
     let accepting =

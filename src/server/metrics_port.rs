@@ -1,6 +1,6 @@
 //! The ports where Prometheus reads metrics.
 
-use super::admin_server::{AdminPort, start_thread};
+use super::admin_server::{AdminPort, HttpEnd, start_thread};
 use super::error::ServerError;
 use super::report::FourLetterWords;
 use super::tls::HttpEngines;
@@ -15,7 +15,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
-use tokio_util::sync::CancellationToken;
 
 /// Connections in the system's queue, as in Java.
 const BACKLOG: i32 = 50;
@@ -36,7 +35,7 @@ impl HttpPorts {
         Ok(Self { admin, metrics: MetricsPorts::open(config, tls.metrics.clone())? })
     }
 
-    /// Serves them until `stop`.
+    /// Serves them until the server stops.
     ///
     /// # Errors
     /// If there can be no threads.
@@ -44,13 +43,13 @@ impl HttpPorts {
         self,
         words: &Arc<FourLetterWords>,
         metrics: &Arc<Registry>,
-        stop: &CancellationToken,
+        end: &HttpEnd,
     ) -> Result<(), ServerError> {
         if let Some(port) = self.admin {
-            port.start(words.clone(), stop.clone())?;
+            port.start(words.clone(), end)?;
         }
         if let Some(port) = self.metrics {
-            port.start(words.clone(), metrics.clone(), stop.clone())?;
+            port.start(words.clone(), metrics.clone(), end)?;
         }
         Ok(())
     }
@@ -78,7 +77,7 @@ impl MetricsPorts {
         Ok(Some(Self(ports)))
     }
 
-    /// Serves on a thread of its own, until `stop`.
+    /// Serves on a thread of its own, until the server stops.
     ///
     /// # Errors
     /// If there can be no thread.
@@ -86,7 +85,7 @@ impl MetricsPorts {
         self,
         words: Arc<FourLetterWords>,
         metrics: Arc<Registry>,
-        stop: CancellationToken,
+        end: &HttpEnd,
     ) -> Result<(), ServerError> {
         // Samples count from now on.
         metrics.turn_windows();
@@ -95,12 +94,14 @@ impl MetricsPorts {
                 let words = words.clone();
                 Box::pin(async move { words.answer_scrape(asked).await })
             });
-        start_thread("metrics", stop, async move {
+        let stop = end.stop.clone();
+        start_thread("metrics", end, async move {
             let mut serving = JoinSet::new();
             for (listener, tls) in self.0 {
                 match TcpListener::from_std(listener) {
                     Ok(listener) => {
-                        serving.spawn(serve_http(listener, IDLE_MAX, tls, answers.clone()));
+                        let (answers, stop) = (answers.clone(), stop.clone());
+                        serving.spawn(serve_http(listener, IDLE_MAX, tls, answers, stop));
                     }
                     Err(error) => tracing::error!(
                         %error,
@@ -108,7 +109,8 @@ impl MetricsPorts {
                     ),
                 }
             }
-            turn_often(metrics).await;
+            let _stopped: Option<()> = stop.run_until_cancelled(turn_often(metrics)).await;
+            serving.join_all().await;
         })
     }
 }

@@ -11,6 +11,7 @@ import time
 
 import cache
 from cache import DOWNLOADS, filled, named
+from server import jars, java
 
 HERE = pathlib.Path(__file__).resolve().parent
 PYTHON = ("kazoo==2.11.0", "zk-shell==1.3.4", "zktop==1.0.0", "setuptools<81")
@@ -150,5 +151,24 @@ def shell(server):
     return found
 
 
-QUICK = (kazoo,)
+# rows: T-10
+def admin_client(server):
+    """Java's ServerAdminClient, and that of the stand-in for `java`, which have to print the same."""
+    found = {}
+    with tempfile.TemporaryDirectory() as folder:
+        stand_in = pathlib.Path(folder) / "java"
+        stand_in.symlink_to(server.ours)
+        for asked in ("ruok", "RUOK", "stat", "dump", "what", "", "x"):
+            arguments = ["org.apache.zookeeper.ServerAdminClient", "127.0.0.1", "port" if asked == "x" else server.port, *asked.split()]
+            said = []
+            for command in (java("-cp", jars()), [stand_in, "-cp", "any"]):
+                ended = subprocess.run([str(word) for word in [*command, *arguments]], capture_output=True, text=True, timeout=60)
+                first = ended.stdout.partition("\n")[0]  # The rest has connections and times.
+                said.append((ended.returncode, re.sub(r"rc=\d{2,}", "rc=N", first)))
+            assert said[0] == said[1], f"{asked}: Java's client {said[0]}, ours {said[1]}"
+            found[asked] = said[0][1].partition(":")[0]
+    return found
+
+
+QUICK = (kazoo, admin_client)
 LONG = (telegraf, otel, collectd, zktop, shell)

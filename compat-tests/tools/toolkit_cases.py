@@ -9,6 +9,7 @@ CLASSES = {
     "compare": (f"{SERVER}.SnapshotComparer", ["snapshot-compare"]),
     "summary": (f"{SERVER}.SnapshotRecursiveSummary", ["snapshot-summary"]),
     "purge": (f"{SERVER}.PurgeTxnLog", ["purge"]),
+    "trace": (f"{SERVER}.TraceFormatter", None),  # By the name `java` alone.
 }
 LOGS = ["torn", "torn-head", "no-mark", "zero-mark", "crc", "length", "negative", "null", "padded", "gap", "type", "short-entry", "old", "acl", "magic",
         "empty", "header", "missing"]
@@ -114,7 +115,10 @@ PURGES = [
     ("purge-again", "purge", "", "purge", "-n", "3"),
     ("purge-two", "purge", "", "purge2", "purge2", "-n", "4"),
 ]
-CASES = DUMPS + RECOVERIES + USAGES + CHOPS + FORMATS + COMPARISONS + SUMMARIES + PURGES
+TRACES = [("trace", "trace", "", "trace"), ("trace-missing", "trace", "", "trace.missing"), ("trace-nothing", "trace", ""),
+          ("trace-two", "trace", "", "trace", "trace")]
+TRACES += [(f"trace-{name}", "trace", "", f"trace.{name}") for name in ("torn", "negative", "long", "empty")]
+CASES = DUMPS + RECOVERIES + USAGES + CHOPS + FORMATS + COMPARISONS + SUMMARIES + PURGES + TRACES
 # Files that a case writes: they are compared too.
 WRITTEN = {
     "recover": ["log.1.fixed"],

@@ -6,6 +6,7 @@
 use std::path::Path;
 
 use super::four_letter_word;
+use super::server_admin_client;
 use super::toolkits::{self, Tool};
 
 /// What a call asks for.
@@ -145,6 +146,8 @@ fn run(class: &str, arguments: Vec<String>, flags: Vec<String>, versions: &Versi
         "client.FourLetterWordMain" => {
             Call::Tool(four_letter_word::run, flags.into_iter().chain(arguments).collect())
         }
+        "ServerAdminClient" => Call::Tool(server_admin_client::run, arguments),
+        "server.TraceFormatter" => Call::Tool(toolkits::trace, arguments),
         "version.VersionInfoMain" => said(&version_info(versions), "", 0),
         "Version" => version(&arguments, versions),
         "server.auth.DigestAuthenticationProvider" => digests(&arguments),
@@ -255,7 +258,8 @@ mod tests {
         let (_, err, code) = outcome("-cp x no.Such");
         assert!(code == 1 && err.starts_with("Error: Could not find or load main class no.Such\n"));
         for class in ["ServerAdminClient", "server.TraceFormatter"] {
-            assert_eq!(outcome(&format!("org.apache.zookeeper.{class} x")).2, 1, "{class}");
+            let line = format!("org.apache.zookeeper.{class} x");
+            assert_eq!(outcome(&line).0, "tool x", "{class}");
         }
         assert!(outcome("-foo").1.starts_with("Unrecognized option: -foo\n"));
         assert_eq!(outcome("-jar x.jar").1, "Error: Unable to access jarfile x.jar\n");

@@ -10,6 +10,7 @@ pub mod four_letter_word;
 pub mod generate;
 pub mod java_command;
 mod problem_groups;
+mod server_admin_client;
 pub mod status;
 pub mod tls_options;
 pub mod toolkit_help;

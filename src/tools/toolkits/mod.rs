@@ -12,6 +12,7 @@ mod snapshot_comparer;
 mod snapshot_file;
 mod snapshot_formatter;
 mod snapshot_summary;
+mod trace;
 mod txn_log;
 mod txn_text;
 
@@ -23,6 +24,7 @@ pub use purge_txn_log::run as purge;
 pub use snapshot_comparer::run as snapshot_compare;
 pub use snapshot_formatter::run as snapshot_format;
 pub use snapshot_summary::run as snapshot_summary;
+pub use trace::run as trace;
 pub use txn_log::run as txn_log;
 
 /// Where a tool reads answers and writes text.

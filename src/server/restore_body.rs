@@ -90,6 +90,10 @@ pub enum BodyError {
          together with its logs, or add ?fuzzy=true to restore it as it is"
     )]
     Fuzzy,
+    #[error(
+        "the body goes on after the snapshot, or its packing is torn there: send one snapshot alone"
+    )]
+    NotAlone,
 }
 
 /// Why the bytes of a body are no snapshot.
@@ -128,7 +132,8 @@ pub fn check(upload: &Upload, rules: Rules) -> Result<Checked, BodyError> {
     let file = snapshot_read::open_by_magic(&RealDisk, &upload.path);
     let file = file.map_err(|error| unreadable(&error))?;
     let max = ITEM_MAX.max(rules.frame_max.saturating_mul(2));
-    let trailers = SnapshotReader::new(file).of_file(&upload.path).read(|bytes| {
+    let mut reader = SnapshotReader::new(file).of_file(&upload.path);
+    let trailers = reader.read(|bytes| {
         let progress = restorer.snapshot_bytes(bytes)?;
         let is_too_long = progress.consumed == 0 && max < bytes.len();
         if is_too_long { Err(BytesError::TooLong { max }) } else { Ok(progress) }
@@ -138,6 +143,9 @@ pub fn check(upload: &Upload, rules: Rules) -> Result<Checked, BodyError> {
         error => unreadable(&error),
     })?;
     let zxid = trailers.zxid.and_then(Zxid::from_wire).ok_or(BodyError::NoZxid)?;
+    if !reader.is_at_end() {
+        return Err(BodyError::NotAlone);
+    }
     restorer.snapshot_done(zxid, trailers).map_err(|error| unreadable(&error))?;
     let Restored { tree, digest_mismatches, .. } = restorer.finish();
     if 0 < digest_mismatches && !rules.takes_fuzzy {
@@ -172,27 +180,64 @@ pub fn draft(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
 
-    #[test]
-    fn damaged_body_is_refused_with_the_place_of_its_checksum() {
+    const WHOLE: &[u8] = include_bytes!("../../compat-tests/golden/java-data/version-2/snapshot.c");
+
+    /// What comes of a body that a client has sent.
+    fn checked(body: &[u8]) -> Result<Zxid, String> {
         let dir = tempfile::tempdir().unwrap();
-        let whole = include_bytes!("../../compat-tests/golden/java-data/version-2/snapshot.c");
         let rules = Rules {
             options: Options { seed: 0, digest: true, extended_types: true, emulate_353: false },
             frame_max: 1 << 20,
             is_member: false,
             takes_fuzzy: true,
         };
+        let mut upload = Upload::create(dir.path()).unwrap();
+        upload.write(body).unwrap();
+        check(&upload, rules).map(|checked| checked.zxid).map_err(|error| error.to_string())
+    }
+
+    fn in_gzip(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    #[test]
+    fn damaged_body_is_refused_with_the_place_of_its_checksum() {
         let refusal = |at: usize| {
-            let mut bytes = whole.to_vec();
+            let mut bytes = WHOLE.to_vec();
             bytes[at] ^= 1;
-            let mut upload = Upload::create(dir.path()).unwrap();
-            upload.write(&bytes).unwrap();
-            check(&upload, rules).map(|checked| checked.zxid).unwrap_err().to_string()
+            checked(&bytes).unwrap_err()
         };
         let damaged = refusal(15); // In the number of the database, which no server reads.
         assert!(damaged.starts_with("the snapshot is damaged (checksum at byte "), "{damaged}");
         assert!(damaged.ends_with("): send another copy"), "{damaged}");
         assert_eq!(refusal(0), "snapshot begins with 0x5b4b534e, not with ZKSN");
+    }
+
+    #[test]
+    fn body_that_goes_on_after_its_snapshot_is_refused() {
+        let whole = checked(WHOLE).unwrap();
+        let packed = in_gzip(WHOLE);
+        let (first, second) = WHOLE.split_at(100);
+        assert_eq!(checked(&packed), Ok(whole));
+        assert_eq!(checked(&[in_gzip(first), in_gzip(second)].concat()), Ok(whole), "two members");
+        for (what, body) in [
+            ("a byte", [WHOLE, b"x"].concat()),
+            ("many bytes", [WHOLE, &[0; 9000]].concat()),
+            ("twice", [WHOLE, WHOLE].concat()),
+            ("two members", [&packed[..], &packed].concat()),
+            ("a member and bytes", [&packed[..], b"rest"].concat()),
+            ("a torn member", packed[..packed.len() - 4].to_vec()),
+        ] {
+            let refusal = checked(&body).unwrap_err();
+            assert!(
+                refusal.starts_with("the body goes on after the snapshot"),
+                "{what}: {refusal}"
+            );
+        }
     }
 }

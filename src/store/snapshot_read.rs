@@ -1,5 +1,6 @@
 //! Reading a snapshot back as a stream.
 
+use std::convert::Infallible;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -83,6 +84,8 @@ pub struct SnapshotReader<R> {
     sealed: bool,
     /// Whether the end was reached: no more can be read.
     ended: bool,
+    /// It ended in an error, which a start takes for the end.
+    broke_off: bool,
 }
 
 impl<R: Read> SnapshotReader<R> {
@@ -99,6 +102,7 @@ impl<R: Read> SnapshotReader<R> {
             adler,
             sealed: false,
             ended: false,
+            broke_off: false,
         }
     }
 
@@ -155,6 +159,12 @@ impl<R: Read> SnapshotReader<R> {
         }
         self.sealed = true;
         self.trailers()
+    }
+
+    /// Whether the file ends, without an error, where [`Self::read`] has stopped. A start does not ask.
+    pub fn is_at_end(&mut self) -> bool {
+        let has_more = self.fill::<Infallible>(1);
+        !self.broke_off && matches!(has_more, Ok(false))
     }
 
     fn trailers<E>(&mut self) -> Result<Trailers, ReadError<E>> {
@@ -223,7 +233,9 @@ impl<R: Read> SnapshotReader<R> {
                 Ok(read) => self.end += read,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 // A compressed file that is truncated: it has no more bytes to give.
-                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => self.ended = true,
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                    (self.ended, self.broke_off) = (true, true);
+                }
                 Err(error) if self.sealed => {
                     // The state is whole; the trailers after it may be missing anyway.
                     tracing::warn!(
@@ -232,7 +244,7 @@ impl<R: Read> SnapshotReader<R> {
                         %error,
                         "can't read the trailers of a snapshot, so it is loaded without them: check the disk"
                     );
-                    self.ended = true;
+                    (self.ended, self.broke_off) = (true, true);
                 }
                 Err(source) => return Err(ReadError::Io { at, source }),
             }

@@ -172,7 +172,7 @@ pub const SIGNATURE: &[u8] = b"BenWasHere";
 /// Why bytes are not a packet.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum PacketError {
-    #[error("packet of unknown type {0}")]
+    #[error("packet of unknown type {}{}", .0, of_clients(*.0))]
     Kind(i32),
     #[error("packet of type {kind} with {len} bytes of data")]
     Data { kind: i32, len: i64 },
@@ -184,6 +184,20 @@ pub enum PacketError {
     Long { kind: i32, len: usize },
     #[error("packet of type {kind} whose identities are not text")]
     Text { kind: i32 },
+}
+
+/// What the log says of the first bytes of a client, or of a four-letter word.
+fn of_clients(kind: i32) -> String {
+    match str::from_utf8(&kind.to_be_bytes()) {
+        // The length of a client's first frame.
+        _ if matches!(kind, 44 | 45) => ": is it a client? Clients use clientPort".to_owned(),
+        Ok(text) if text.chars().all(|each| each.is_ascii_graphic()) => {
+            format!(
+                ": the bytes look like the word \"{text}\"; clients and four-letter words use clientPort"
+            )
+        }
+        _ => String::new(),
+    }
 }
 
 impl Packet {

@@ -114,6 +114,11 @@ fn other_protocols_are_recognised() {
         ),
         (b"\x5f\x24\x35\x01\x35\x01\xed\xcc\0\0\0\0\0\0\0\0", "enableSasl=true here"),
         (b"\0\0\x12\x34\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", "packet of unknown type 4660"),
+        (
+            b"lsnp",
+            "packet of unknown type 1819504240: the bytes look like the word \"lsnp\"; clients",
+        ),
+        (b"\0\0\0\x2d\0\0\0\0\0\0\0\0\0\0\0\0", "45: is it a client? Clients use clientPort"),
     ] {
         let mut connection = accepted();
         let error = received(&mut connection, bytes).unwrap_err().to_string();

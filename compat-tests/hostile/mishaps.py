@@ -75,40 +75,41 @@ def permissions_removed(trial):
 
 
 def clock_steps(trial):
-    """Each member's clock in turn steps by an hour, forward and back: no election, no session expires, writes go on."""
+    """Each member's clock, and a standalone server's, steps by an hour, forward and back: no election, no session expires, writes go on."""
     found = glob.glob("/usr/lib/*/faketime/libfaketimeMT.so.1")
     if not found:
         return trial.say("skipped: no libfaketime (Debian's package faketime)")
     if trial.is_java:
         return trial.say("skipped: Java's members can't connect to each other under libfaketime")
-    members = trial.members("oo+o")
-    for member in members.ensemble.members:
-        member.clock = member.folder / "clock"
-        member.clock.write_text("+0\n")
+    members, alone = trial.members("oo+o"), trial.alone()
+    for server in (*members.ensemble.members, alone.server):
+        server.clock = server.folder / "clock"
+        server.clock.write_text("+0\n")
         # The monotonic clock is not changed, as when an operator sets the time.
-        member.before = ["env", f"LD_PRELOAD={found[0]}", f"FAKETIME_TIMESTAMP_FILE={member.clock}", "FAKETIME_NO_CACHE=1",
+        server.before = ["env", f"LD_PRELOAD={found[0]}", f"FAKETIME_TIMESTAMP_FILE={server.clock}", "FAKETIME_NO_CACHE=1",
                          "DONT_FAKE_MONOTONIC=1", "FAKETIME_DONT_FAKE_MONOTONIC=1"]
-    with members as ensemble:
-        leader = until("a leader", ensemble.leader)
-        owners = [Client([member.address], 4000) for member in ensemble.members]
+    alone.server.command = [*alone.server.before, *alone.server.command]
+    with members as ensemble, alone:
+        leader, servers = until("a leader", ensemble.leader), [*ensemble.members, alone.server]
+        owners = [Client([server.address], 4000) for server in servers]
         for owner in owners:
             assert owner.make(f"/mine-{owner.id:x}", flags=1)[0] == 0
         before, seen = elections(ensemble.members), set()
         with Beside(leader.address) as beside:
-            for member in sorted(ensemble.members, key=lambda member: member is not leader):
+            for server in sorted(servers, key=lambda server: server is not leader):
                 for step in ("+3600", "-3600", "+0"):
-                    member.clock.write_text(f"{step}\n")
+                    server.clock.write_text(f"{step}\n")
                     deadline = time.monotonic() + trial.of(1.1, 10)
                     while time.monotonic() < deadline:
                         for owner in owners:
                             owner.ping()
                         time.sleep(0.5)
-                    path = f"/at-{member.number}{step}"
-                    client = Client([member.address])
+                    path = f"/at-{server.number}{step}"
+                    client = Client([server.address])
                     assert client.make(path)[0] == 0
                     seen.add(round((client.get(path)[2][2] / 1000 - time.time()) / 3600))
                     client.close()
-        expired = [owner for owner in owners if not owners[0].exists(f"/mine-{owner.id:x}")]
+        expired = [owner for owner in owners if not owner.exists(f"/mine-{owner.id:x}")]
         trial.say(f"ctimes were off by {sorted(seen)} hours; elections {before} to {elections(ensemble.members)}, {len(expired)} of"
                   f" {len(owners)} sessions expired; {beside.words()}")
         assert seen == {-1, 0, 1}, "the clocks did not step"
@@ -218,7 +219,8 @@ def distant_member_inside(trial):
         return 0
     wires = network.Namespaces()
     wires.private = True
-    cluster = Cluster("jjj" if trial.is_java else "ooo", "true" if trial.is_java else trial.command, wires, ["syncLimit=20"])
+    kinds, command = ("jjj", "true") if trial.is_java else ("ooo", trial.command)
+    cluster = Cluster(kinds, command, wires, ["syncLimit=20"], has_small_disks=False)  # --long writes more than these hold.
     try:
         cluster.start()
         leader = until("a leader", cluster.leader)

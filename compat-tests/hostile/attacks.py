@@ -22,8 +22,8 @@ import snapshots
 from target import Trial
 
 CASES = [
-    connections.before_the_hello, connections.after_the_hello, connections.connects_at_once, connections.descriptors,
-    connections.descriptors_of_a_member, connections.log_floods,
+    connections.before_the_hello, connections.after_the_hello, connections.at_the_election_port, connections.connects_at_once,
+    connections.descriptors, connections.descriptors_of_a_member, connections.log_floods,
     http_clients.http_strangers, http_clients.http_crowds, http_clients.http_slow_readers, http_clients.http_endless_bodies,
     identities.identities, identities.expanded_lists, identities.forwarded_identities,
     identities.transactions_that_expand, identities.audited_identities,
@@ -33,14 +33,14 @@ CASES = [
     epochs.far_promises, epochs.far_votes, epochs.last_epoch,
     heavy.large_writes, heavy.slow_learner, heavy.flood_beside_honest, heavy.slow_disk,
     snapshots.large_snapshot, snapshots.snapshots_under_fake_observers,
-    large_trees.slow_tree_to_a_member, large_trees.replies_beside_a_tree,
+    large_trees.slow_tree_to_a_member, large_trees.replies_beside_a_tree, large_trees.replies_on_a_quiet_tree,
     many.children_and_watches, many.sessions_that_expire, many.come_back_at_once,
     mishaps.permissions_removed, mishaps.clock_steps, mishaps.stopped, mishaps.authentication_is_required, mishaps.distant_member,
 ]
 
 # Cases that need a quiet machine, much time, or programs that are not installed by default.
 LONG = [
-    heavy.flood_beside_honest, heavy.slow_disk, large_trees.slow_tree_to_a_member, large_trees.replies_beside_a_tree,
+    heavy.flood_beside_honest, heavy.slow_disk, large_trees.slow_tree_to_a_member, large_trees.replies_beside_a_tree, large_trees.replies_on_a_quiet_tree,
     many.children_and_watches, many.sessions_that_expire, many.come_back_at_once,
     mishaps.clock_steps, mishaps.stopped, mishaps.distant_member,
 ]

@@ -172,10 +172,11 @@ def unending_requests(trial):
             assert peak < UNENDING_MAX, "requests of a learner take too much memory"
 
 
-@at(LEADER)
+@at(LEADER, long=(FOLLOWER,))
 def forged_super(trial):
-    """Identities that a learner forwards with a write are trusted, as in Java: only members may reach the learner port."""
-    with trial.target() as target:
+    """Identities that a learner forwards with a write are trusted, as in Java, also through a follower: only members may reach these ports."""
+    master = free_port()
+    with trial.target([f"observerMasterPort={master}"]) as target:
         target.is_calm = False
         ensemble = target.ensemble
         owner = Client([target.address])
@@ -186,14 +187,16 @@ def forged_super(trial):
         assert stranger.set("/guarded", b"1") == NO_AUTH, "the ACL does not protect the znode"
         away = absent(ensemble)
         leader = until("a leader", ensemble.leader)
-        target.server = leader
-        owner = Client([leader.address])
+        target.server = leader if trial.role == LEADER else next(member for member in ensemble.running() if member is not leader)
+        number, kind, port = (away.number, FOLLOWER_INFO, None) if trial.role == LEADER else (900, OBSERVER_INFO, master)
+        owner = Client([target.address])
         owner.auth("digest", "user:secret")
         owner.read()
         body = lambda data: buffer(b"/guarded") + buffer(data) + struct.pack(">i", -1)  # noqa: E731
         by_identity = []
         for name, identities in (("no id", []), ("super", [("super", "")]), ("x509 and super", [("x509", "CN=a"), ("super", "")])):
-            learner = Learner(leader, away.number, accepted=leader.zxid() >> 32).synchronise(leader.zxid())
+            last = leader.zxid()
+            learner = Learner(target.server, number, kind, accepted=last >> 32, port=port).synchronise(last)
             data = name.encode()
             learner.send(request(SESSION, 0, CREATE_SESSION, struct.pack(">i", 30_000)))
             learner.send(request(SESSION, 1, SET, body(data), identities))
@@ -203,7 +206,7 @@ def forged_super(trial):
             by_identity.append((name, found == data))
             learner.send(request(SESSION, 2, GET_ACL, buffer(b"/guarded"), identities))  # No learner forwards a read.
             learner.close()
-            lives(leader.process)
+            lives(target.server.process)
         trial.say(f"accepted: {by_identity}")
         assert dict(by_identity) == {"no id": False, "super": True, "x509 and super": True}, "unlike Java's leader"
         ensemble.start(away)

@@ -1,5 +1,6 @@
 """SNAP to learners: a slow learner does not stop the leader's snapshots, and clients are served meanwhile."""
 
+import os
 import random
 import struct
 import time
@@ -9,7 +10,7 @@ from client import SET, Client
 from honest import Beside, Writers
 from members import until
 from snapshots import snapshots
-from target import FOLLOWER, MIB, OBSERVER, at, elections, memory, mib, ms
+from target import ALONE, FOLLOWER, LEADER, MIB, OBSERVER, at, elections, memory, mib, ms
 from wire import buffer
 
 MB = 1_000_000
@@ -93,3 +94,66 @@ def replies_beside_a_tree(trial):
         assert sent < alone + 3, "SNAP blocks clients"
         if not trial.is_java:
             assert grown < 200 * MIB, "SNAP copies the tree"
+
+
+def grows(folder, seconds):
+    """Whether a snapshot in a data directory, finished or not, grows within that time."""
+    def size():
+        found = 0
+        for path in (folder / "data/version-2").glob("*snapshot.*"):
+            try:
+                found += path.stat().st_size
+            except FileNotFoundError:  # It has its final name now.
+                pass
+        return found
+
+    before = size()
+    time.sleep(seconds)
+    return size() != before
+
+
+def longest_between(beside, since, until_then):
+    return max((seconds for asked, seconds in beside.took if since <= asked + seconds and asked <= until_then), default=0)
+
+
+@at(ALONE, LEADER)
+def replies_on_a_quiet_tree(trial):
+    """Measures the longest set and get of the only client of a tree of 1 MB znodes (--long: 2 GB), three times: alone, and while the tree
+    is written as a snapshot (standalone server) or is sent to a member without data (leader)."""
+    if trial.is_java:
+        os.environ["_JAVA_OPTIONS"] = "-Xmx5g"  # Members have less otherwise.
+    count, data, pairs = trial.of(150, 2000), random.randbytes(MB), []
+
+    def note(beside, quiet, busy):
+        now = time.monotonic()
+        alone, beside_it = longest_between(beside, quiet, busy), longest_between(beside, busy, now)
+        pairs.append((alone, beside_it))
+        trial.say(f"longest set and get {ms(alone)} in {busy - quiet:.0f} s alone, {ms(beside_it)} in {now - busy:.1f} s with the tree under way")
+
+    if trial.role == ALONE:
+        with trial.alone([f"snapCount={trial.of(2000, 6000)}"]) as server:
+            fill(Client([server.address], 60_000), count, data)
+            with Beside(server.address, pause=0.002) as beside:
+                for _ in range(3):
+                    until("no snapshot is written", lambda: not grows(server.folder, 1), 120)
+                    quiet = time.monotonic()
+                    until("a snapshot is written", lambda: grows(server.folder, 0.02), 120)
+                    busy = time.monotonic() - 0.02
+                    until("the snapshot is whole", lambda: not grows(server.folder, 0.5), 300)
+                    note(beside, quiet, busy)
+    else:
+        with trial.members("ooo", ["snapCount=1000000"]) as ensemble:
+            leader = until("a leader", ensemble.leader)
+            fill(Client([leader.address], 60_000), count, data)
+            joins = next(member for member in ensemble.members if member is not leader)
+            with Beside(leader.address, pause=0.002) as beside:
+                for _ in range(3):
+                    ensemble.stop(joins)
+                    joins.forget()
+                    quiet = time.monotonic()
+                    time.sleep(trial.of(2, 10))
+                    busy = time.monotonic()
+                    joins.launch()
+                    until("the member serves", joins.mode, 300)
+                    note(beside, quiet, busy)
+    assert min(busy - alone for alone, busy in pairs) < 3, "a tree under way blocks clients"

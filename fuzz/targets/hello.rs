@@ -6,11 +6,13 @@
 use crate::memory::within_memory;
 use oxkeeper::member::sasl_exchange::{NoSasl, SaslExchanges};
 use oxkeeper::member::sim_exchange::{SimExchanges, replayable_digest_exchanges};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use support::hello_bytes::play;
 
+static EXCHANGES: LazyLock<[Arc<dyn SaslExchanges>; 3]> = LazyLock::new(|| {
+    [Arc::new(NoSasl), Arc::new(SimExchanges), Arc::new(replayable_digest_exchanges(false))]
+});
+
 pub fn target(input: &[u8]) {
-    let exchanges: [Arc<dyn SaslExchanges>; 3] =
-        [Arc::new(NoSasl), Arc::new(SimExchanges), Arc::new(replayable_digest_exchanges(false))];
-    within_memory(|| drop(play(input, &exchanges)));
+    within_memory(|| drop(play(input, &*EXCHANGES)));
 }

@@ -43,8 +43,8 @@ impl ElectionStreams {
 
     /// The server at the other end sends the bytes of its SASL exchange.
     pub fn say_exchange(&mut self, member: &mut EnsembleMember, connection: ConnectionId) {
-        let said = words_of(&*self.exchanges, ConnectionKind::Election).dialer;
-        self.receive(member, connection, &said);
+        let said = words_of(&self.exchanges, ConnectionKind::Election);
+        self.receive(member, connection, &said.dialer);
     }
 
     pub fn end(&self, member: &mut EnsembleMember, connection: ConnectionId) {

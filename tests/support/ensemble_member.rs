@@ -70,7 +70,7 @@ impl EnsembleMember {
 
     fn of(replica: Replica, ensemble: Option<EnsembleSettings>) -> Self {
         let exchanges = ensemble.as_ref().map(|ensemble| ensemble.election.exchanges.clone());
-        let words = exchanges.map(|exchanges| words_of(&*exchanges, ConnectionKind::Election));
+        let words = exchanges.map(|exchanges| words_of(&exchanges, ConnectionKind::Election));
         let logged = replica.shared().state.tree.read().last_zxid();
         let mut member = Self {
             host: MemberOnDisk::new(replica, ensemble),
@@ -78,7 +78,7 @@ impl EnsembleMember {
             is_reachable: true,
             logged,
             learners: 0,
-            caller_exchange: words.unwrap_or_default().dialer,
+            caller_exchange: words.map(|words| words.dialer.clone()).unwrap_or_default(),
             roles: BTreeMap::new(),
         };
         let out = member.host.start();

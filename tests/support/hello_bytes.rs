@@ -4,7 +4,7 @@
 
 use super::election_streams::ElectionStreams;
 use super::learner_streams::LearnerStreams;
-use super::moves::Moves;
+use super::moves::{Allowance, Moves};
 use super::phases::{Phase, SaslExchanges};
 use jute::put_frame;
 use oxkeeper::member::QuorumPeer;
@@ -23,12 +23,18 @@ const PHASES: [Phase; 5] = [
 ];
 const IDS: [i64; 8] = [0, 1, 2, 3, 9, -1, i64::MIN, i64::MAX];
 const ENTRY_MAX: usize = 2 * 0xf_ffff;
+/// The member's tickTime is a twentieth of the usual one. With this the time limit of a learner's hello, 10 s, is one that takes a second.
+const HASTE: u64 = 10;
+/// The last two are longer than every time limit of a connection.
+const PAUSES_MS: [u64; 5] = [5, 60, 500, 1100, 2500];
+const TIME_MS: u64 = 2500;
 
 struct Ports {
     learners: LearnerStreams,
     elections: ElectionStreams,
     /// Connections to the quorum port that this input made, oldest first.
     fresh: Vec<QuorumPeer>,
+    allowance: Allowance,
 }
 
 /// Plays an input, and returns the streams, with the member as the input has left it.
@@ -42,9 +48,11 @@ pub fn play(input: &[u8], exchanges: &[Arc<dyn SaslExchanges>]) -> LearnerStream
     let exchanges = exchanges[usize::from(moves.byte()) % exchanges.len()].clone();
     let phase = moves.choose(&PHASES).unwrap_or(Phase::Looking);
     let settings = moves.byte();
-    let learners = phase.enter(settings, exchanges.clone(), ENTRY_MAX);
+    let mut learners = phase.enter(settings, exchanges.clone(), ENTRY_MAX);
+    learners.haste = HASTE;
     let elections = ElectionStreams::new(exchanges);
-    let mut ports = Ports { learners, elections, fresh: Vec::new() };
+    let mut ports =
+        Ports { learners, elections, fresh: Vec::new(), allowance: Allowance::new(TIME_MS) };
     ports.fresh.push(ports.learners.connect());
     ports.elections.accept(&mut ports.learners.member);
     while !moves.is_empty() {
@@ -87,7 +95,7 @@ impl Ports {
             }
             (11, _, Some(caller)) => self.elections.end(&mut learners.member, caller),
             (12, ..) => self.elections.accept(&mut learners.member),
-            (13, ..) => learners.pass([5, 60, 500, 2000, 10_000][which % 5]),
+            (13, ..) => learners.pass(self.allowance.pause(PAUSES_MS[which % 5])),
             (14, ..) => {
                 learners.member.report(false);
                 learners.follow_member();

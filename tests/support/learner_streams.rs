@@ -30,6 +30,8 @@ pub struct LearnerStreams {
     exchanges: Arc<dyn SaslExchanges>,
     /// `jute.maxbuffer` and its `extrasize` together.
     entry_max: usize,
+    /// How many times faster than the member's time that of its connections passes.
+    pub haste: u64,
 }
 
 impl LearnerStreams {
@@ -38,15 +40,30 @@ impl LearnerStreams {
         exchanges: Arc<dyn SaslExchanges>,
         entry_max: usize,
     ) -> Self {
-        Self { member, streams: BTreeMap::new(), exchanges, entry_max }
+        Self { member, streams: BTreeMap::new(), exchanges, entry_max, haste: 1 }
     }
 
     /// Open connections: the one to the leader first, then those of learners in the order in which they came.
     pub fn peers(&self) -> Vec<QuorumPeer> {
-        let is_leader = |peer: &QuorumPeer| matches!(peer, QuorumPeer::Leader { .. });
-        let (leader, learners): (Vec<_>, Vec<_>) =
-            self.streams.keys().copied().partition(is_leader);
-        leader.into_iter().chain(learners).collect()
+        let mut peers: Vec<_> = self.streams.keys().copied().collect();
+        peers.rotate_right(self.leaders());
+        peers
+    }
+
+    /// The connection at this place among the open ones; places begin anew after the last one.
+    pub fn peer(&self, place: usize) -> Option<QuorumPeer> {
+        let (leaders, place) = (self.leaders(), place % self.streams.len().max(1));
+        let peer = match place.checked_sub(leaders) {
+            Some(place) => self.streams.keys().nth(place),
+            None => self.streams.keys().nth_back(leaders - 1 - place),
+        };
+        peer.copied()
+    }
+
+    /// Number of connections to a leader. They are sorted after those of learners.
+    fn leaders(&self) -> usize {
+        let is_leader = |peer: &&QuorumPeer| matches!(peer, QuorumPeer::Leader { .. });
+        self.streams.keys().rev().take_while(is_leader).count()
     }
 
     /// A learner connects; returns its connection.
@@ -58,17 +75,13 @@ impl LearnerStreams {
 
     /// Connects the dials of the leader that the member has made, and forgets connections that it has closed.
     pub fn follow_member(&mut self) {
-        let closed =
-            self.peers().into_iter().filter(|&peer| !self.member.host.member.is_current(peer));
-        closed.collect::<Vec<_>>().into_iter().for_each(|peer| self.forget(peer, true));
-        let member = &self.member;
-        let is_current = |peer: QuorumPeer| member.host.member.is_current(peer);
-        let leader = QuorumPeer::Leader { dial: member.sockets.dial };
-        let last = member.learners.checked_sub(1).map(oxkeeper::zab::LearnerConnectionId);
-        let new = last.map(QuorumPeer::Learner).into_iter().chain([leader]);
-        let new: Vec<QuorumPeer> = new.filter(|&peer| is_current(peer)).collect();
-        for peer in new {
-            if !self.streams.contains_key(&peer) {
+        for closed in std::mem::take(&mut self.member.sockets.closed) {
+            self.forget(closed, true);
+        }
+        let leader = QuorumPeer::Leader { dial: self.member.sockets.dial };
+        let last = self.member.learners.checked_sub(1).map(oxkeeper::zab::LearnerConnectionId);
+        for peer in last.map(QuorumPeer::Learner).into_iter().chain([leader]) {
+            if self.member.host.member.is_current(peer) && !self.streams.contains_key(&peer) {
                 let connection = self.connection(peer);
                 let stream = Stream { connection, received: Vec::new(), packets: Vec::new() };
                 self.streams.insert(peer, stream);
@@ -102,12 +115,12 @@ impl LearnerStreams {
     }
 
     fn now_ms(&self) -> u64 {
-        self.member.host.now.us / 1000
+        self.member.host.now.us / 1000 * self.haste
     }
 
     /// The peer sends the bytes of its SASL exchange.
     pub fn open(&mut self, peer: QuorumPeer) {
-        let said = words_of(&*self.exchanges, ConnectionKind::Learner);
+        let said = words_of(&self.exchanges, ConnectionKind::Learner);
         match peer {
             QuorumPeer::Learner(_) => self.receive(peer, &said.dialer),
             QuorumPeer::Leader { .. } => self.receive(peer, &said.acceptor),
@@ -161,11 +174,11 @@ impl LearnerStreams {
     pub fn pass(&mut self, ms: u64) {
         self.member.pass(ms);
         let now_ms = self.now_ms();
-        for peer in self.peers() {
-            let late = self.streams[&peer].connection.check_deadline(now_ms);
-            if let Err(error) = late {
-                self.disconnect(peer, &error);
-            }
+        let late = self.streams.iter().filter_map(|(peer, stream)| {
+            stream.connection.check_deadline(now_ms).err().map(|error| (*peer, error))
+        });
+        for (peer, error) in late.collect::<Vec<_>>() {
+            self.disconnect(peer, &error);
         }
         self.follow_member();
     }

@@ -4,7 +4,7 @@
 
 use super::builders::learner_info;
 use super::learner_streams::LearnerStreams;
-use super::moves::Moves;
+use super::moves::{Allowance, Moves};
 use super::phases::{NoSasl, Phase, write};
 use super::txns::{reconfig, set_data};
 use super::views::view_of;
@@ -18,6 +18,9 @@ use std::sync::Arc;
 const IS_STREAM: u8 = 0x80;
 /// The limit on entries with Java's defaults, and a limit that short inputs reach.
 const ENTRIES_MAX: [usize; 4] = [2 * 0xf_ffff, 2 * 0xf_ffff, 2 * 0xf_ffff, 512];
+/// The last one is longer than initLimit and syncLimit.
+const PAUSES_MS: [u64; 5] = [5, 10, 60, 300, 1500];
+const TIME_MS: u64 = 2500;
 const KINDS: [i32; 20] =
     [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 0x6f78];
 
@@ -33,8 +36,9 @@ pub fn play(input: &[u8]) -> LearnerStreams {
     let mut streams = phase.enter(settings, Arc::new(NoSasl), entry_max);
     streams.member.roles.clear();
     if settings & IS_STREAM == 0 {
+        let mut allowance = Allowance::new(TIME_MS);
         while !moves.is_empty() {
-            one_move(&mut streams, &mut moves);
+            one_move(&mut streams, &mut moves, &mut allowance);
             check(&streams);
         }
     } else {
@@ -58,8 +62,7 @@ fn check(streams: &LearnerStreams) {
 
 /// One connection brings all of these bytes, in reads of 64 bytes; the member's threads keep up.
 fn stream(streams: &mut LearnerStreams, choice: usize, bytes: &[u8]) {
-    let peers = streams.peers();
-    let Some(&peer) = peers.get(choice % peers.len().max(1)) else { return };
+    let Some(peer) = streams.peer(choice) else { return };
     for read in bytes.chunks(64) {
         streams.receive(peer, read);
         streams.report_all();
@@ -68,10 +71,9 @@ fn stream(streams: &mut LearnerStreams, choice: usize, bytes: &[u8]) {
     }
 }
 
-fn one_move(streams: &mut LearnerStreams, moves: &mut Moves<'_>) {
+fn one_move(streams: &mut LearnerStreams, moves: &mut Moves<'_>, allowance: &mut Allowance) {
     let choice = moves.byte();
-    let peers = streams.peers();
-    let peer = peers.get(usize::from(choice / 16) % peers.len().max(1)).copied();
+    let peer = streams.peer(usize::from(choice / 16));
     match (choice % 16, peer) {
         (0..4, Some(peer)) => {
             let packet = packet(streams, moves);
@@ -90,7 +92,7 @@ fn one_move(streams: &mut LearnerStreams, moves: &mut Moves<'_>) {
             streams.follow_member();
         }
         (10, _) => streams.report_all(),
-        (11, _) => streams.pass([5, 10, 60, 300, 1500][usize::from(choice / 16) % 5]),
+        (11, _) => streams.pass(allowance.pause(PAUSES_MS[usize::from(choice / 16) % 5])),
         (12, _) => {
             streams.connect();
         }
@@ -99,7 +101,7 @@ fn one_move(streams: &mut LearnerStreams, moves: &mut Moves<'_>) {
             streams.member.elect(ServerId(i64::from(choice / 16) % 5));
             streams.follow_member();
         }
-        (15, _) if choice / 16 == 0 => {
+        (15, _) if choice / 16 == 0 && allowance.snapshot() => {
             streams.report_all();
             streams.member.snapshot();
             streams.follow_member();

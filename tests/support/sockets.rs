@@ -11,6 +11,8 @@ pub struct Sockets {
     pub reports: VecDeque<Input>,
     /// The current dial of a leader, or the last one.
     pub dial: u64,
+    /// Learner connections that the member has closed, the one to its leader included, oldest first.
+    pub closed: Vec<QuorumPeer>,
     /// Election connections that are open or dialed.
     pub election: BTreeSet<ConnectionId>,
     /// How many packets of each name were sent.
@@ -34,7 +36,9 @@ impl Sockets {
             Action::CloseLearner { connection } => {
                 let (from, why) = (QuorumPeer::Learner(connection), "closed here".to_owned());
                 self.reports.push_back(Input::Disconnected { from, why });
+                self.closed.push(from);
             }
+            Action::CloseLeader => self.closed.push(QuorumPeer::Leader { dial: self.dial }),
             Action::DialLeader { dial, .. } => self.dial = dial,
             Action::Answer { ask, answer } => self.answers.push((ask, answer)),
             Action::Election(action) => self.perform_for_election(action, connects),

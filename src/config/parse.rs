@@ -218,7 +218,7 @@ fn with_last_seen(
     let Some((name, text)) = next else { return ensemble };
     let last_seen = last_seen(checker, name, text);
     if !last_seen.is_empty() {
-        let text = "this server has acknowledged this configuration before it was stopped: it counts in addition to the server.N lines until a leader says whether it was committed; let its members run";
+        let text = "this server has acknowledged this configuration before it was stopped: it counts in addition to the server.N lines until a leader says whether it was committed; let its members run, or see docs/operations.md, \"A proposed configuration whose members are gone\"";
         checker.warn(&SettingPlace::File(name.to_owned()), text);
     }
     Ensemble { last_seen, ..ensemble }

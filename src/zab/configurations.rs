@@ -146,17 +146,24 @@ impl Core {
 
     /// The log could not be truncated: the configurations in it count again, unless a tree was installed since, which has named its own.
     pub(super) fn restore_logged_views(&mut self) {
-        if let Some(before) = self.seen.before_cut.take() {
-            self.seen.in_history = before;
+        if let Some((in_history, outranked)) = self.seen.before_cut.take() {
+            (self.seen.in_history, self.seen.outranked) = (in_history, outranked);
         }
     }
 
     /// Puts the configuration before the newest in the history in force: the leader proposed the newest after that one was
     /// committed. Later would be too late: a tree that replaces the history names the newest alone. Returns whether there was one.
+    ///
+    /// It takes the place of what came before it, but not of a configuration that an operator has written: all of the history may be older
+    /// than that.
     pub(super) fn activate_followed(&mut self, out: &mut Vec<Action>) -> bool {
-        let before_newest = self.seen.in_history.iter().nth_back(1);
-        let is_it = |view: &&View| Some(&view.version) == before_newest;
-        let committed = self.earlier.iter().find(is_it).cloned();
+        let Some(&committed) = self.seen.in_history.iter().nth_back(1) else { return false };
+        if self.view.version == 0 {
+            self.earlier.retain(|view| committed <= view.version);
+            self.retain_logged_views(|version| committed <= version);
+            return false;
+        }
+        let committed = self.earlier.iter().find(|view| view.version == committed).cloned();
         committed.is_some_and(|view| self.activate(view, out).is_some())
     }
 

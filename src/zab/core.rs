@@ -371,7 +371,8 @@ impl Core {
     pub(super) fn truncate(&mut self, to: Zxid, out: &mut Vec<Action>) {
         self.history.truncate(to);
         if self.truncating == 0 {
-            self.seen.before_cut = Some(self.seen.in_history.clone());
+            let SeenViews { in_history, outranked, .. } = &self.seen;
+            self.seen.before_cut = Some((in_history.clone(), outranked.clone()));
         }
         self.retain_logged_views(|version| version <= to.to_wire());
         self.truncating += 1;

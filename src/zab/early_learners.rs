@@ -30,6 +30,10 @@ impl EarlyLearners {
         self.0.is_empty()
     }
 
+    pub fn holds(&self, connection: LearnerConnectionId) -> bool {
+        self.0.contains_key(&connection)
+    }
+
     /// Keeps the first packet of a connection if it says who the learner is. A later packet changes nothing.
     ///
     /// * `ticks`: for how long it is kept. `is_member`: whether a server is in a configuration that counts.

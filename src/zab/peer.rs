@@ -222,7 +222,7 @@ impl Peer {
     /// Keeps the first packets of learners that connect before this server leads: others may know earlier that it was elected, or
     /// named by a reconfiguration. Returns any other input.
     fn take_early(&mut self, input: Input, out: &mut Vec<Action>) -> Option<Input> {
-        let is_relayed = |connection: &LearnerConnectionId, packet: Option<&Packet>| matches!(&self.role, Role::Learning(learner) if learner.takes(*connection, packet));
+        let is_relayed = |connection: &LearnerConnectionId, packet: Option<&Packet>| matches!(&self.role, Role::Learning(learner) if !self.early.holds(*connection) && learner.takes(*connection, packet));
         match (&self.role, input) {
             (Role::Looking(_) | Role::Learning(_), Input::Learner { connection, packet })
                 if !is_relayed(&connection, Some(&packet)) =>

@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 pub(super) struct SeenViews {
     /// Configurations in this server's history.
     pub in_history: BTreeSet<i64>,
-    /// Configurations in the history before a truncation that is under way.
-    pub before_cut: Option<BTreeSet<i64>>,
+    /// `in_history` and `outranked` before a truncation that is under way.
+    pub before_cut: Option<(BTreeSet<i64>, Vec<View>)>,
     /// Configurations in the history of a server whose own was written by its operator (version 0), oldest first. They do not count until
     /// another server's configuration takes the place of the operator's.
     pub outranked: Vec<View>,

@@ -82,3 +82,9 @@ fn learner_that_begins_as_sasl_does_is_judged_the_same_however_its_bytes_are_cut
     let exchanges = || -> Arc<dyn SaslExchanges> { Arc::new(replayable_digest_exchanges(false)) };
     hello_bytes::play(&input, &[Arc::new(NoSasl), Arc::new(SimExchanges), exchanges()]);
 }
+
+/// Found by fuzz target `peers`: it waits for a leader by its first packet, and the end of that wait closed an observer's connection.
+#[test]
+fn learner_that_says_follower_and_then_observer_goes_on_waiting_for_a_leader() {
+    peer_bytes::play(&[0x0b, 2, 0, 0x0c, 0x15, 0x0c, 0, 0x15, 0x0d, 0, 0x3b]);
+}

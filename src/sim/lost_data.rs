@@ -367,6 +367,12 @@ impl World {
         views.max_by_key(|view| view.version)
     }
 
+    /// Whether a server that is lost for good is in a configuration that is in force anywhere, or is proposed.
+    pub fn counts_lost(&self) -> bool {
+        let is_gone = |id: &ServerId| self.climate().changes && self.servers[id.0 as usize].is_gone;
+        self.believed_views().iter().any(|view| view.members.keys().any(is_gone))
+    }
+
     /// Whether the ensemble has a member that is lost for good and that a reconfiguration is to remove.
     pub fn has_lost(&self) -> bool {
         let is_gone = |id: &ServerId| self.climate().changes && self.servers[id.0 as usize].is_gone;

@@ -367,10 +367,12 @@ impl World {
         views.max_by_key(|view| view.version)
     }
 
-    /// Whether a server that is lost for good is in a configuration that is in force anywhere, or is proposed.
+    /// Whether a running server knows a configuration with a server that is lost for good, in force or proposed.
     pub fn counts_lost(&self) -> bool {
         let is_gone = |id: &ServerId| self.climate().changes && self.servers[id.0 as usize].is_gone;
-        self.believed_views().iter().any(|view| view.members.keys().any(is_gone))
+        let running = self.servers.iter().filter_map(|server| server.process.as_ref());
+        let mut views = running.flat_map(|process| process.member.replica.peer().core.all_views());
+        views.any(|view| view.members.keys().any(is_gone))
     }
 
     /// Whether the ensemble has a member that is lost for good and that a reconfiguration is to remove.

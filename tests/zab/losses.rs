@@ -98,7 +98,7 @@ impl World {
         // What a server without a vote had before its last loss, and promised, can't be compared any more: it gets no vote by losing more.
         // Without currentEpoch it votes if its history is of the epoch that it has accepted (world 135000021857).
         let is_doubtful = |disk: &Disk| last_of(disk.whole()).epoch() < disk.accepted;
-        let votes = |disk: &Disk| !disk.is_unsure && !(disk.lacks_current && is_doubtful(disk));
+        let votes = |disk: &Disk| !(disk.is_unsure || disk.lacks_current && is_doubtful(disk));
         if votes(&disk) && !votes(&self.servers[at].disk) {
             return;
         }

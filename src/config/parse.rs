@@ -206,8 +206,9 @@ fn ensemble_of(
     }
 }
 
-/// Adds the same beside a static file that names the members. Java does not read them there. But a server that is stopped after it has
-/// acknowledged its first proposed view has no dynamic file yet. They don't count if its operator has changed the members' lines since.
+/// Adds the views that were proposed before the last stop, if the static file names the members. Java does not read them there. But a server
+/// that is stopped after it has acknowledged its first proposed view has no dynamic file yet. They don't count if its operator has changed the
+/// members' lines since.
 fn with_last_seen(
     checker: &mut Checker,
     next: Option<(&str, &[u8])>,

@@ -369,16 +369,19 @@ impl World {
 
     /// Whether a running server knows a configuration with a server that is lost for good, in force or proposed.
     pub fn counts_lost(&self) -> bool {
-        let is_gone = |id: &ServerId| self.climate().changes && self.servers[id.0 as usize].is_gone;
         let running = self.servers.iter().filter_map(|server| server.process.as_ref());
         let mut views = running.flat_map(|process| process.member.replica.peer().core.all_views());
-        views.any(|view| view.members.keys().any(is_gone))
+        views.any(|view| self.is_to_be_changed(view))
     }
 
     /// Whether the ensemble has a member that is lost for good and that a reconfiguration is to remove.
     pub fn has_lost(&self) -> bool {
-        let is_gone = |id: &ServerId| self.climate().changes && self.servers[id.0 as usize].is_gone;
-        self.newest_view().is_some_and(|view| view.members.keys().any(is_gone))
+        self.newest_view().is_some_and(|view| self.is_to_be_changed(view))
+    }
+
+    fn is_to_be_changed(&self, view: &View) -> bool {
+        let is_gone = |id: &ServerId| self.servers[id.0 as usize].is_gone;
+        self.climate().changes && view.members.keys().any(is_gone)
     }
 
     /// The members without the lost ones, if a member is lost for good and the ensemble can do without it.

@@ -102,12 +102,12 @@ pub fn write_files(disk: &SimDisk, climate: &Climate, me: usize) -> io::Result<(
 /// If the simulated disk fails: the process does not start.
 pub fn rewrite_files(disk: &SimDisk, climate: &Climate, me: usize, view: &View) -> io::Result<()> {
     let files = files(disk);
-    let joins = view.version != 0 && !view.members.contains_key(&ServerId(me as i64));
+    let is_member = view.members.contains_key(&ServerId(me as i64));
     // Beside lines that its operator has written since, what is left of an older life does not count.
-    if !joins {
+    if view.version == 0 || is_member {
         files.forget_proposed()?;
     }
-    if view.version != 0 && view.members.contains_key(&ServerId(me as i64)) {
+    if view.version != 0 && is_member {
         return files.commit(view, true, false);
     }
     let members = if view.version == 0 {

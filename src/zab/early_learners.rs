@@ -45,7 +45,7 @@ impl EarlyLearners {
         is_member: impl Fn(ServerId) -> bool,
         out: &mut Vec<Action>,
     ) {
-        if self.0.contains_key(&connection) {
+        if self.holds(connection) {
             return;
         }
         let (Packet::FollowerInfo { info, .. } | Packet::ObserverInfo { info, .. }) = &hello else {

@@ -73,6 +73,8 @@ class Server:
             # The server runs in its own folder, so a relative path to it has to be resolved here.
             self.command[0] = str(pathlib.Path(shutil.which(self.command[0]) or self.command[0]).resolve())
         self.environment = {**os.environ, "SERVER_JVMFLAGS": " ".join(flags)}
+        ports = [line.partition("=")[2] for line in config if line.startswith("secureClientPort=")]
+        self.secure = int(ports[-1]) if ports else None
         self.process = None
 
     def launch(self):
@@ -94,7 +96,15 @@ class Server:
         return self
 
     def serves(self):
-        return "Mode: standalone" in self.word("srvr")
+        return "Mode: standalone" in self.word("srvr") and (self.secure is None or self.is_open(self.secure))
+
+    def is_open(self, port):
+        """Whether connections to this port are accepted. Java opens the secure port after the other one."""
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=5).close()
+            return True
+        except OSError:
+            return False
 
     def word(self, word):
         """The answer to a four-letter word, empty when there is none."""

@@ -11,9 +11,7 @@ BOB = "bob@OXKEEPER.TEST"
 
 def with_tickets(world, commands, check):
     """`check(server, environment)` with a server that has both ports."""
-    secure = free_port()
-    server = world.server(commands[1], sasl_clients.secured(secure))
-    server.secure = secure
+    server = world.server(commands[1], sasl_clients.secured(free_port()))
     try:
         check(server.start(), {"KRB5_CONFIG": str(world.realm.conf), "KRB5CCNAME": f"FILE:{world.tickets['bob']}"})
     except BaseException as error:

@@ -41,11 +41,10 @@ def written(subject):
 
 
 # rows: U-03 U-04 U-08 P-24 C-214
-def talk(port, login):
+def talk(login):
     """`login`: authenticates a client as bob by SASL."""
 
     def played(server):
-        server.secure = port
         subjects, heard = {}, []
         for name in odd_names.SUBJECTS:
             heard += client(server, name).ask(1, WHO_AM_I, shown=identities).heard

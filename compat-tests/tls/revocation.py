@@ -20,13 +20,17 @@ def utc(seconds):
     return time.strftime("%Y%m%d%H%M%SZ", time.gmtime(time.time() + seconds))
 
 
+class Web(http.server.ThreadingHTTPServer):
+    request_queue_size = 256  # With the usual five a burst of servers waits seconds for a connection.
+
+
 class Authority:
     """`folder` has the leaf certificates; `trust.pem` there is what servers trust."""
 
     def __init__(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="oxkeeper-revocation-"))
         self.made = Factory(self.folder)
-        self.web = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler(self))
+        self.web = Web(("127.0.0.1", 0), handler(self))
         threading.Thread(target=self.web.serve_forever, daemon=True).start()
         self.address = f"http://127.0.0.1:{self.web.server_port}"
         self.made.authority("ca", EC)

@@ -1,4 +1,6 @@
 //! Writes the configuration files that a reconfiguration changes; `config::dynamic` gives their texts.
+//!
+//! The data directory has a copy of the last configuration that was in force, because an operator may write zoo.cfg anew.
 
 use super::ConfigChange;
 use crate::config::dynamic::{self, BACKUP, NEXT};
@@ -11,6 +13,24 @@ use std::path::{Path, PathBuf};
 /// Ending of the file that is written and removed at the start.
 const TRIED_OUT: &str = ".dynamic.try";
 
+/// Name of the copy of the last configuration that was in force, in `version-2` of `dataDir`. Java does not look at it.
+const LAST_IN_FORCE: &str = "lastConfiguration";
+
+/// The last configuration that was in force at the server with this `version-2` folder of `dataDir`.
+///
+/// A copy that can't be read counts for nothing, as in Java, and is a WARN.
+pub fn last_in_force<D: Disk>(disk: &D, snapshots: &Path) -> Option<View> {
+    let path = snapshots.join(LAST_IN_FORCE);
+    let read =
+        read_file(disk, &path).and_then(|text| View::from_bytes(&text).map_err(io::Error::other));
+    let failed = |error: &io::Error| {
+        if error.kind() != io::ErrorKind::NotFound {
+            tracing::warn!(path = %path.display(), %error, "the copy of the last configuration can't be read and is ignored: remove it if the configuration of this start is the ensemble's");
+        }
+    };
+    read.inspect_err(failed).ok()
+}
+
 /// The files of a member whose ensemble may change while it runs.
 #[derive(Clone, Debug)]
 pub struct ConfigFiles<D> {
@@ -19,14 +39,16 @@ pub struct ConfigFiles<D> {
     config_file: PathBuf,
     /// The absolute path of the static file; dynamic files are named in it by absolute paths too.
     absolute: PathBuf,
+    /// The `version-2` folder of `dataDir`.
+    snapshots: PathBuf,
 }
 
 impl<D: Disk> ConfigFiles<D> {
     /// * `disk`: not one that stops at its first error: a folder of settings that can't be written to must not end a
     ///   server whose data is safe.
-    /// * `absolute`: the absolute path of `config_file`.
-    pub const fn new(disk: D, config_file: PathBuf, absolute: PathBuf) -> Self {
-        Self { disk, config_file, absolute }
+    /// * `absolute`: the absolute path of `config_file`. `snapshots`: the `version-2` folder of `dataDir`.
+    pub const fn new(disk: D, config_file: PathBuf, absolute: PathBuf, snapshots: PathBuf) -> Self {
+        Self { disk, config_file, absolute, snapshots }
     }
 
     /// The folder of the files.
@@ -97,6 +119,7 @@ impl<D: Disk> ConfigFiles<D> {
     /// # Errors
     /// The disk's error. The older configuration stays the one of the next start until the last but one step.
     pub fn commit(&self, view: &View, has_client: bool, removes_proposed: bool) -> io::Result<()> {
+        self.copy_to_data(view, removes_proposed)?;
         let dynamic_file = dynamic::path_of(&self.config_file, view.version);
         replace_file(&self.disk, &dynamic_file, dynamic::decided(view).as_bytes())?;
         let text = read_file(&self.disk, &self.config_file)?;
@@ -108,5 +131,16 @@ impl<D: Disk> ConfigFiles<D> {
             self.forget_proposed()?;
         }
         Ok(())
+    }
+
+    /// Copies a configuration that comes in force to the data directory. A newer one that was in force here stays there until this server
+    /// knows that it has been replaced.
+    fn copy_to_data(&self, view: &View, is_last: bool) -> io::Result<()> {
+        let is_older = |known: View| view.version < known.version;
+        if !is_last && last_in_force(&self.disk, &self.snapshots).is_some_and(is_older) {
+            return Ok(());
+        }
+        let path = self.snapshots.join(LAST_IN_FORCE);
+        replace_file(&self.disk, &path, view.to_string().as_bytes())
     }
 }

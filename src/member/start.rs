@@ -1,5 +1,6 @@
 //! Puts a server together from its configuration and from what its disk holds.
 
+use super::config_files::last_in_force;
 use super::configured::PartSettings;
 use super::{Action, Member, Now};
 use crate::config::Config;
@@ -125,6 +126,9 @@ pub fn assemble<D: Disk + Clone>(
             let epochs = epoch::promised(disk, &folders.snapshots, history.last)?;
             let (view, saved) = (ensemble.view.clone(), ensemble.last_seen.clone());
             let mut peer = peer(ensemble.my_id, settings, view, saved, epochs, history);
+            if let Some(view) = last_in_force(disk, &folders.snapshots) {
+                peer.core.see_last_in_force(view);
+            }
             peer.core.oracle = ensemble.oracle_path.as_ref().map(|_| false);
             Replica::member(shared.clone(), peer, replica, now_ms)
         }

@@ -10,7 +10,7 @@ use crate::member::configured::{entry_max, patience};
 use crate::member::sasl_exchange::SaslExchanges;
 use crate::net::PeerSecurity;
 use crate::request::Shared;
-use crate::store::RealDisk;
+use crate::store::{Folders, RealDisk};
 use crate::tree::Options;
 use std::sync::Arc;
 
@@ -32,7 +32,8 @@ pub fn connect(
     let file = &ensemble.config_file;
     let absolute = std::path::absolute(file)
         .map_err(|source| ServerError::System { what: "find the configuration file", source })?;
-    let files = ConfigFiles::new(RealDisk, file.clone(), absolute);
+    let snapshots = Folders::new(&config.data_dir, &config.data_log_dir).snapshots;
+    let files = ConfigFiles::new(RealDisk, file.clone(), absolute, snapshots);
     if let Some(path) = ensemble.oracle_path.clone() {
         tokio::spawn(oracle::poll_file(path, inbox.clone()));
     }

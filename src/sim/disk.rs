@@ -4,13 +4,13 @@ use super::boot::write_snapshot;
 use super::check::Seen;
 use super::network::ProcessId;
 use super::plan::{MS, Micros, PlantedFault};
-use super::process::Server;
+use super::process::{Server, folders};
 use super::restorer::SimRestorer;
 use super::world::World;
 use crate::member::{Input, SnapshotJob};
 use crate::model::{Zxid, chain};
 use crate::store::worker::{self, FlushReport};
-use crate::store::{Command, epoch::EpochFile, log_read, recover};
+use crate::store::{Command, epoch::EpochFile, log_read, names, recover};
 use crate::zab::{LearnerConnectionId, LogRead};
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ impl World {
         }
         let Some(process) = self.process(at) else { return };
         let mut batch = std::mem::take(&mut process.log);
-        let cuts = cuts_of(&batch);
+        let (cuts, trees) = (cuts_of(&batch), trees_of(&batch));
         let mut events = Vec::new();
         process.worker.run(&mut batch, &mut |event| events.push(event));
         let takes_us = self.disk_takes(server);
@@ -82,8 +82,7 @@ impl World {
                     durable.current = *epoch;
                 }
                 worker::Event::Failed(_) => {
-                    // A truncation of this batch may be done, or not.
-                    durable.last = cuts.iter().copied().fold(durable.last, Zxid::min);
+                    self.servers[server].doubt_batch(&cuts, &trees);
                     has_failed = true;
                 }
             }
@@ -224,6 +223,27 @@ impl World {
         let read = Input::LogRead { connection, read };
         self.do_within(10, 500, move |world| world.report(at, read));
     }
+}
+
+impl Server {
+    /// A write has failed: truncations before it are done or not, and so are the first steps of putting a tree in the history's place.
+    ///
+    /// * `cuts`, `trees`: as [`cuts_of`] and [`trees_of`] give them.
+    fn doubt_batch(&mut self, cuts: &[Zxid], trees: &[Zxid]) {
+        self.durable.last = cuts.iter().copied().fold(self.durable.last, Zxid::min);
+        let named = names::snapshots(&self.disk, &folders().snapshots).unwrap_or_default();
+        let is_there = |at: &&Zxid| named.iter().any(|file| file.zxid == **at);
+        self.tree = trees.iter().rfind(is_there).copied().unwrap_or(self.tree);
+    }
+}
+
+/// Zxids of the leaders' trees that a batch puts in the history's place.
+fn trees_of(batch: &[Command]) -> Vec<Zxid> {
+    let tree = |command: &Command| match command {
+        Command::Place { draft, replaces: true } => Some(draft.zxid),
+        _ => None,
+    };
+    batch.iter().filter_map(tree).collect()
 }
 
 /// Where a history may end when a batch is done only in part: where it is truncated, and at zero, which is all that is certain, where a

@@ -160,7 +160,8 @@ pub fn proposed_file() -> PathBuf {
 
 /// The configuration files of a server, on its disk.
 pub fn files(disk: &SimDisk) -> ConfigFiles<SimDisk> {
-    ConfigFiles::new(disk.clone(), CONFIG_FILE.into(), CONFIG_FILE.into())
+    let snapshots = Path::new(DATA_DIR).join("version-2");
+    ConfigFiles::new(disk.clone(), CONFIG_FILE.into(), CONFIG_FILE.into(), snapshots)
 }
 
 /// Reads the configuration of a server from its disk. A server that was removed from the ensemble does not start with the

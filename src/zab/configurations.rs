@@ -104,9 +104,20 @@ impl Core {
         self.seen.outranked = views;
     }
 
-    /// Whether the history has configurations that do not count for the time being.
+    /// Notes the last configuration that was in force here, as the data directory has it. It counts if it is newer than the one of this
+    /// start; if that one was written by the operator (version 0), once another server's configuration takes its place: that may be an
+    /// older one, which a member that was gone has kept.
+    pub fn see_last_in_force(&mut self, view: View) {
+        if self.view.version == 0 && self.settings.reconfigs {
+            self.seen.in_force_before = Some(view);
+        } else {
+            self.see_view(view);
+        }
+    }
+
+    /// Whether this server knows of configurations that do not count for the time being.
     pub fn has_outranked_views(&self) -> bool {
-        !self.seen.outranked.is_empty()
+        !self.seen.outranked.is_empty() || self.seen.in_force_before.is_some()
     }
 
     /// Notes what `.dynamic.next` has.
@@ -196,6 +207,9 @@ impl Core {
         self.notes.push(Note::Reconfigured { version: view.version });
         let outranked = std::mem::take(&mut self.seen.outranked);
         outranked.into_iter().for_each(|known| self.see_logged_view(known));
+        if let Some(known) = self.seen.in_force_before.take() {
+            self.see_view(known);
+        }
         let is_last = self.next.is_none();
         if is_last {
             self.seen.saved.clear();

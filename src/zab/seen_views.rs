@@ -13,6 +13,9 @@ pub(super) struct SeenViews {
     /// Configurations in the history of a server whose own was written by its operator (version 0), oldest first. They do not count until
     /// another server's configuration takes the place of the operator's.
     pub outranked: Vec<View>,
+    /// The last configuration that was in force here, while the operator's (version 0) is. It counts once another server's configuration
+    /// takes the place of the operator's. A truncation does not remove it: it was committed.
+    pub in_force_before: Option<View>,
     /// The configuration that NEWLEADER named.
     pub named: Option<i64>,
     /// Configurations in `.dynamic.next`, oldest first.
@@ -53,6 +56,35 @@ mod tests {
             assert_eq!(versions(&core), [0]);
             core.activate(view(heard), &mut Vec::new());
             assert_eq!(versions(&core), counting);
+        }
+    }
+
+    /// Its zoo.cfg was written anew, and a member that has been gone since an earlier configuration returns with that one.
+    #[test]
+    fn configuration_that_was_in_force_counts_beside_an_older_one() {
+        let settings = Settings { reconfigs: true, ..Settings::DEFAULT };
+        let epochs = Epochs { accepted: Epoch(0), current: Epoch(0) };
+        for (own, heard, counting) in [(0, 2, vec![2, 3]), (0, 3, vec![3]), (0, 4, vec![4])] {
+            let last = Zxid::from_wire(3);
+            let mut core = Peer::member(ServerId(2), settings, view(own), epochs, last).core;
+            core.see_last_in_force(view(3));
+            assert!(core.all_views().map(|view| view.version).eq([0]), "the operator's alone");
+            core.truncate(Zxid::from_wire(2).unwrap(), &mut Vec::new());
+            core.activate(view(heard), &mut Vec::new());
+            assert!(core.all_views().map(|view| view.version).eq(counting));
+        }
+    }
+
+    /// A server has adopted an older configuration, and starts again before the one that was in force is saved as a proposed one.
+    #[test]
+    fn configuration_that_was_in_force_counts_at_a_start_with_an_older_one() {
+        let settings = Settings { reconfigs: true, ..Settings::DEFAULT };
+        let epochs = Epochs { accepted: Epoch(0), current: Epoch(0) };
+        for (own, counting) in [(2, vec![2, 3]), (3, vec![3]), (4, vec![4])] {
+            let last = Zxid::from_wire(3);
+            let mut core = Peer::member(ServerId(2), settings, view(own), epochs, last).core;
+            core.see_last_in_force(view(3));
+            assert!(core.all_views().map(|view| view.version).eq(counting));
         }
     }
 

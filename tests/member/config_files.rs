@@ -1,7 +1,7 @@
 //! The configuration files that a reconfiguration changes, on disks that lose power.
 
 use oxkeeper::config::{dynamic, parse_properties};
-use oxkeeper::member::config_files::ConfigFiles;
+use oxkeeper::member::config_files::{ConfigFiles, last_in_force};
 use oxkeeper::member::{Action, ConfigChange, Ended, turn};
 use oxkeeper::model::View;
 use oxkeeper::store::disk::{read_file, replace_file};
@@ -18,6 +18,14 @@ fn view(version: i64) -> View {
     View::parse(&format!("{text}\nversion={version:x}")).unwrap()
 }
 
+/// The files `/c/zoo.cfg...`, and `/d/lastConfiguration`.
+fn files_on(disk: &SimDisk) -> ConfigFiles<SimDisk> {
+    let (config_file, data) = (Path::new("/c/zoo.cfg"), Path::new("/d"));
+    disk.create_dir(Path::new("/c")).unwrap();
+    disk.create_dir(data).unwrap();
+    ConfigFiles::new(disk.clone(), config_file.into(), config_file.into(), data.into())
+}
+
 // rows: D-08 D-09 D-10 D-11
 #[test]
 fn a_reconfiguration_leaves_the_files_of_the_next_start() {
@@ -25,7 +33,8 @@ fn a_reconfiguration_leaves_the_files_of_the_next_start() {
     let path = |name: &str| dir.path().join(name);
     let text = |name: &str| fs::read_to_string(path(name)).unwrap();
     fs::write(path("zoo.cfg"), STATIC).unwrap();
-    let files = ConfigFiles::new(RealDisk, path("zoo.cfg"), path("zoo.cfg"));
+    let files = ConfigFiles::new(RealDisk, path("zoo.cfg"), path("zoo.cfg"), path("data"));
+    fs::create_dir(path("data")).unwrap();
     files.back_up().unwrap();
     assert_eq!(text("zoo.cfg.bak"), STATIC);
     files.propose(&[view(0x1f)], None).unwrap();
@@ -43,15 +52,36 @@ fn a_reconfiguration_leaves_the_files_of_the_next_start() {
     let expected = format!("{head}dynamicConfigFile={here}/zoo.cfg.dynamic.20\n");
     assert_eq!(text("zoo.cfg"), expected);
     assert!(path("zoo.cfg.dynamic.next").exists() && path("zoo.cfg.dynamic.1f").exists());
-    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 5, "nothing temporary stays");
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 6, "nothing temporary stays");
+}
+
+// An operator may write zoo.cfg anew, and then a member that was gone may come with an older configuration.
+#[test]
+fn data_directory_knows_the_last_configuration_that_was_in_force() {
+    let disk = SimDisk::new();
+    let (config_file, data) = (Path::new("/c/zoo.cfg"), Path::new("/d"));
+    let files = files_on(&disk);
+    replace_file(&disk, config_file, STATIC.as_bytes()).unwrap();
+    assert_eq!(last_in_force(&disk, data), None);
+    // The version, whether it is the last one that is known here, and what the data directory then has.
+    for (version, is_last, known) in
+        [(1, true, 1), (3, true, 3), (2, false, 3), (2, true, 2), (4, false, 4)]
+    {
+        files.commit(&view(version), true, is_last).unwrap();
+        for seed in 0..8 {
+            let disk = disk.image().crash(seed);
+            assert_eq!(last_in_force(&disk, data), Some(view(known)), "{version:x}");
+        }
+    }
+    replace_file(&disk, &data.join("lastConfiguration"), b"server.1=").unwrap();
+    assert_eq!(last_in_force(&disk, data), None, "what can't be read does not count");
 }
 
 #[test]
 fn power_cut_leaves_the_files_of_one_configuration_or_the_other() {
     let disk = SimDisk::new();
     let config_file = Path::new("/c/zoo.cfg");
-    disk.create_dir(Path::new("/c")).unwrap();
-    let files = ConfigFiles::new(disk.clone(), config_file.to_owned(), config_file.to_owned());
+    let files = files_on(&disk);
     replace_file(&disk, config_file, STATIC.as_bytes()).unwrap();
     files.commit(&view(1), true, true).unwrap();
     disk.keep_images();
@@ -79,8 +109,7 @@ fn discarded_configuration_does_not_come_back_after_a_power_cut() {
     let disk = SimDisk::new();
     let config_file = Path::new("/c/zoo.cfg");
     let next = Path::new("/c/zoo.cfg.dynamic.next");
-    disk.create_dir(Path::new("/c")).unwrap();
-    let files = ConfigFiles::new(disk.clone(), config_file.to_owned(), config_file.to_owned());
+    let files = files_on(&disk);
     replace_file(&disk, config_file, STATIC.as_bytes()).unwrap();
     let removals: [fn(&ConfigFiles<SimDisk>); 2] = [
         |files| files.forget_proposed().unwrap(),
@@ -114,9 +143,8 @@ fn server_whose_configuration_files_cannot_be_changed_ends() {
     for (change, code) in changes {
         let disk = SimDisk::new();
         let config_file = Path::new("/c/zoo.cfg");
-        disk.create_dir(Path::new("/c")).unwrap();
+        let files = files_on(&disk);
         replace_file(&disk, config_file, STATIC.as_bytes()).unwrap();
-        let files = ConfigFiles::new(disk.clone(), config_file.into(), config_file.into());
         files.propose(&[view(1)], None).unwrap();
         disk.fail_change(0);
         let ended = change.failed(files.folder(), &files.change(&change).unwrap_err());

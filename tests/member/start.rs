@@ -1,6 +1,7 @@
 //! What a member does with the files of an earlier process.
 
 use oxkeeper::config::{Config, Environment, Source, parse};
+use oxkeeper::member::config_files::ConfigFiles;
 use oxkeeper::member::configured::PartSettings;
 use oxkeeper::member::election_connections;
 use oxkeeper::member::sasl_exchange::NoSasl;
@@ -10,6 +11,7 @@ use oxkeeper::member::start::{
 use oxkeeper::member::{Action, ConfigChange, Input, Now};
 use oxkeeper::model::{Epoch, View, Zxid};
 use oxkeeper::store::decide::Start;
+use oxkeeper::store::disk::replace_file;
 use oxkeeper::store::sim_disk::SimDisk;
 use oxkeeper::store::{Disk as _, Folders};
 use oxkeeper::tree::{Options, Tree};
@@ -49,11 +51,19 @@ fn started(config: &Config, fits_digests: bool) -> Started<SimDisk> {
 }
 
 fn started_with(config: &Config, tree: Tree, fits_digests: bool) -> Started<SimDisk> {
-    let (disk, folders) = (SimDisk::new(), Folders::new(Path::new("/d"), Path::new("/d")));
-    disk.create_dir(&folders.logs).unwrap();
+    let disk = SimDisk::new();
+    disk.create_dir(&folders().logs).unwrap();
+    started_on(&disk, config, tree, fits_digests)
+}
+
+fn folders() -> Folders {
+    Folders::new(Path::new("/d"), Path::new("/d"))
+}
+
+fn started_on(disk: &SimDisk, config: &Config, tree: Tree, fits_digests: bool) -> Started<SimDisk> {
     let parts = PartSettings::of(config, Arc::new(NoSasl), 0, 0);
     let history = RestoredHistory { last: Some(Zxid::ZERO), fits_digests };
-    assemble(&disk, &folders, config, parts, tree, history, START).unwrap()
+    assemble(disk, &folders(), config, parts, tree, history, START).unwrap()
 }
 
 // rows: D-69
@@ -109,6 +119,31 @@ fn configuration_of_the_tree_counts_beside_the_operators_only_if_it_is_saved() {
         let versions: Vec<i64> = core.all_views().map(|view| view.version).collect();
         assert_eq!(core.has_outranked_views(), !versions.contains(&of_tree.version));
         assert_eq!(versions, expected);
+    }
+}
+
+// An operator writes `server.N` lines anew at each start, so that the version of zoo.cfg is 0, or an older one if files of an earlier time are back.
+// rows: D-09
+#[test]
+fn configuration_that_was_in_force_is_known_to_a_start_with_other_files() {
+    let (disk, path) = (SimDisk::new(), Path::new("/c/zoo.cfg"));
+    disk.create_dir(Path::new("/c")).unwrap();
+    disk.create_dir(&folders().logs).unwrap();
+    replace_file(&disk, path, CONFIG.as_bytes()).unwrap();
+    let files = ConfigFiles::new(disk.clone(), path.into(), path.into(), folders().snapshots);
+    let in_force = format!("{MEMBERS}server.7=g:1:2\nserver.8=h:1:2\nversion=200000000");
+    files.commit(&View::parse(&in_force).unwrap(), false, true).unwrap();
+    for (version, counting, is_outranked) in [
+        (0, vec![0], true),
+        (0x1_0000_0000, vec![0x1_0000_0000, 0x2_0000_0000], false),
+        (0x3_0000_0000, vec![0x3_0000_0000], false),
+    ] {
+        let mut config = config(&format!("{CONFIG}reconfigEnabled=true\n{MEMBERS}"));
+        config.ensemble.as_mut().unwrap().view.version = version;
+        let started = started_on(&disk, &config, Tree::new(Options::default()), true);
+        let core = &started.member.replica.peer().core;
+        assert_eq!(core.has_outranked_views(), is_outranked);
+        assert!(core.all_views().map(|view| view.version).eq(counting), "{version:x}");
     }
 }
 

@@ -16,19 +16,44 @@ const TRIED_OUT: &str = ".dynamic.try";
 /// Name of the copy of the last configuration that was in force, in `version-2` of `dataDir`. Java does not look at it.
 const LAST_IN_FORCE: &str = "lastConfiguration";
 
-/// The last configuration that was in force at the server with this `version-2` folder of `dataDir`.
-///
-/// A copy that can't be read counts for nothing, as in Java, and is a WARN.
-pub fn last_in_force<D: Disk>(disk: &D, snapshots: &Path) -> Option<View> {
-    let path = snapshots.join(LAST_IN_FORCE);
-    let read =
-        read_file(disk, &path).and_then(|text| View::from_bytes(&text).map_err(io::Error::other));
-    let failed = |error: &io::Error| {
-        if error.kind() != io::ErrorKind::NotFound {
-            tracing::warn!(path = %path.display(), %error, "the copy of the last configuration can't be read and is ignored: remove it if the configuration of this start is the ensemble's");
-        }
-    };
-    read.inspect_err(failed).ok()
+/// Line before the version beside which the copy counts, because it is older and has come in force after it.
+const BESIDE: &str = "#beside ";
+
+/// A copy of the last configuration that was in force.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct LastInForce {
+    pub view: View,
+    /// Version of an older configuration that was put in force afterwards, and together with which `view` counts.
+    pub beside: Option<i64>,
+}
+
+impl LastInForce {
+    /// Reads the copy in a `version-2` folder of `dataDir`.
+    ///
+    /// A copy that can't be read counts for nothing, as in Java, and is a WARN.
+    pub fn read<D: Disk>(disk: &D, snapshots: &Path) -> Option<Self> {
+        let path = snapshots.join(LAST_IN_FORCE);
+        let text = read_file(disk, &path);
+        let failed = |error: &io::Error| {
+            if error.kind() != io::ErrorKind::NotFound {
+                tracing::warn!(path = %path.display(), %error, "the copy of the last configuration can't be read and is ignored: remove it if the configuration of this start is the ensemble's");
+            }
+        };
+        text.and_then(|text| Self::parse(&text)).inspect_err(failed).ok()
+    }
+
+    fn parse(text: &[u8]) -> io::Result<Self> {
+        let view = View::from_bytes(text).map_err(io::Error::other)?;
+        let text = String::from_utf8_lossy(text);
+        let beside = text.lines().find_map(|line| line.strip_prefix(BESIDE));
+        let beside = beside.and_then(|version| i64::from_str_radix(version, 16).ok());
+        Ok(Self { view, beside })
+    }
+
+    fn text(&self) -> String {
+        let beside = self.beside.map(|version| format!("{BESIDE}{version:x}\n"));
+        format!("{}{}", beside.unwrap_or_default(), self.view)
+    }
 }
 
 /// The files of a member whose ensemble may change while it runs.
@@ -136,11 +161,12 @@ impl<D: Disk> ConfigFiles<D> {
     /// Copies a configuration that comes in force to the data directory. A newer one that was in force here stays there until this server
     /// knows that it has been replaced.
     fn copy_to_data(&self, view: &View, is_last: bool) -> io::Result<()> {
-        let is_older = |known: View| view.version < known.version;
-        if !is_last && last_in_force(&self.disk, &self.snapshots).is_some_and(is_older) {
-            return Ok(());
-        }
-        let path = self.snapshots.join(LAST_IN_FORCE);
-        replace_file(&self.disk, &path, view.to_string().as_bytes())
+        let is_newer = |known: &LastInForce| !is_last && view.version < known.view.version;
+        let kept = LastInForce::read(&self.disk, &self.snapshots).filter(is_newer);
+        let copy = match kept {
+            Some(known) => LastInForce { beside: Some(view.version), ..known },
+            None => LastInForce { view: view.clone(), beside: None },
+        };
+        replace_file(&self.disk, &self.snapshots.join(LAST_IN_FORCE), copy.text().as_bytes())
     }
 }

@@ -1,6 +1,6 @@
 //! Puts a server together from its configuration and from what its disk holds.
 
-use super::config_files::last_in_force;
+use super::config_files::LastInForce;
 use super::configured::PartSettings;
 use super::{Action, Member, Now};
 use crate::config::Config;
@@ -126,8 +126,10 @@ pub fn assemble<D: Disk + Clone>(
             let epochs = epoch::promised(disk, &folders.snapshots, history.last)?;
             let (view, saved) = (ensemble.view.clone(), ensemble.last_seen.clone());
             let mut peer = peer(ensemble.my_id, settings, view, saved, epochs, history);
-            if let Some(view) = last_in_force(disk, &folders.snapshots) {
-                peer.core.see_last_in_force(view);
+            let last_in_force = LastInForce::read(disk, &folders.snapshots);
+            if let Some(last) = last_in_force.filter(|last| last_in_force_counts(last, &peer.core))
+            {
+                peer.core.see_last_in_force(last.view);
             }
             peer.core.oracle = ensemble.oracle_path.as_ref().map(|_| false);
             Replica::member(shared.clone(), peer, replica, now_ms)
@@ -137,6 +139,19 @@ pub fn assemble<D: Disk + Clone>(
     let mut actions = Vec::new();
     member.start(now, &mut actions);
     Ok(Started { member, shared, log, actions })
+}
+
+/// Whether the last configuration that was in force may count at a start.
+///
+/// If the configuration of the start is the operator's (version 0), it does if this server has promised the epoch of that version: each
+/// leader that it follows gives the operator's configuration a later version. Otherwise the server has only heard of that version, and if
+/// an ensemble begins anew after a loss, its epochs may come to that one again.
+fn last_in_force_counts(last: &LastInForce, core: &zab::Core) -> bool {
+    let epoch = Zxid::from_wire(last.view.version).map(Zxid::epoch);
+    match core.view.version {
+        0 => epoch.is_some_and(|epoch| epoch <= core.accepted),
+        version => last.beside == Some(version),
+    }
 }
 
 /// The `zab` peer of a member, about to look for a leader, without the configurations of its history.

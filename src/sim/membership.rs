@@ -108,7 +108,7 @@ pub fn rewrite_files(disk: &SimDisk, climate: &Climate, me: usize, view: &View) 
         files.forget_proposed()?;
     }
     if view.version != 0 && is_member {
-        return files.commit(view, true, false);
+        return files.commit(view, true, true);
     }
     let members = if view.version == 0 {
         members(climate, me)

@@ -104,9 +104,9 @@ impl Core {
         self.seen.outranked = views;
     }
 
-    /// Notes the last configuration that was in force here, as the data directory has it. It counts if it is newer than the one of this
-    /// start; if that one was written by the operator (version 0), once another server's configuration takes its place: that may be an
-    /// older one, which a member that was gone has kept.
+    /// Notes the last configuration that was in force here, as the data directory has it. If the operator has written another one
+    /// since (version 0), it counts once another server's configuration takes the operator's place: that may be an older one, which
+    /// a member that was gone has kept.
     pub fn see_last_in_force(&mut self, view: View) {
         if self.view.version == 0 && self.settings.reconfigs {
             self.seen.in_force_before = Some(view);

@@ -1,7 +1,7 @@
 //! The configuration files that a reconfiguration changes, on disks that lose power.
 
 use oxkeeper::config::{dynamic, parse_properties};
-use oxkeeper::member::config_files::{ConfigFiles, last_in_force};
+use oxkeeper::member::config_files::{ConfigFiles, LastInForce};
 use oxkeeper::member::{Action, ConfigChange, Ended, turn};
 use oxkeeper::model::View;
 use oxkeeper::store::disk::{read_file, replace_file};
@@ -62,19 +62,24 @@ fn data_directory_knows_the_last_configuration_that_was_in_force() {
     let (config_file, data) = (Path::new("/c/zoo.cfg"), Path::new("/d"));
     let files = files_on(&disk);
     replace_file(&disk, config_file, STATIC.as_bytes()).unwrap();
-    assert_eq!(last_in_force(&disk, data), None);
-    // The version, whether it is the last one that is known here, and what the data directory then has.
-    for (version, is_last, known) in
-        [(1, true, 1), (3, true, 3), (2, false, 3), (2, true, 2), (4, false, 4)]
-    {
+    assert_eq!(LastInForce::read(&disk, data), None);
+    // What comes in force, whether it is the last one that is known here, what the data directory then has, and what that counts beside.
+    for (version, is_last, known, beside) in [
+        (0x11, true, 0x11, None),
+        (0x13, true, 0x13, None),
+        (0x12, false, 0x13, Some(0x12)),
+        (0x12, true, 0x12, None),
+        (0x14, false, 0x14, None),
+    ] {
         files.commit(&view(version), true, is_last).unwrap();
         for seed in 0..8 {
             let disk = disk.image().crash(seed);
-            assert_eq!(last_in_force(&disk, data), Some(view(known)), "{version:x}");
+            let expected = Some(LastInForce { view: view(known), beside });
+            assert_eq!(LastInForce::read(&disk, data), expected, "{version:x}");
         }
     }
     replace_file(&disk, &data.join("lastConfiguration"), b"server.1=").unwrap();
-    assert_eq!(last_in_force(&disk, data), None, "what can't be read does not count");
+    assert_eq!(LastInForce::read(&disk, data), None, "what can't be read does not count");
 }
 
 #[test]

@@ -12,6 +12,7 @@ use oxkeeper::member::{Action, ConfigChange, Input, Now};
 use oxkeeper::model::{Epoch, View, Zxid};
 use oxkeeper::store::decide::Start;
 use oxkeeper::store::disk::replace_file;
+use oxkeeper::store::epoch::{self, EpochFile};
 use oxkeeper::store::sim_disk::SimDisk;
 use oxkeeper::store::{Disk as _, Folders};
 use oxkeeper::tree::{Options, Tree};
@@ -122,28 +123,47 @@ fn configuration_of_the_tree_counts_beside_the_operators_only_if_it_is_saved() {
     }
 }
 
-// An operator writes `server.N` lines anew at each start, so that the version of zoo.cfg is 0, or an older one if files of an earlier time are back.
-// rows: D-09
-#[test]
-fn configuration_that_was_in_force_is_known_to_a_start_with_other_files() {
+/// Server 1 on a disk that has `lastConfiguration` with version 0x200000000, and a zoo.cfg with version `version`.
+///
+/// * `accepted`: its promise. `older`: version of a configuration that came in force after that one.
+fn started_after(accepted: u32, older: Option<i64>, version: i64) -> Started<SimDisk> {
     let (disk, path) = (SimDisk::new(), Path::new("/c/zoo.cfg"));
     disk.create_dir(Path::new("/c")).unwrap();
     disk.create_dir(&folders().logs).unwrap();
     replace_file(&disk, path, CONFIG.as_bytes()).unwrap();
     let files = ConfigFiles::new(disk.clone(), path.into(), path.into(), folders().snapshots);
-    let in_force = format!("{MEMBERS}server.7=g:1:2\nserver.8=h:1:2\nversion=200000000");
-    files.commit(&View::parse(&in_force).unwrap(), false, true).unwrap();
-    for (version, counting, is_outranked) in [
-        (0, vec![0], true),
-        (0x1_0000_0000, vec![0x1_0000_0000, 0x2_0000_0000], false),
-        (0x3_0000_0000, vec![0x3_0000_0000], false),
+    let view = |version: i64| {
+        let text = format!("{MEMBERS}server.7=g:1:2\nserver.8=h:1:2\nversion={version:x}");
+        View::parse(&text).unwrap()
+    };
+    files.commit(&view(0x2_0000_0000), false, true).unwrap();
+    if let Some(older) = older {
+        files.commit(&view(older), false, false).unwrap();
+    }
+    epoch::save(&disk, &folders().snapshots, EpochFile::Accepted, Epoch(accepted)).unwrap();
+    let mut config = config(&format!("{CONFIG}reconfigEnabled=true\n{MEMBERS}"));
+    config.ensemble.as_mut().unwrap().view.version = version;
+    started_on(&disk, &config, Tree::new(Options::default()), true)
+}
+
+// An operator writes `server.N` lines anew at each start, so that the version of zoo.cfg is 0. Then an older configuration may come in force,
+// of a member that was gone.
+// rows: D-09
+#[test]
+fn configuration_that_was_in_force_is_known_to_a_start_with_other_files() {
+    let (older, last, newer) = (0x1_0000_0000, 0x2_0000_0000, 0x3_0000_0000);
+    for (accepted, came, version, counting, is_outranked) in [
+        (2, None, 0, vec![0], true),
+        (1, None, 0, vec![0], false), // It has heard of that version, and never followed its leader.
+        (2, Some(older), older, vec![older, last], false),
+        (2, None, older, vec![older], false), // The operator's files of an earlier time.
+        (3, None, newer, vec![newer], false),
     ] {
-        let mut config = config(&format!("{CONFIG}reconfigEnabled=true\n{MEMBERS}"));
-        config.ensemble.as_mut().unwrap().view.version = version;
-        let started = started_on(&disk, &config, Tree::new(Options::default()), true);
+        let started = started_after(accepted, came, version);
         let core = &started.member.replica.peer().core;
-        assert_eq!(core.has_outranked_views(), is_outranked);
-        assert!(core.all_views().map(|view| view.version).eq(counting), "{version:x}");
+        assert_eq!(core.has_outranked_views(), is_outranked, "{accepted} {version:x}");
+        let counts: Vec<i64> = core.all_views().map(|view| view.version).collect();
+        assert_eq!(counts, counting, "{accepted} {version:x}");
     }
 }
 

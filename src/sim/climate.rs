@@ -26,6 +26,8 @@ const EARLY_STREAM: u64 = 167;
 const STRAYS_STREAM: u64 = 168;
 /// The same of rivals that observers meet.
 const RIVALS_STREAM: u64 = 184;
+/// The same of operators that write zoo.cfg anew at each start.
+const REWRITES_STREAM: u64 = 5253;
 /// The same of damaged trees that have the names which a Java leader gives them.
 const JAVA_TREES_STREAM: u64 = 949;
 
@@ -249,6 +251,8 @@ pub struct Climate {
     pub returns: bool,
     /// Observers have promised more than their leader, because they have met a rival of it (`super::rivals`).
     pub rivals: bool,
+    /// Operators write zoo.cfg anew at each start, and add and take out servers by its lines (`super::rescales`).
+    pub rewrites: bool,
     /// Servers that send what members running Java send, in Java's order (`super::java`).
     pub java: BTreeSet<usize>,
     /// The server whose disk is damaged gets trees, which have the names that a Java leader gives them when they are damaged
@@ -348,7 +352,12 @@ impl Climate {
     }
 
     fn with_one_kind_of_faults(self) -> Self {
-        self.with_hurry().with_other_peers().with_return().with_rivals().with_java_trees()
+        self.with_hurry()
+            .with_other_peers()
+            .with_return()
+            .with_rivals()
+            .with_java_trees()
+            .with_rewrites()
     }
 
     /// Reconfigurations in a hurry, with what of this world does not disturb them.
@@ -447,6 +456,26 @@ impl Climate {
             java,
             lasts_us: rng.range(2500, 5000) * MS,
             ..self.in_a_hurry()
+        }
+    }
+
+    /// In some worlds members change by the lines that their operators write, and by nothing else.
+    fn with_rewrites(self) -> Self {
+        let mut rng = Rng::new(self.seed, REWRITES_STREAM);
+        if !rng.one_in(40) {
+            return self;
+        }
+        Self {
+            rewrites: true,
+            changes: true,
+            joiners: 1,
+            snap_count: self.snap_count,
+            sends_trees: rng.one_in(3),
+            latency_us: self.latency_us,
+            packing: self.packing,
+            late_tasks: self.late_tasks,
+            lasts_us: rng.range(4000, 8000) * MS,
+            ..Self::calm(self.seed)
         }
     }
 

@@ -218,7 +218,7 @@ impl World {
         self.start_at(server, self.now_us + crash.down_us);
     }
 
-    fn start_at(&mut self, server: usize, at_us: Micros) {
+    pub fn start_at(&mut self, server: usize, at_us: Micros) {
         self.servers[server].starts_us = at_us;
         self.do_at(at_us, move |world| world.start(server));
     }
@@ -236,7 +236,7 @@ impl World {
 
     pub fn start(&mut self, server: usize) {
         let found = &mut self.servers[server];
-        if found.process.is_some() || self.now_us < found.starts_us {
+        if found.process.is_some() || found.is_out || self.now_us < found.starts_us {
             return;
         }
         if !found.is_gone && self.finds_its_port_taken(server) {

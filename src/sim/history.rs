@@ -33,6 +33,8 @@ pub struct History {
     proposed_views: Vec<View>,
     /// The configuration that the operator wrote for all servers after a quorum had lost its data: it alone decides what remains.
     rewritten: Option<View>,
+    /// Configurations that operators wrote before the first of `views`.
+    lines: Vec<View>,
     pub model: Model,
     /// Sessions are local until they create an ephemeral znode.
     pub local_sessions: bool,
@@ -61,6 +63,7 @@ impl History {
             views: vec![first_view],
             proposed_views: Vec::new(),
             rewritten: None,
+            lines: Vec::new(),
             model: Model::new(),
             local_sessions,
             is_alone: false,
@@ -163,6 +166,7 @@ impl History {
         self.views.contains(view)
             || self.rewritten.as_ref() == Some(view)
             || self.views.first().is_some_and(is_first)
+            || self.lines.iter().any(is_first)
     }
 
     pub fn last(&self) -> Zxid {
@@ -230,6 +234,17 @@ impl History {
     pub fn begin_with(&mut self, view: View) {
         self.views = vec![view.clone()];
         self.rewritten = Some(view);
+    }
+
+    /// Operators have written other `server.N` lines on all servers, while these were down.
+    pub fn write_lines(&mut self, view: View) {
+        self.lines.extend(std::mem::take(&mut self.views));
+        self.views = vec![view];
+    }
+
+    /// How often [`Self::write_lines`] was called.
+    pub const fn rewritings(&self) -> usize {
+        self.lines.len()
     }
 
     /// The committed transaction of this zxid.

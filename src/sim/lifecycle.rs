@@ -51,6 +51,7 @@ pub fn run(plan: &Plan, tracing: Tracing) -> Outcome {
 impl World {
     fn run(&mut self) {
         let lasts_us = self.climate().lasts_us;
+        self.begin_rescales();
         if self.climate().starts_together {
             while self.now_us < self.serves_us() && self.failure.is_none() {
                 self.run_until(self.serves_us());

@@ -1,12 +1,12 @@
 //! The configuration files of a world's servers.
 
 use super::plan::{Climate, PlantedFault};
-use super::process::{DATA_DIR, LOG_DIR, TICK_TIME_MS};
+use super::process::{DATA_DIR, LOG_DIR, Server, TICK_TIME_MS};
 use super::workload::{member, quorum_system};
 use crate::config::{self, Config, Environment, Launch, Settings, dynamic};
 use crate::member::config_files::ConfigFiles;
 use crate::model::{Rng, Rule, ServerId, View};
-use crate::store::disk::{read_file, replace_file};
+use crate::store::disk::{read_file, remove_for_good, replace_file};
 use crate::store::sim_disk::SimDisk;
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -15,6 +15,8 @@ use std::path::{Path, PathBuf};
 
 /// The static configuration file, beside which a reconfiguration writes others.
 const CONFIG_FILE: &str = "/conf/zoo.cfg";
+/// The members that an operator writes into the static file at each start, in worlds in which operators do that.
+const LINES_FILE: &str = "/conf/lines";
 /// A comment in a file that an operator has written after the server had written its own.
 const REWRITTEN: &str = "# written again";
 /// `observerMasterPort`, in worlds in which observers connect to followers.
@@ -90,10 +92,41 @@ pub fn first_view(climate: &Climate) -> View {
 pub fn write_files(disk: &SimDisk, climate: &Climate, me: usize) -> io::Result<()> {
     let zoo_cfg = zoo_cfg(climate, members(climate, me));
     replace_file(disk, Path::new(CONFIG_FILE), zoo_cfg.as_bytes())?;
+    if climate.rewrites && me < climate.voters {
+        write_lines(disk, Some(&(0..climate.voters).collect()))?;
+    }
     if me < climate.voters + climate.observers {
         mark_new(disk, climate)?;
     }
     write_my_id(disk, me)
+}
+
+/// The members that an operator writes into a server's zoo.cfg from now on. `None`: the server keeps its files.
+///
+/// # Errors
+/// If the simulated disk fails.
+pub fn write_lines(disk: &SimDisk, members: Option<&BTreeSet<usize>>) -> io::Result<()> {
+    let Some(members) = members else {
+        return remove_for_good(disk, Path::new(LINES_FILE)).map(drop);
+    };
+    let lines: Vec<String> = members.iter().map(|&at| member(at, true)).collect();
+    replace_file(disk, Path::new(LINES_FILE), lines.join("\n").as_bytes())
+}
+
+/// The configuration that [`write_lines`] writes.
+///
+/// # Panics
+/// Never: the lines are right.
+pub fn view_of(members: &BTreeSet<usize>) -> View {
+    let lines: Vec<String> = members.iter().map(|&at| member(at, true)).collect();
+    View::parse(&lines.join("\n")).expect("its operator's configuration")
+}
+
+/// The servers that operators start with lines of theirs.
+pub fn lines_of(servers: &[Server]) -> BTreeSet<usize> {
+    let has_lines =
+        |(_, server): &(usize, &Server)| read_file(&server.disk, Path::new(LINES_FILE)).is_ok();
+    servers.iter().enumerate().filter(has_lines).map(|(at, _)| at).collect()
 }
 
 /// Writes a configuration in the place of what a server has. A server that is not in it is to join.
@@ -184,7 +217,10 @@ pub fn load(
         flags.push("-Dzookeeper.snapshot.trust.empty=true".to_owned());
     }
     let launch = Launch { settings: Settings::File(CONFIG_FILE.into()), flags };
-    if let Some(mut members) = written_members(disk)?
+    if let Ok(lines) = read_file(disk, Path::new(LINES_FILE)) {
+        let lines = vec![REWRITTEN.to_owned(), String::from_utf8(lines)?];
+        replace_file(disk, Path::new(CONFIG_FILE), zoo_cfg(climate, lines).as_bytes())?;
+    } else if let Some(mut members) = written_members(disk)?
         && !members.iter().any(|line| line.starts_with(&format!("server.{me}=")))
     {
         members.push(member(me, false));

@@ -304,7 +304,9 @@ fn some_action(rng: &mut Rng, climate: &Climate) -> ClientAction {
         0 | 1 => ClientAction::Move { server: rng.pick(climate.servers()) },
         2 => ClientAction::Sleep { for_us: rng.range(200, 3000) * MS },
         3..18 if climate.hurries => ClientAction::Send(vec![Request::some_reconfig(rng, climate)]),
-        3 | 4 if climate.changes => ClientAction::Send(vec![Request::some_reconfig(rng, climate)]),
+        3 | 4 if climate.changes && !climate.rewrites => {
+            ClientAction::Send(vec![Request::some_reconfig(rng, climate)])
+        }
         _ => {
             let count = if rng.one_in(4) { rng.range(2, 8) } else { 1 };
             ClientAction::Send((0..count).map(|_| Request::some(rng)).collect())

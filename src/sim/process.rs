@@ -293,6 +293,8 @@ pub struct Server {
     pub has_other_digests: bool,
     /// Its machine is lost for good.
     pub is_gone: bool,
+    /// Its operators have taken it out of their lines, or are yet to add it: it stays down.
+    pub is_out: bool,
     /// Its configuration files can't be written from the first of these times until the second.
     pub locked_from_us: Micros,
     pub locked_us: Micros,

@@ -145,6 +145,7 @@ impl World {
             (climate.hurries, "worlds that reconfigure in a hurry"),
             (climate.returns, "worlds with a server that comes back"),
             (climate.rivals, "worlds with rivals that observers meet"),
+            (climate.rewrites, "worlds whose operators write lines anew"),
             (climate.strays, "worlds with packets of another phase"),
             (climate.breaks_early, "worlds whose first connections end"),
             (

@@ -23,8 +23,8 @@ pub struct Quorums {
     joined: BTreeMap<Epoch, Servers>,
     /// By epoch: how much of the history each server acknowledged.
     acknowledged: BTreeMap<Epoch, BTreeMap<ServerId, Zxid>>,
-    /// By the version of a configuration: the sets that decided under it.
-    decided: BTreeMap<i64, BTreeSet<Servers>>,
+    /// By how often operators had written other lines, and the version of a configuration: the sets that decided under it.
+    decided: BTreeMap<(usize, i64), BTreeSet<Servers>>,
     /// The last committed zxid when this was checked last.
     committed: Zxid,
 }
@@ -93,9 +93,7 @@ impl Quorums {
         let views = changes.flat_map(|zxid| history.deciders(zxid).map(move |view| (zxid, view)));
         // The first of these is the configuration that `last` itself proposed, or that was in force there.
         let mut views = views.chain(history.deciders(last).take(1).map(|view| (last, view)));
-        views.try_for_each(|(zxid, view)| {
-            self.record_under(view, what, &deciders(zxid), history.alone)
-        })
+        views.try_for_each(|(zxid, view)| self.record_under(view, what, &deciders(zxid), history))
     }
 
     fn record_under(
@@ -103,15 +101,15 @@ impl Quorums {
         view: &View,
         what: &str,
         servers: &Servers,
-        alone: Option<ServerId>,
+        history: &History,
     ) -> Result<(), String> {
         let weighs = |id: &ServerId| view.is_voter(*id) && 0 < view.weight(*id);
         let set: Servers = servers.iter().copied().filter(weighs).collect();
-        let is_alone = alone.is_some_and(|alone| set.iter().eq([&alone]));
+        let is_alone = history.alone.is_some_and(|alone| set.iter().eq([&alone]));
         if is_alone && view.voters().count() == 2 {
             return Ok(());
         }
-        let decided = self.decided.entry(view.version).or_default();
+        let decided = self.decided.entry((history.rewritings(), view.version)).or_default();
         decided.insert(set.clone());
         match decided.iter().find(|other| other.is_disjoint(&set)) {
             None => Ok(()),

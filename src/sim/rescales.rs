@@ -1,0 +1,104 @@
+//! Operators that write zoo.cfg anew at each start, with the `server.N` lines of their ensemble, as many orchestrators do, although
+//! `reconfigEnabled=true`. They take a server out by other lines, and then add one; both while all servers are down. The server that was
+//! taken out comes back with its old files, at a moment at which most of the others are down.
+
+use super::check::Seen;
+use super::membership;
+use super::plan::{Crash, CrashKind, MS, Micros};
+use super::process::tried_twice;
+use super::world::World;
+use std::collections::BTreeSet;
+
+/// How often the operators look whether all servers serve.
+const LOOK_US: Micros = 100 * MS;
+
+impl World {
+    pub fn begin_rescales(&mut self) {
+        let climate = self.climate();
+        if !climate.rewrites {
+            return;
+        }
+        let added = climate.voters;
+        self.servers[added].is_out = true;
+        let at_us = self.rng.range(200, 800) * MS;
+        self.do_at(at_us, Self::take_out);
+    }
+
+    /// Calls `then` with the servers that the operators' lines name, as soon as all of them serve.
+    fn once_all_serve(&mut self, then: fn(&mut Self, BTreeSet<usize>)) {
+        if self.is_healing {
+            return;
+        }
+        let lines = membership::lines_of(&self.servers);
+        let serves = |server: &usize| {
+            self.servers[*server].process.as_ref().is_some_and(|process| process.is_serving())
+        };
+        if lines.iter().all(serves) {
+            return then(self, lines);
+        }
+        self.do_within(LOOK_US, 2 * LOOK_US, move |world| world.once_all_serve(then));
+    }
+
+    fn take_out(&mut self) {
+        self.once_all_serve(|world, mut members| {
+            let out = world.rng.pick(world.climate().voters);
+            members.remove(&out);
+            world.rescale(&members);
+            world.trace.count("servers that operators take out by lines");
+            world.servers[out].is_out = true;
+            world.do_within(LOOK_US, 2 * LOOK_US, |world| world.once_all_serve(Self::add));
+        });
+    }
+
+    fn add(&mut self, mut members: BTreeSet<usize>) {
+        let added = self.climate().voters;
+        members.insert(added);
+        self.rescale(&members);
+        self.trace.count("servers that operators add by lines");
+        self.servers[added].is_out = false;
+        self.start_at(added, self.now_us);
+        self.do_within(LOOK_US, 2 * LOOK_US, |world| world.once_all_serve(Self::lag));
+    }
+
+    /// One of the first members stops. The others go on without it.
+    fn lag(&mut self, members: BTreeSet<usize>) {
+        let all = 0..self.climate().voters;
+        let kept: Vec<usize> = all.clone().filter(|server| members.contains(server)).collect();
+        let Some(out) = all.into_iter().find(|server| !members.contains(server)) else { return };
+        let lagging = kept[self.rng.pick(kept.len())];
+        let down_us = self.rng.range(100, 900) * MS;
+        self.crash(lagging, Crash { kind: CrashKind::Process, down_us });
+        self.do_within(0, 900 * MS, move |world| world.return_retired(out, lagging));
+    }
+
+    /// All stop. The server that was taken out starts with its old files, and the one that lags; the others start later.
+    fn return_retired(&mut self, out: usize, lagging: usize) {
+        if self.is_healing {
+            return;
+        }
+        self.trace.count("servers that come back after their lines are gone");
+        let (keeps, down_us) = (self.rng.below(4000), self.rng.range(5, 50) * MS);
+        self.stop_all(keeps, down_us);
+        for server in (0..self.servers.len()).filter(|server| ![out, lagging].contains(server)) {
+            let at_us = self.now_us + self.rng.range(1, 1500) * MS;
+            self.start_at(server, at_us);
+        }
+        self.servers[out].is_out = false;
+        self.start_at(out, self.now_us + down_us);
+    }
+
+    /// All servers stop, and start with these members in their files; another server keeps its own files.
+    fn rescale(&mut self, members: &BTreeSet<usize>) {
+        let (keeps, down_us) = (self.rng.below(4000), self.rng.range(5, 100) * MS);
+        self.stop_all(keeps, down_us);
+        for server in 0..self.servers.len() {
+            let lines = members.contains(&server).then_some(members);
+            let disk = &self.servers[server].disk;
+            if tried_twice(|| membership::write_lines(disk, lines)).is_err() {
+                self.fail("panic", format!("the lines of {server} are not written"));
+            }
+            self.see(&Seen::ForgetsView { server });
+        }
+        self.checks.history.write_lines(membership::view_of(members));
+    }
+}

@@ -13,6 +13,7 @@ use std::collections::BTreeSet;
 const LOOK_US: Micros = 100 * MS;
 
 impl World {
+    /// Begins what the operators do, in worlds that have them. The server that they add is not there yet.
     pub fn begin_rescales(&mut self) {
         let climate = self.climate();
         if !climate.rewrites {

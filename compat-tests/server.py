@@ -96,10 +96,12 @@ class Server:
         return self
 
     def serves(self):
-        return "Mode: standalone" in self.word("srvr") and (self.secure is None or self.is_open(self.secure))
+        return "Mode: standalone" in self.word("srvr") and self.is_open(self.secure)
 
     def is_open(self, port):
-        """Whether connections to this port are accepted. Java opens the secure port after the other one."""
+        """Whether connections to this port are accepted, if there is one. Java opens the secure port after the other one."""
+        if port is None:
+            return True
         try:
             socket.create_connection(("127.0.0.1", port), timeout=5).close()
             return True

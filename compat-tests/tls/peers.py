@@ -74,11 +74,7 @@ class Looking(Server):
         (self.folder / "data/myid").write_text("1\n")
 
     def serves(self):
-        try:
-            connect(self.election).close()
-        except OSError:
-            return False
-        return True
+        return self.is_open(self.election) and self.is_open(self.secure)
 
     def remove(self):
         for fake in self.fakes.values():

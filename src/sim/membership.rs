@@ -109,8 +109,12 @@ pub fn write_lines(disk: &SimDisk, members: Option<&BTreeSet<usize>>) -> io::Res
     let Some(members) = members else {
         return remove_for_good(disk, Path::new(LINES_FILE)).map(drop);
     };
-    let lines: Vec<String> = members.iter().map(|&at| member(at, true)).collect();
-    replace_file(disk, Path::new(LINES_FILE), lines.join("\n").as_bytes())
+    replace_file(disk, Path::new(LINES_FILE), voters_text(members).as_bytes())
+}
+
+fn voters_text(voters: &BTreeSet<usize>) -> String {
+    let lines: Vec<String> = voters.iter().map(|&at| member(at, true)).collect();
+    lines.join("\n")
 }
 
 /// The configuration that [`write_lines`] writes.
@@ -118,8 +122,7 @@ pub fn write_lines(disk: &SimDisk, members: Option<&BTreeSet<usize>>) -> io::Res
 /// # Panics
 /// Never: the lines are right.
 pub fn view_of(members: &BTreeSet<usize>) -> View {
-    let lines: Vec<String> = members.iter().map(|&at| member(at, true)).collect();
-    View::parse(&lines.join("\n")).expect("its operator's configuration")
+    View::parse(&voters_text(members)).expect("its operator's configuration")
 }
 
 /// The servers that operators start with lines of theirs.

@@ -22,7 +22,7 @@ impl World {
         let added = climate.voters;
         self.servers[added].is_out = true;
         let at_us = self.rng.range(200, 800) * MS;
-        self.do_at(at_us, Self::take_out);
+        self.do_at(at_us, |world| world.once_all_serve(Self::take_out));
     }
 
     /// Calls `then` with the servers that the operators' lines name, as soon as all of them serve.
@@ -40,15 +40,13 @@ impl World {
         self.do_within(LOOK_US, 2 * LOOK_US, move |world| world.once_all_serve(then));
     }
 
-    fn take_out(&mut self) {
-        self.once_all_serve(|world, mut members| {
-            let out = world.rng.pick(world.climate().voters);
-            members.remove(&out);
-            world.rescale(&members);
-            world.trace.count("servers that operators take out by lines");
-            world.servers[out].is_out = true;
-            world.do_within(LOOK_US, 2 * LOOK_US, |world| world.once_all_serve(Self::add));
-        });
+    fn take_out(&mut self, mut members: BTreeSet<usize>) {
+        let out = self.rng.pick(self.climate().voters);
+        members.remove(&out);
+        self.rescale(&members);
+        self.trace.count("servers that operators take out by lines");
+        self.servers[out].is_out = true;
+        self.do_within(LOOK_US, 2 * LOOK_US, |world| world.once_all_serve(Self::add));
     }
 
     fn add(&mut self, mut members: BTreeSet<usize>) {
@@ -63,9 +61,9 @@ impl World {
 
     /// One of the first members stops. The others go on without it.
     fn lag(&mut self, members: BTreeSet<usize>) {
-        let all = 0..self.climate().voters;
-        let kept: Vec<usize> = all.clone().filter(|server| members.contains(server)).collect();
-        let Some(out) = all.into_iter().find(|server| !members.contains(server)) else { return };
+        let first = 0..self.climate().voters;
+        let (kept, out): (Vec<_>, Vec<_>) = first.partition(|server| members.contains(server));
+        let &[out] = out.as_slice() else { return };
         let lagging = kept[self.rng.pick(kept.len())];
         let down_us = self.rng.range(100, 900) * MS;
         self.crash(lagging, Crash { kind: CrashKind::Process, down_us });

@@ -26,7 +26,7 @@ pub(super) struct SeenViews {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Peer, Settings};
+    use super::super::{Core, Peer, Settings};
     use super::View;
     use crate::model::{Epoch, Epochs, ServerId, Zxid};
 
@@ -41,18 +41,23 @@ mod tests {
         View::parse(&format!("{text}\nversion={version:x}")).unwrap()
     }
 
+    /// Server 2, which starts with this configuration. Its history ends with 0:3.
+    fn started(own: i64) -> Core {
+        let settings = Settings { reconfigs: true, ..Settings::DEFAULT };
+        let epochs = Epochs { accepted: Epoch(0), current: Epoch(0) };
+        Peer::member(ServerId(2), settings, view(own), epochs, Zxid::from_wire(3)).core
+    }
+
+    fn versions(core: &Core) -> Vec<i64> {
+        core.all_views().map(|view| view.version).collect()
+    }
+
     /// An operator has written the configuration of a server that a reconfiguration had removed. It then hears of an older one.
     #[test]
     fn configuration_of_the_history_counts_once_an_older_one_replaces_the_operators() {
         for (heard, counting) in [(2, vec![2, 3]), (3, vec![3]), (4, vec![4])] {
-            let settings = Settings { reconfigs: true, ..Settings::DEFAULT };
-            let epochs = Epochs { accepted: Epoch(0), current: Epoch(0) };
-            let (me, last) = (ServerId(2), Zxid::from_wire(3));
-            let mut core = Peer::member(me, settings, view(0), epochs, last).core;
+            let mut core = started(0);
             core.see_outranked_views(vec![view(1), view(3)]);
-            let versions = |core: &super::super::Core| -> Vec<i64> {
-                core.all_views().map(|view| view.version).collect()
-            };
             assert_eq!(versions(&core), [0]);
             core.activate(view(heard), &mut Vec::new());
             assert_eq!(versions(&core), counting);
@@ -62,41 +67,32 @@ mod tests {
     /// Its zoo.cfg was written anew, and a member that has been gone since an earlier configuration returns with that one.
     #[test]
     fn configuration_that_was_in_force_counts_beside_an_older_one() {
-        let settings = Settings { reconfigs: true, ..Settings::DEFAULT };
-        let epochs = Epochs { accepted: Epoch(0), current: Epoch(0) };
-        for (own, heard, counting) in [(0, 2, vec![2, 3]), (0, 3, vec![3]), (0, 4, vec![4])] {
-            let last = Zxid::from_wire(3);
-            let mut core = Peer::member(ServerId(2), settings, view(own), epochs, last).core;
+        for (heard, counting) in [(2, vec![2, 3]), (3, vec![3]), (4, vec![4])] {
+            let mut core = started(0);
             core.see_last_in_force(view(3));
-            assert!(core.all_views().map(|view| view.version).eq([0]), "the operator's alone");
+            assert_eq!(versions(&core), [0], "the operator's alone");
             core.truncate(Zxid::from_wire(2).unwrap(), &mut Vec::new());
             core.activate(view(heard), &mut Vec::new());
-            assert!(core.all_views().map(|view| view.version).eq(counting));
+            assert_eq!(versions(&core), counting);
         }
     }
 
     /// A server has adopted an older configuration, and starts again before the one that was in force is saved as a proposed one.
     #[test]
     fn configuration_that_was_in_force_counts_at_a_start_with_an_older_one() {
-        let settings = Settings { reconfigs: true, ..Settings::DEFAULT };
-        let epochs = Epochs { accepted: Epoch(0), current: Epoch(0) };
         for (own, counting) in [(2, vec![2, 3]), (3, vec![3]), (4, vec![4])] {
-            let last = Zxid::from_wire(3);
-            let mut core = Peer::member(ServerId(2), settings, view(own), epochs, last).core;
+            let mut core = started(own);
             core.see_last_in_force(view(3));
-            assert!(core.all_views().map(|view| view.version).eq(counting));
+            assert_eq!(versions(&core), counting);
         }
     }
 
     #[test]
     fn truncated_configuration_of_the_history_counts_never() {
-        let settings = Settings { reconfigs: true, ..Settings::DEFAULT };
-        let epochs = Epochs { accepted: Epoch(0), current: Epoch(0) };
-        let mut core =
-            Peer::member(ServerId(2), settings, view(0), epochs, Zxid::from_wire(3)).core;
+        let mut core = started(0);
         core.see_outranked_views(vec![view(3)]);
         core.truncate(Zxid::from_wire(2).unwrap(), &mut Vec::new());
         core.activate(view(2), &mut Vec::new());
-        assert!(core.all_views().map(|view| view.version).eq([2]));
+        assert_eq!(versions(&core), [2]);
     }
 }

@@ -7,7 +7,9 @@ use crate::config::dynamic::{self, BACKUP, NEXT};
 use crate::model::View;
 use crate::store::Disk;
 use crate::store::disk::{read_file, remove_for_good, remove_if_there, replace_file};
+use std::collections::BTreeSet;
 use std::io;
+use std::num::ParseIntError;
 use std::path::{Path, PathBuf};
 
 /// Ending of the file that is written and removed at the start.
@@ -16,43 +18,44 @@ const TRIED_OUT: &str = ".dynamic.try";
 /// Name of the copy of the last configuration that was in force, in `version-2` of `dataDir`. Java does not look at it.
 const LAST_IN_FORCE: &str = "lastConfiguration";
 
-/// Line before the version beside which the copy counts, because it is older and has come in force after it.
+/// Line before a version beside which the copy counts, because that one is older and has come in force after it.
 const BESIDE: &str = "#beside ";
 
 /// A copy of the last configuration that was in force.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct LastInForce {
     pub view: View,
-    /// Version of an older configuration that was put in force afterwards, and together with which `view` counts.
-    pub beside: Option<i64>,
+    /// Versions of the older configurations that were put in force afterwards, and together with which `view` counts. All of them stay, because
+    /// zoo.cfg names one of them until it names the next.
+    pub beside: BTreeSet<i64>,
 }
 
 impl LastInForce {
-    /// Reads the copy in a `version-2` folder of `dataDir`.
+    /// Reads the copy in a `version-2` folder of `dataDir`, if it is there.
     ///
-    /// A copy that can't be read counts for nothing, as in Java, and is a WARN.
-    pub fn read<D: Disk>(disk: &D, snapshots: &Path) -> Option<Self> {
+    /// # Errors
+    /// The path, and the disk's error or what is wrong with the text.
+    pub fn read<D: Disk>(disk: &D, snapshots: &Path) -> Result<Option<Self>, (PathBuf, io::Error)> {
         let path = snapshots.join(LAST_IN_FORCE);
-        let text = read_file(disk, &path);
-        let failed = |error: &io::Error| {
-            if error.kind() != io::ErrorKind::NotFound {
-                tracing::warn!(path = %path.display(), %error, "the copy of the last configuration can't be read and is ignored: remove it if the configuration of this start is the ensemble's");
-            }
-        };
-        text.and_then(|text| Self::parse(&text)).inspect_err(failed).ok()
+        match read_file(disk, &path).and_then(|text| Self::parse(&text)) {
+            Ok(last) => Ok(Some(last)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err((path, error)),
+        }
     }
 
     fn parse(text: &[u8]) -> io::Result<Self> {
         let view = View::from_bytes(text).map_err(io::Error::other)?;
-        let text = String::from_utf8_lossy(text);
-        let beside = text.lines().find_map(|line| line.strip_prefix(BESIDE));
-        let beside = beside.and_then(|version| i64::from_str_radix(version, 16).ok());
-        Ok(Self { view, beside })
+        let text = std::str::from_utf8(text).map_err(io::Error::other)?;
+        let beside = text.lines().filter_map(|line| line.strip_prefix(BESIDE));
+        let beside: Result<_, ParseIntError> =
+            beside.map(|version| i64::from_str_radix(version, 16)).collect();
+        Ok(Self { view, beside: beside.map_err(io::Error::other)? })
     }
 
     fn text(&self) -> String {
-        let beside = self.beside.map(|version| format!("{BESIDE}{version:x}\n"));
-        format!("{}{}", beside.unwrap_or_default(), self.view)
+        let beside = self.beside.iter().map(|version| format!("{BESIDE}{version:x}\n"));
+        beside.chain([self.view.to_string()]).collect()
     }
 }
 
@@ -161,12 +164,15 @@ impl<D: Disk> ConfigFiles<D> {
     /// Copies a configuration that comes in force to the data directory. A newer one that was in force here stays there until this server
     /// knows that it has been replaced.
     fn copy_to_data(&self, view: &View, is_last: bool) -> io::Result<()> {
+        let known = LastInForce::read(&self.disk, &self.snapshots).map_err(|(_, error)| error)?;
         let is_newer = |known: &LastInForce| !is_last && view.version < known.view.version;
-        let kept = LastInForce::read(&self.disk, &self.snapshots).filter(is_newer);
-        let copy = match kept {
-            Some(known) => LastInForce { beside: Some(view.version), ..known },
-            None => LastInForce { view: view.clone(), beside: None },
+        let mut copy = match known.filter(is_newer) {
+            Some(known) => known,
+            None => LastInForce { view: view.clone(), beside: BTreeSet::new() },
         };
+        if view.version < copy.view.version {
+            copy.beside.insert(view.version);
+        }
         replace_file(&self.disk, &self.snapshots.join(LAST_IN_FORCE), copy.text().as_bytes())
     }
 }

@@ -13,6 +13,8 @@ use crate::store::{Disk, Folders, Log, Recovered};
 use crate::tree::freeze::Frozen;
 use crate::tree::{State, Tree};
 use crate::zab::{self, Peer};
+use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// A server that is about to serve, or to look for a leader.
@@ -22,6 +24,21 @@ pub struct Started<D: Disk> {
     pub log: Log<D>,
     /// The `Member`'s first actions.
     pub actions: Vec<Action>,
+}
+
+/// A file of `version-2` without which a member does not know its promises.
+#[derive(Debug, thiserror::Error)]
+pub enum AssembleError {
+    #[error(transparent)]
+    Epoch(#[from] EpochError),
+    #[error("read the last configuration {}", path.display())]
+    LastInForce { path: PathBuf, source: io::Error },
+}
+
+impl From<(PathBuf, io::Error)> for AssembleError {
+    fn from((path, source): (PathBuf, io::Error)) -> Self {
+        Self::LastInForce { path, source }
+    }
 }
 
 /// The history that was loaded from the disk.
@@ -106,7 +123,7 @@ impl<D: Disk> Started<D> {
 /// * `parts`: the settings that `config` gives. `tree`: what was loaded.
 ///
 /// # Errors
-/// When an epoch file can't be read.
+/// If a file that the server needs for the agreement can't be used.
 pub fn assemble<D: Disk + Clone>(
     disk: &D,
     folders: &Folders,
@@ -115,7 +132,7 @@ pub fn assemble<D: Disk + Clone>(
     tree: Tree,
     history: RestoredHistory,
     now: Now,
-) -> Result<Started<D>, EpochError> {
+) -> Result<Started<D>, AssembleError> {
     let PartSettings { log, limits, agreement, replica, member, .. } = parts;
     let log = Log::new(disk.clone(), &folders.logs, log, Some(tree.last_zxid()));
     let shared = Arc::new(Shared::new(State::new(tree, parts.tree.seed), limits));
@@ -126,10 +143,10 @@ pub fn assemble<D: Disk + Clone>(
             let epochs = epoch::promised(disk, &folders.snapshots, history.last)?;
             let (view, saved) = (ensemble.view.clone(), ensemble.last_seen.clone());
             let mut peer = peer(ensemble.my_id, settings, view, saved, epochs, history);
-            let last_in_force = LastInForce::read(disk, &folders.snapshots);
-            if let Some(last) = last_in_force.filter(|last| last_in_force_counts(last, &peer.core))
+            if settings.reconfigs
+                && let Some(last) = LastInForce::read(disk, &folders.snapshots)?
             {
-                peer.core.see_last_in_force(last.view);
+                peer.core.see_last_in_force(last.view, &last.beside);
             }
             peer.core.oracle = ensemble.oracle_path.as_ref().map(|_| false);
             Replica::member(shared.clone(), peer, replica, now_ms)
@@ -139,19 +156,6 @@ pub fn assemble<D: Disk + Clone>(
     let mut actions = Vec::new();
     member.start(now, &mut actions);
     Ok(Started { member, shared, log, actions })
-}
-
-/// Whether the last configuration that was in force may count at a start.
-///
-/// If the configuration of the start is the operator's (version 0), it does if this server has promised the epoch of that version: each
-/// leader that it follows gives the operator's configuration a later version. Otherwise the server has only heard of that version, and if
-/// an ensemble begins anew after a loss, its epochs may come to that one again.
-fn last_in_force_counts(last: &LastInForce, core: &zab::Core) -> bool {
-    let epoch = Zxid::from_wire(last.view.version).map(Zxid::epoch);
-    match core.view.version {
-        0 => epoch.is_some_and(|epoch| epoch <= core.accepted),
-        version => last.beside == Some(version),
-    }
 }
 
 /// The `zab` peer of a member, about to look for a leader, without the configurations of its history.

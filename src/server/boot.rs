@@ -23,7 +23,7 @@ use crate::config::sasl::Login;
 use crate::config::{Audit, Config};
 use crate::member::configured::{PartSettings, SnapshotStyle};
 use crate::member::sasl_exchange::SaslExchanges;
-use crate::member::start::{RestoredHistory, Started, assemble};
+use crate::member::start::{AssembleError, RestoredHistory, Started, assemble};
 use crate::member::{Ended, Now};
 use crate::metrics::Registry;
 use crate::model::{AuditResult, AuditedOperation, chain};
@@ -101,7 +101,7 @@ async fn serve(
     let (options, recovery) = (parts.tree, parts.recovery);
     let now = Now { us: clock.now_us(), wall_ms: clock.wall_ms() };
     let started = assemble(&disk, &folders, &config, parts, tree, history, now);
-    let started = started.map_err(ServerError::Epoch)?;
+    let started = started.map_err(assemble_error)?;
     let purging = purging::start(&config, &folders);
     let started = started.take_first_snapshot(&recovered, now, |shared, frozen| {
         write_first_snapshot(&disk, &folders, &config, &metrics, shared, frozen)
@@ -246,6 +246,15 @@ fn start_error(error: StartError<RestoreError>, is_member: bool) -> ServerError 
         StartError::Epoch(error) => ServerError::Epoch(error),
         StartError::Unsure { mark } => ServerError::Unsure { mark },
         StartError::Disk { what, source } => ServerError::System { what, source },
+    }
+}
+
+fn assemble_error(error: AssembleError) -> ServerError {
+    match error {
+        AssembleError::Epoch(error) => ServerError::Epoch(error),
+        AssembleError::LastInForce { path, source } => {
+            ServerError::LastConfiguration { path, source }
+        }
     }
 }
 

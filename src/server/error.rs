@@ -44,6 +44,9 @@ pub enum ServerError {
     Recover { source: Box<RecoverError<RestoreError>>, is_member: bool },
     #[error("can't use the epoch files")]
     Epoch(#[source] EpochError),
+    /// A member that starts without it may lead beside the members of that configuration.
+    #[error("can't use the last configuration {}", path.display())]
+    LastConfiguration { path: PathBuf, source: io::Error },
     #[error(
         "the data was quarantined as damaged, and no leader has sent its tree since: restore a \
          backup, then remove {}",
@@ -83,6 +86,7 @@ impl ServerError {
             | Self::ListenSecure(ListenError::Bind { .. })
             | Self::Recover { .. }
             | Self::Epoch(_)
+            | Self::LastConfiguration { .. }
             | Self::Unsure { .. }
             | Self::Audit { .. }
             | Self::Thread { .. }
@@ -114,6 +118,7 @@ impl ServerError {
             | Self::DataDirLock(_)
             | Self::Recover { .. }
             | Self::Epoch(_)
+            | Self::LastConfiguration { .. }
             | Self::Unsure { .. }
             | Self::Snapshot(_) => Some("dataDir"),
             Self::Audit { .. } => Some("audit.enable"),
@@ -155,7 +160,7 @@ impl ServerError {
             }
             Self::Snapshot(_) => Some("check the disk, and the rights of dataDir"),
             Self::Thread { .. } => of_failure(FailureCause::Thread),
-            Self::Recover { .. } | Self::Epoch(_)
+            Self::Recover { .. } | Self::Epoch(_) | Self::LastConfiguration { .. }
                 if is_caused_by(self, io::ErrorKind::PermissionDenied) =>
             {
                 Some("give this user all files of dataDir and dataLogDir (chown -R)")
@@ -164,7 +169,7 @@ impl ServerError {
             Self::Epoch(EpochError::Read { .. } | EpochError::Save { .. }) => {
                 Some("check the disk, and the rights of dataDir")
             }
-            Self::Epoch(_) => Some(
+            Self::Epoch(_) | Self::LastConfiguration { .. } => Some(
                 "empty this member's version-2 folders, and the leader sends its tree: docs/operations.md, \"Replace a disk\"",
             ),
             Self::DataDirLock(DataDirLockError::Taken(_)) => {

@@ -104,14 +104,22 @@ impl Core {
         self.seen.outranked = views;
     }
 
-    /// Notes the last configuration that was in force here, as the data directory has it. If the operator has written another one
-    /// since (version 0), it counts once another server's configuration takes the operator's place: that may be an older one, which
-    /// a member that was gone has kept.
-    pub fn see_last_in_force(&mut self, view: View) {
-        if self.view.version == 0 && self.settings.reconfigs {
-            self.seen.in_force_before = Some(view);
-        } else {
-            self.see_view(view);
+    /// Notes the last configuration that was in force here, as the data directory has it, at a start.
+    ///
+    /// - If the operator has written another one since (version 0), it counts once another server's configuration takes the operator's
+    ///   place: that may be an older one, which a member that was gone has kept. This server must have promised the epoch of that version:
+    ///   each leader that it follows gives the operator's configuration a later version. Otherwise it has only heard of that
+    ///   version, and if an ensemble begins anew after a loss, its epochs may come to that one again.
+    /// - Beside the older configuration of a dynamic file it counts if that one has come in force after it.
+    ///
+    /// * `beside`: versions of the older configurations that came in force after `view`.
+    pub fn see_last_in_force(&mut self, view: View, beside: &BTreeSet<i64>) {
+        let is_promised =
+            Zxid::from_wire(view.version).is_some_and(|at| at.epoch() <= self.accepted);
+        match self.view.version {
+            0 if is_promised && self.settings.reconfigs => self.seen.in_force_before = Some(view),
+            version if beside.contains(&version) => self.see_view(view),
+            _ => {}
         }
     }
 

@@ -69,7 +69,7 @@ mod tests {
     fn configuration_that_was_in_force_counts_beside_an_older_one() {
         for (heard, counting) in [(2, vec![2, 3]), (3, vec![3]), (4, vec![4])] {
             let mut core = started(0);
-            core.see_last_in_force(view(3));
+            core.see_last_in_force(view(3), &[].into());
             assert_eq!(versions(&core), [0], "the operator's alone");
             core.truncate(Zxid::from_wire(2).unwrap(), &mut Vec::new());
             core.activate(view(heard), &mut Vec::new());
@@ -80,9 +80,11 @@ mod tests {
     /// A server has adopted an older configuration, and starts again before the one that was in force is saved as a proposed one.
     #[test]
     fn configuration_that_was_in_force_counts_at_a_start_with_an_older_one() {
-        for (own, counting) in [(2, vec![2, 3]), (3, vec![3]), (4, vec![4])] {
+        for (own, beside, counting) in
+            [(2, vec![1, 2], vec![2, 3]), (2, vec![1], vec![2]), (4, vec![2], vec![4])]
+        {
             let mut core = started(own);
-            core.see_last_in_force(view(3));
+            core.see_last_in_force(view(3), &beside.into_iter().collect());
             assert_eq!(versions(&core), counting);
         }
     }

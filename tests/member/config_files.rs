@@ -7,6 +7,7 @@ use oxkeeper::model::View;
 use oxkeeper::store::disk::{read_file, replace_file};
 use oxkeeper::store::sim_disk::SimDisk;
 use oxkeeper::store::{Disk as _, RealDisk};
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -55,31 +56,73 @@ fn a_reconfiguration_leaves_the_files_of_the_next_start() {
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 6, "nothing temporary stays");
 }
 
+/// The copy in `/d`.
+fn last_in_force(disk: &SimDisk) -> Option<LastInForce> {
+    LastInForce::read(disk, Path::new("/d")).unwrap()
+}
+
 // An operator may write zoo.cfg anew, and then a member that was gone may come with an older configuration.
 #[test]
 fn data_directory_knows_the_last_configuration_that_was_in_force() {
     let disk = SimDisk::new();
-    let (config_file, data) = (Path::new("/c/zoo.cfg"), Path::new("/d"));
     let files = files_on(&disk);
-    replace_file(&disk, config_file, STATIC.as_bytes()).unwrap();
-    assert_eq!(LastInForce::read(&disk, data), None);
+    replace_file(&disk, Path::new("/c/zoo.cfg"), STATIC.as_bytes()).unwrap();
+    assert_eq!(last_in_force(&disk), None);
     // What comes in force, whether it is the last one that is known here, what the data directory then has, and what that counts beside.
     for (version, is_last, known, beside) in [
-        (0x11, true, 0x11, None),
-        (0x13, true, 0x13, None),
-        (0x12, false, 0x13, Some(0x12)),
-        (0x12, true, 0x12, None),
-        (0x14, false, 0x14, None),
+        (0x11, true, 0x11, vec![]),
+        (0x14, true, 0x14, vec![]),
+        (0x12, false, 0x14, vec![0x12]),
+        (0x13, false, 0x14, vec![0x12, 0x13]),
+        (0x13, true, 0x13, vec![]),
+        (0x15, false, 0x15, vec![]),
     ] {
         files.commit(&view(version), true, is_last).unwrap();
         for seed in 0..8 {
-            let disk = disk.image().crash(seed);
+            let beside = beside.iter().copied().collect();
             let expected = Some(LastInForce { view: view(known), beside });
-            assert_eq!(LastInForce::read(&disk, data), expected, "{version:x}");
+            assert_eq!(last_in_force(&disk.image().crash(seed)), expected, "{version:x}");
         }
     }
-    replace_file(&disk, &data.join("lastConfiguration"), b"server.1=").unwrap();
-    assert_eq!(LastInForce::read(&disk, data), None, "what can't be read does not count");
+}
+
+// A member without this copy might lead by an older configuration beside the members of that one.
+#[test]
+fn damaged_copy_of_the_last_configuration_is_an_error() {
+    let disk = SimDisk::new();
+    let files = files_on(&disk);
+    replace_file(&disk, Path::new("/c/zoo.cfg"), STATIC.as_bytes()).unwrap();
+    let copy = Path::new("/d/lastConfiguration");
+    for text in ["server.1=", "", "#beside 1g\nserver.1=a:1:2\nversion=14"] {
+        replace_file(&disk, copy, text.as_bytes()).unwrap();
+        let (path, _) = LastInForce::read(&disk, Path::new("/d")).unwrap_err();
+        assert_eq!(path, copy, "{text}");
+        files.commit(&view(0x12), true, true).unwrap_err();
+    }
+}
+
+// The copy is written first, so that there is no moment at which the older configuration alone counts.
+#[test]
+fn last_configuration_counts_beside_what_each_power_cut_leaves() {
+    let disk = SimDisk::new();
+    let config_file = Path::new("/c/zoo.cfg");
+    let files = files_on(&disk);
+    replace_file(&disk, config_file, STATIC.as_bytes()).unwrap();
+    files.commit(&view(0x14), true, true).unwrap();
+    files.commit(&view(0x12), true, false).unwrap();
+    disk.keep_images();
+    files.commit(&view(0x13), true, false).unwrap();
+    let mut versions = BTreeSet::new();
+    for (image, seed) in disk.take_images().iter().flat_map(|image| (0..8).map(move |n| (image, n)))
+    {
+        let disk = image.crash(seed);
+        let entries = parse_properties(&read_file(&disk, config_file).unwrap()).unwrap();
+        let version = dynamic::version_in(&entries["dynamicConfigFile"].value).unwrap();
+        let last = last_in_force(&disk).unwrap();
+        assert!(last.view == view(0x14) && last.beside.contains(&version), "{version:x} {last:?}");
+        versions.insert(version);
+    }
+    assert_eq!(versions, [0x12, 0x13].into());
 }
 
 #[test]

@@ -3,9 +3,10 @@
 
 mod server_process;
 
-use server_process::{Process, names, zxids};
+use server_process::{Process, eventually, names, zxids};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::path::Path;
+use std::time::Duration;
 
 /// Data of a standalone server whose first log file is missing, as after a purge, and whose snapshots are missing too.
 fn log_without_snapshots(home: &Path) {
@@ -154,4 +155,39 @@ fn tcp_keep_alive_probes_election_sockets() {
         });
         server_process::eventually("the timer that is set", || timers(election) == [timer]);
     }
+}
+
+/// The line of `mntr` with this name.
+fn figure(server: &Process, name: &str) -> f64 {
+    let text = server.word("mntr");
+    let mut lines = text.lines().filter_map(|line| line.split_once('\t'));
+    let (_, figure) =
+        lines.find(|(key, _)| *key == name).unwrap_or_else(|| panic!("{name}: {text}"));
+    figure.parse().unwrap()
+}
+
+// rows: C-48 C-49 C-50 C-51
+#[test]
+fn pause_of_the_server_is_logged_and_measured_by_the_monitor() {
+    const LINE: &str = "this server has paused";
+    let home = tempfile::tempdir().unwrap();
+    let on = "jvm.pause.monitor=true\njvm.pause.sleep.time.ms=5\n";
+    for (thresholds, level) in [
+        ("jvm.pause.info-threshold.ms=200", "INFO"),
+        ("jvm.pause.info-threshold.ms=1\njvm.pause.warn-threshold.ms=200", "WARN"),
+    ] {
+        let server = Process::start(home.path(), &format!("{on}{thresholds}"));
+        server.pause(Duration::from_millis(600));
+        eventually("the line", || {
+            server.log().lines().any(|line| line.contains(LINE) && line.contains(level))
+        });
+        assert!(200.0 < figure(&server, "zk_max_jvm_pause_time_ms"));
+        // A check each half second would not have come to that so soon.
+        eventually("checks", || 20.0 < figure(&server, "zk_cnt_jvm_pause_time_ms"));
+    }
+    let server =
+        Process::start(home.path(), "jvm.pause.sleep.time.ms=5\njvm.pause.info-threshold.ms=1");
+    server.pause(Duration::from_millis(200));
+    assert_eq!(figure(&server, "zk_cnt_jvm_pause_time_ms"), 0.0);
+    assert!(!server.log().contains(LINE), "the monitor is off");
 }

@@ -5,6 +5,7 @@ use super::auth_providers::Providers;
 use super::ensemble::Ensemble;
 use super::log_output::LogFile;
 use super::metrics_provider::MetricsSettings;
+use super::pause_monitor::PauseMonitor;
 use super::problem::Warning;
 use super::sasl::{ClientSasl, QuorumSasl, SaslRules};
 use super::throttle::Throttle;
@@ -141,6 +142,8 @@ pub struct Config {
     pub purge_snap_retain_count: u32,
     /// `autopurge.purgeInterval`: pause between purges; `None` is off.
     pub purge_interval_hours: Option<u32>,
+    /// `jvm.pause.*`.
+    pub pause_monitor: PauseMonitor,
     /// TLS on client ports; `None`: `clientPort` alone, without TLS.
     pub client_tls: Option<ClientTls>,
     /// TLS between servers; `None`: plain connections.

@@ -139,13 +139,14 @@ impl Checker {
         None
     }
 
-    /// A number as `Long.parseLong` reads it, for its form alone.
-    pub fn long(&mut self, key: &str) {
-        if let Some(Setting { value, place, .. }) = self.take(key)
-            && value.parse::<i64>().is_err()
-        {
+    /// A number as `Long.parseLong` reads it.
+    pub fn long(&mut self, key: &str) -> Option<i64> {
+        let Setting { value, place, .. } = self.take(key)?;
+        let number = value.parse().ok();
+        if number.is_none() {
             self.not_a_number(key, &value, &place, i64::MIN..=i64::MAX);
         }
+        number
     }
 
     fn not_a_number(

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use super::checker::Checker;
 use super::members::OwnLine;
 use super::metrics_provider::{self, MetricsSettings};
+use super::pause_monitor::{self, PauseMonitor};
 use super::{SettingPlace, client_address};
 
 /// Ticks of the default session timeouts.
@@ -31,6 +32,7 @@ pub(super) struct FileSettings {
     pub purge_interval_hours: Option<u32>,
     pub reconfig_enabled: bool,
     pub metrics: MetricsSettings,
+    pub pause_monitor: PauseMonitor,
 }
 
 /// The setting `dataDir`; `None` if it is wrong or not set; a problem says so.
@@ -82,6 +84,7 @@ pub(super) fn take(
 
     let reconfig_enabled = checker.boolean("reconfigEnabled").is_some_and(|(on, _)| on);
     let metrics = metrics_provider::take(checker);
+    let pause_monitor = pause_monitor::take(checker);
 
     let (client_host, client_port) = client?;
     let (tick_time_ms, min_session_timeout_ms, max_session_timeout_ms) = timeouts?;
@@ -99,6 +102,7 @@ pub(super) fn take(
         purge_interval_hours: u32::try_from(purge_hours).ok().filter(|&n| n > 0),
         reconfig_enabled,
         metrics,
+        pause_monitor,
     })
 }
 

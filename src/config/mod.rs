@@ -45,6 +45,7 @@ mod metrics_provider;
 #[cfg(test)]
 mod page;
 mod parse;
+mod pause_monitor;
 mod problem;
 mod property_reader;
 mod property_settings;
@@ -76,6 +77,7 @@ pub use log_settings::LogSettings;
 pub use logback_pattern::{PatternField, PatternPart, Width};
 pub use metrics_provider::{MetricsHttps, MetricsSettings, Prometheus, Provider};
 pub use parse::{DEFAULT_CONFIG, Source, parse, parse_positional};
+pub use pause_monitor::PauseMonitor;
 pub use problem::{ConfigError, Problem, SettingPlace, Warning};
 pub use risks::{FileRights, ROOT, exposed, risks, secret_files};
 pub use system_properties::{Environment, flag_value};

@@ -17,6 +17,7 @@ use tracing::level_filters::LevelFilter;
 const SNAPSHOT_SIZE_FACTOR: f64 = 0.33;
 
 const COMPRESSION: &str = "zookeeper.snapshot.compression.method";
+const ENSEMBLE_NAMES: &str = "zookeeper.ensembleAuthName";
 const DIGEST_ALGORITHM: &str = "zookeeper.DigestAuthenticationProvider.digestAlg";
 
 const CNXN_FACTORIES: [&str; 2] = [
@@ -106,6 +107,7 @@ pub(super) fn take(
         max_client_cnxns: from_file.max_client_cnxns,
         purge_snap_retain_count: from_file.purge_snap_retain_count,
         purge_interval_hours: from_file.purge_interval_hours,
+        pause_monitor: from_file.pause_monitor,
         max_cnxns: from.number("zookeeper.maxCnxns", INT, 0).max(0) as u32,
         client_tcp_keep_alive: from.flag("zookeeper.clientTcpKeepAlive", false),
         sessionless_cnxn_timeout_ms: from.int("zookeeper.nio.sessionlessCnxnTimeout", 10_000),
@@ -124,8 +126,7 @@ pub(super) fn take(
         super_digest: from.text("zookeeper.DigestAuthenticationProvider.superDigest"),
         digest_algorithm: from.named(DIGEST_ALGORITHM, DigestAlgorithm::named),
         providers: auth_providers::Providers::default(),
-        ensemble_names: from
-            .named("zookeeper.ensembleAuthName", |names| Some(Some(auth_providers::names(names)))),
+        ensemble_names: from.named(ENSEMBLE_NAMES, |it| Some(Some(auth_providers::names(it)))),
         extended_types_enabled: from.flag("zookeeper.extendedTypesEnabled", false),
         emulate_353_ttl_nodes: from.flag("zookeeper.emulate353TTLNodes", false),
         container_check_interval_ms: from.int("znode.container.checkIntervalMs", 60_000),

@@ -92,7 +92,7 @@ fn is_well_formed(checker: &mut Checker, key: &Key, name: &str) -> bool {
     match key.form {
         Form::Int => _ = checker.number(name, INT),
         Form::Three => _ = checker.number(name, 3..=3),
-        Form::Long => checker.long(name),
+        Form::Long => drop(checker.long(name)),
         Form::Bool => _ = checker.boolean(name),
         Form::Role => _ = checker.one_of(name, &["participant", "observer"]),
         Form::Provider | Form::Text => {}

@@ -201,5 +201,5 @@ pub(super) const NEVER: &[(&str, &[&str])] = &[
         "of errors after which a Java server goes on; here such an error ends the process",
         &["unrecoverable_error_count"],
     ),
-    ("of the JVM and of Netty", &["jvm_pause_time_ms", "netty_queued_buffer_capacity"]),
+    ("of Netty", &["netty_queued_buffer_capacity"]),
 ];

@@ -17,13 +17,13 @@ use super::role_log::Roles;
 use super::service_manager::ServiceManager;
 use super::shared_driver::{LogReports, SharedDriver};
 use super::tls::Tls;
-use super::{client_schemes, member, purging, snapshots, stop};
+use super::{client_schemes, member, pause_monitor, purging, snapshots, stop};
 use crate::admin::Word;
 use crate::config::sasl::Login;
 use crate::config::{Audit, Config};
 use crate::member::configured::{PartSettings, SnapshotStyle};
 use crate::member::sasl_exchange::SaslExchanges;
-use crate::member::start::{AssembleError, RestoredHistory, Started, assemble};
+use crate::member::start::{RestoredHistory, Started, assemble};
 use crate::member::{Ended, Now};
 use crate::metrics::Registry;
 use crate::model::{AuditResult, AuditedOperation, chain};
@@ -100,8 +100,7 @@ async fn serve(
     let state = Ready::new(&ports, &config, &tree, &recovered, clock);
     let (options, recovery) = (parts.tree, parts.recovery);
     let now = Now { us: clock.now_us(), wall_ms: clock.wall_ms() };
-    let started = assemble(&disk, &folders, &config, parts, tree, history, now);
-    let started = started.map_err(assemble_error)?;
+    let started = assemble(&disk, &folders, &config, parts, tree, history, now)?;
     let purging = purging::start(&config, &folders);
     let started = started.take_first_snapshot(&recovered, now, |shared, frozen| {
         write_first_snapshot(&disk, &folders, &config, &metrics, shared, frozen)
@@ -135,6 +134,7 @@ async fn serve(
     let driver = SharedDriver::new(Driver::new(parts, actions), inbox.clone(), clock.epoch);
     let driver = Arc::new(driver);
     let log_thread = start_log(queue, &disk, log, &folders, &config, driver.clone())?;
+    pause_monitor::start(config.pause_monitor, &inbox, &metrics);
     let words = words_of(config, &shared, metrics.clone(), inbox.clone(), clock, &ports);
     let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
     http.start(&words, &metrics, &HttpEnd { stop: stop.clone(), tasks: tasks.clone() })?;
@@ -246,15 +246,6 @@ fn start_error(error: StartError<RestoreError>, is_member: bool) -> ServerError 
         StartError::Epoch(error) => ServerError::Epoch(error),
         StartError::Unsure { mark } => ServerError::Unsure { mark },
         StartError::Disk { what, source } => ServerError::System { what, source },
-    }
-}
-
-fn assemble_error(error: AssembleError) -> ServerError {
-    match error {
-        AssembleError::Epoch(error) => ServerError::Epoch(error),
-        AssembleError::LastInForce { path, source } => {
-            ServerError::LastConfiguration { path, source }
-        }
     }
 }
 

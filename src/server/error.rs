@@ -3,6 +3,7 @@
 use super::data_dir_lock::DataDirLockError;
 use super::load_tree::RestoreError;
 use crate::member::failure::{FailureCause, is_caused_by};
+use crate::member::start::AssembleError;
 use crate::model::chain;
 use crate::net::ListenError;
 use crate::net::tls::EngineError;
@@ -63,6 +64,15 @@ pub enum ServerError {
     Thread { what: &'static str, source: io::Error },
     #[error("{reason}")]
     Failed { reason: String, exit: u8, cause: FailureCause },
+}
+
+impl From<AssembleError> for ServerError {
+    fn from(error: AssembleError) -> Self {
+        match error {
+            AssembleError::Epoch(error) => Self::Epoch(error),
+            AssembleError::LastInForce { path, source } => Self::LastConfiguration { path, source },
+        }
+    }
 }
 
 impl ServerError {

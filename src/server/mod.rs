@@ -41,6 +41,7 @@ mod operator_requests;
 mod oracle;
 mod own_figures;
 mod pattern_line;
+mod pause_monitor;
 #[cfg(test)]
 mod peer_tls_tests;
 mod peers;

@@ -156,6 +156,13 @@ impl Process {
         self.child = command.arg(self.home.join("zoo.cfg")).stdout(Stdio::null()).spawn().unwrap();
     }
 
+    /// Stops the process, as a suspended machine does, and lets it go on after `length`.
+    pub fn pause(&self, length: Duration) {
+        kill_process(Pid::from_child(&self.child), Signal::STOP).unwrap();
+        std::thread::sleep(length);
+        kill_process(Pid::from_child(&self.child), Signal::CONT).unwrap();
+    }
+
     /// SIGTERM, then waits for exit status 0.
     #[track_caller]
     pub fn stop(self) {

@@ -25,6 +25,8 @@ pub struct History {
     proposed: BTreeMap<Zxid, Bytes>,
     /// The leader of each epoch, and the last zxid of the history it began with.
     pub leaders: BTreeMap<Epoch, (usize, Zxid)>,
+    /// Those of the time before servers lost their data. A server that was down meanwhile may still have a history of that time.
+    former_leaders: BTreeMap<Epoch, (usize, Zxid)>,
     committed: Vec<Committed>,
     /// The trees that were restored, by their zxids. A restore is the last proposal of its epoch.
     pub restores: BTreeMap<Zxid, RestoredTree>,
@@ -58,6 +60,7 @@ impl History {
         Self {
             proposed: BTreeMap::new(),
             leaders: BTreeMap::new(),
+            former_leaders: BTreeMap::new(),
             committed: Vec::new(),
             restores: BTreeMap::new(),
             views: vec![first_view],
@@ -224,6 +227,7 @@ impl History {
         views.retain(|view| zxid(view).is_some_and(|zxid| self.is_committed(zxid)));
         self.views = views;
         self.proposed_views.retain(|view| zxid(view).is_some_and(|zxid| zxid.epoch() <= promised));
+        self.former_leaders.clone_from(&self.leaders);
         self.leaders.retain(|epoch, _| *epoch <= promised);
         self.proposed.retain(|zxid, _| zxid.epoch() <= promised);
         self.restores.retain(|zxid, _| zxid.epoch() <= promised);
@@ -265,19 +269,12 @@ impl History {
 
     /// Whether a history that ends with `last` holds `zxid`.
     pub fn holds(&self, last: Zxid, zxid: Zxid) -> bool {
-        let mut last = last;
-        loop {
-            if last <= zxid || zxid == Zxid::ZERO {
-                return zxid <= last;
-            }
-            if last.epoch() == zxid.epoch() {
-                return true;
-            }
-            match self.leaders.get(&last.epoch()) {
-                Some((_, before)) if *before < last => last = *before,
-                _ => return false,
-            }
-        }
+        holds(&self.leaders, last, zxid)
+    }
+
+    /// The same of a history of the time before other servers lost their data.
+    pub fn held(&self, last: Zxid, zxid: Zxid) -> bool {
+        holds(&self.former_leaders, last, zxid)
     }
 
     /// What a history that ends with `last` holds after `after`, in order.
@@ -336,5 +333,24 @@ impl History {
             }
         }
         Ok(())
+    }
+}
+
+/// Whether a history that ends with `last` holds `zxid`.
+///
+/// * `leaders`: see [`History::leaders`].
+fn holds(leaders: &BTreeMap<Epoch, (usize, Zxid)>, last: Zxid, zxid: Zxid) -> bool {
+    let mut last = last;
+    loop {
+        if last <= zxid || zxid == Zxid::ZERO {
+            return zxid <= last;
+        }
+        if last.epoch() == zxid.epoch() {
+            return true;
+        }
+        match leaders.get(&last.epoch()) {
+            Some((_, before)) if *before < last => last = *before,
+            _ => return false,
+        }
     }
 }

@@ -101,6 +101,8 @@ pub enum ConfigChange {
     CopyStaticFile,
     /// Change nothing: find out whether the folder can be written to.
     TestFolder,
+    /// At the start: keep a copy of the configuration in force, unless there is one. Java and earlier versions leave none.
+    InForce { view: View },
     /// Keep the configurations that were proposed and count, oldest first (`.dynamic.next`).
     ///
     /// * `beside`: the configuration in force, if its operator has written it (version 0).
@@ -123,6 +125,9 @@ impl ConfigChange {
             // At the start. As Java, which ends if it can't copy the static file (`QuorumPeerConfig.backupOldConfig`).
             Self::CopyStaticFile => ("copy the static configuration file", 2),
             Self::TestFolder => ("write beside the static configuration file", 2),
+            Self::InForce { .. } => {
+                ("copy the configuration in force to version-2, beside that", 1)
+            }
             Self::Proposed { .. } => ("save the proposed configurations", 1),
             Self::Forgotten => ("remove the discarded configuration", 1),
             Self::Committed { .. } => ("save the committed configuration", 1),

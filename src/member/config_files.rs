@@ -92,6 +92,7 @@ impl<D: Disk> ConfigFiles<D> {
         match change {
             ConfigChange::CopyStaticFile => self.back_up(),
             ConfigChange::TestFolder => self.try_out(),
+            ConfigChange::InForce { view } => self.keep_in_force(view),
             ConfigChange::Proposed { views, beside } => self.propose(views, beside.as_ref()),
             ConfigChange::Forgotten => self.forget_proposed(),
             ConfigChange::Committed { view, has_client, removes_proposed } => {
@@ -159,6 +160,18 @@ impl<D: Disk> ConfigFiles<D> {
             self.forget_proposed()?;
         }
         Ok(())
+    }
+
+    /// Copies the configuration of a start to the data directory, unless that has a copy that is as new.
+    ///
+    /// # Errors
+    /// The disk's error.
+    pub fn keep_in_force(&self, view: &View) -> io::Result<()> {
+        let known = LastInForce::read(&self.disk, &self.snapshots).map_err(|(_, error)| error)?;
+        match known {
+            Some(known) if view.version <= known.view.version => Ok(()),
+            _ => self.copy_to_data(view, true),
+        }
     }
 
     /// Copies a configuration that comes in force to the data directory. A newer one that was in force here stays there until this server

@@ -29,6 +29,9 @@ impl Configuration {
         } else if self.settings.writes_config {
             out.push(Action::ChangeConfigFiles(ConfigChange::TestFolder));
         }
+        if self.settings.writes_config && self.view.version != 0 {
+            out.push(Action::ChangeConfigFiles(ConfigChange::InForce { view: self.view.clone() }));
+        }
         set_members(all, self.settings.my_id, out);
         self.listen(out);
     }

@@ -147,6 +147,7 @@ pub fn assemble<D: Disk + Clone>(
                 && let Some(last) = LastInForce::read(disk, &folders.snapshots)?
             {
                 peer.core.see_last_in_force(last.view, &last.beside);
+                warn_of_other_voters(&peer.core);
             }
             peer.core.oracle = ensemble.oracle_path.as_ref().map(|_| false);
             Replica::member(shared.clone(), peer, replica, now_ms)
@@ -156,6 +157,20 @@ pub fn assemble<D: Disk + Clone>(
     let mut actions = Vec::new();
     member.start(now, &mut actions);
     Ok(Started { member, shared, log, actions })
+}
+
+/// Warns if the operator has written other voters than the last configuration in force has.
+fn warn_of_other_voters(core: &zab::Core) {
+    let ids = |view: &View| view.voters().map(|id| id.0.to_string()).collect::<Vec<_>>().join(" ");
+    let (voters, mut others) = (ids(&core.view), core.all_views().skip(1).map(ids));
+    if core.view.version == 0
+        && let Some(last_voters) = others.find(|others| *others != voters)
+    {
+        tracing::warn!(
+            %voters, %last_voters,
+            "zoo.cfg has other voters than the last configuration in force: a leader needs a majority of both, and then zoo.cfg counts alone; if a majority of the last ones is gone for good, remove version-2/lastConfiguration at each server"
+        );
+    }
 }
 
 /// The `zab` peer of a member, about to look for a leader, without the configurations of its history.

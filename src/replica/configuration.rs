@@ -48,14 +48,15 @@ pub fn set_views_of_history(peer: &mut zab::Peer, configs: LastConfigs<'_>) {
     // has acknowledged since is saved: each configuration that is in its history and is not saved is older than the operator's.
     if peer.core.view.version == 0 {
         let core = &peer.core;
-        let is_saved = |view: &View| core.all_views().any(|known| known.version == view.version);
+        let is_saved =
+            |view: &View| core.views_of_leaders().any(|known| known.version == view.version);
         let (saved, older) = views.into_iter().partition(is_saved);
         peer.core.see_outranked_views(older);
         views = saved;
     }
     views.into_iter().for_each(|view| peer.core.see_logged_view(view));
     if let Some(version) = newest
-        && peer.core.all_views().any(|view| view.version == version)
+        && peer.core.views_of_leaders().any(|view| view.version == version)
         && let Some(before) = configs.before.and_then(version_of)
     {
         peer.core.see_order(version, before);

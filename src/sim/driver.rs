@@ -280,7 +280,9 @@ impl World {
                 self.servers[at.server].acknowledged_views.clear();
                 self.trace.count("configurations forgotten");
             }
-            ConfigChange::CopyStaticFile | ConfigChange::TestFolder => {}
+            ConfigChange::CopyStaticFile
+            | ConfigChange::TestFolder
+            | ConfigChange::InForce { .. } => {}
         }
         let found = &self.servers[at.server];
         let files = membership::files(&found.disk);

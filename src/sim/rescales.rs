@@ -1,6 +1,7 @@
 //! Operators that write zoo.cfg anew at each start, with the `server.N` lines of their ensemble, as many orchestrators do, although
 //! `reconfigEnabled=true`. They take a server out by other lines, and then add one; both while all servers are down. The server that was
-//! taken out comes back with its old files, at a moment at which most of the others are down.
+//! taken out comes back with its old files, at a moment at which most of the others are down. In some worlds all get the first lines again then,
+//! as from a template that was never changed.
 
 use super::check::Seen;
 use super::membership;
@@ -83,13 +84,28 @@ impl World {
             self.start_at(server, at_us);
         }
         self.servers[out].is_out = false;
+        if self.rng.one_in(3) {
+            self.write_first_lines();
+        }
         self.start_at(out, self.now_us + down_us);
+    }
+
+    /// The servers are down. The first ones get the lines that they began with, and the added one is left out.
+    fn write_first_lines(&mut self) {
+        self.trace.count("lines of the first ensemble that are written again");
+        let added = self.climate().voters;
+        self.servers[added].is_out = true;
+        self.write_anew(&(0..added).collect());
     }
 
     /// All servers stop, and start with these members in their files; another server keeps its own files.
     fn rescale(&mut self, members: &BTreeSet<usize>) {
         let (keeps, down_us) = (self.rng.below(4000), self.rng.range(5, 100) * MS);
         self.stop_all(keeps, down_us);
+        self.write_anew(members);
+    }
+
+    fn write_anew(&mut self, members: &BTreeSet<usize>) {
         for server in 0..self.servers.len() {
             let lines = members.contains(&server).then_some(members);
             let disk = &self.servers[server].disk;

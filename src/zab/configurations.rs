@@ -21,14 +21,24 @@ use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Core {
-    /// The configuration in force, and the proposed ones, oldest first.
+    /// The configurations that count: the one in force and the proposed ones, oldest first, then the one that was in force before an operator
+    /// wrote another.
     pub fn all_views(&self) -> impl Iterator<Item = &View> {
+        self.views_of_leaders().chain(&self.seen.in_force_before)
+    }
+
+    /// The configuration in force, and the proposed ones, oldest first.
+    pub fn views_of_leaders(&self) -> impl Iterator<Item = &View> {
         std::iter::once(&self.view).chain(&self.earlier).chain(&self.next)
     }
 
+    /// Whether decisions need quorums of several configurations.
+    pub(super) fn is_joint(&self) -> bool {
+        self.all_views().nth(1).is_some()
+    }
+
     pub(super) fn views(&self) -> Views {
-        let proposed = self.earlier.iter().chain(&self.next).cloned().collect();
-        Views { current: self.view.clone(), proposed }
+        Views { current: self.view.clone(), proposed: self.all_views().skip(1).cloned().collect() }
     }
 
     /// Whether the voters among `ids` are a quorum of every configuration that counts.
@@ -47,7 +57,7 @@ impl Core {
         alone: Option<ServerId>,
     ) -> Option<Zxid> {
         let mut agreed = self.view.highest_agreed_or(acked, alone)?;
-        for view in self.earlier.iter().chain(&self.next) {
+        for view in self.all_views().skip(1) {
             agreed = agreed.min(view.highest_agreed_or(acked, alone)?);
         }
         Some(agreed)
@@ -75,7 +85,7 @@ impl Core {
     /// Notes a proposed configuration: from now on every decision needs a quorum of it, too.
     pub fn see_view(&mut self, view: View) {
         let view = self.read_view(view);
-        let is_known = self.all_views().any(|known| known.version == view.version);
+        let is_known = self.views_of_leaders().any(|known| known.version == view.version);
         if !self.settings.reconfigs || is_known || view.version < self.view.version {
             return;
         }
@@ -106,10 +116,10 @@ impl Core {
 
     /// Notes the last configuration that was in force here, as the data directory has it, at a start.
     ///
-    /// - If the operator has written another one since (version 0), it counts once another server's configuration takes the operator's
-    ///   place: that may be an older one, which a member that was gone has kept. This server must have promised the epoch of that version:
-    ///   each leader that it follows gives the operator's configuration a later version. Otherwise it has only heard of that
-    ///   version, and if an ensemble begins anew after a loss, its epochs may come to that one again.
+    /// - If the operator has written another one since (version 0), both count until one of a leader takes the operator's place: the
+    ///   operator's lines may be of an earlier time, or have few of the servers that have what was committed. This server must have
+    ///   promised the epoch of that version: each leader that it follows gives the operator's configuration a later version.
+    ///   Otherwise it has only heard of that version, and if an ensemble begins anew after a loss, its epochs may come to that one again.
     /// - Beside the older configuration of a dynamic file it counts if that one has come in force after it.
     ///
     /// * `beside`: versions of the older configurations that came in force after `view`.
@@ -123,7 +133,8 @@ impl Core {
         }
     }
 
-    /// Whether this server knows of configurations that do not count for the time being.
+    /// Whether the operator's configuration (version 0) stands before others that this server knows: those of its history, which do not
+    /// count, or the last one in force, which counts as well.
     pub fn has_outranked_views(&self) -> bool {
         !self.seen.outranked.is_empty() || self.seen.in_force_before.is_some()
     }

@@ -457,7 +457,7 @@ impl Peer {
         self.core.notes.push(Note::Elected { leader, state });
         let has_all = self.core.views().have_quorums(&electors);
         // An oracle lets one of two voters decide, whatever is proposed.
-        let withholds_promise = !has_all && self.core.next.is_some() && self.core.oracle.is_none();
+        let withholds_promise = !has_all && self.core.is_joint() && self.core.oracle.is_none();
         self.begin(leader, withholds_promise, out);
         // No voter can take back what the oracle allowed.
         let leads = matches!(self.role, Role::Leading(_));

@@ -13,8 +13,8 @@ pub(super) struct SeenViews {
     /// Configurations in the history of a server whose own was written by its operator (version 0), oldest first. They do not count until
     /// another server's configuration takes the place of the operator's.
     pub outranked: Vec<View>,
-    /// The last configuration that was in force here, while the operator's (version 0) is. It counts once another server's configuration
-    /// takes the place of the operator's. A truncation does not remove it: it was committed.
+    /// The last configuration that was in force here, while the operator's (version 0) is: both count. A truncation does not remove it:
+    /// it was committed.
     pub in_force_before: Option<View>,
     /// The configuration that NEWLEADER named.
     pub named: Option<i64>,
@@ -70,7 +70,7 @@ mod tests {
         for (heard, counting) in [(2, vec![2, 3]), (3, vec![3]), (4, vec![4])] {
             let mut core = started(0);
             core.see_last_in_force(view(3), &[].into());
-            assert_eq!(versions(&core), [0], "the operator's alone");
+            assert_eq!(versions(&core), [0, 3]);
             core.truncate(Zxid::from_wire(2).unwrap(), &mut Vec::new());
             core.activate(view(heard), &mut Vec::new());
             assert_eq!(versions(&core), counting);

@@ -86,6 +86,19 @@ fn data_directory_knows_the_last_configuration_that_was_in_force() {
     }
 }
 
+// Java and earlier versions leave no copy.
+#[test]
+fn start_copies_the_configuration_in_force_unless_it_has_been_copied() {
+    let disk = SimDisk::new();
+    let files = files_on(&disk);
+    replace_file(&disk, Path::new("/c/zoo.cfg"), STATIC.as_bytes()).unwrap();
+    for (version, known) in [(0x13, 0x13), (0x13, 0x13), (0x12, 0x13), (0x14, 0x14)] {
+        files.change(&ConfigChange::InForce { view: view(version) }).unwrap();
+        let expected = LastInForce { view: view(known), beside: BTreeSet::new() };
+        assert_eq!(last_in_force(&disk), Some(expected), "{version:x}");
+    }
+}
+
 // A member without this copy might lead by an older configuration beside the members of that one.
 #[test]
 fn damaged_copy_of_the_last_configuration_is_an_error() {
@@ -184,6 +197,7 @@ fn server_whose_configuration_files_cannot_be_changed_ends() {
     let changes = [
         (ConfigChange::CopyStaticFile, 2),
         (ConfigChange::TestFolder, 2),
+        (ConfigChange::InForce { view: view(2) }, 1),
         (ConfigChange::Proposed { views: vec![view(2)], beside: None }, 1),
         (ConfigChange::Forgotten, 1),
         (committed, 1),

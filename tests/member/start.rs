@@ -1,6 +1,6 @@
 //! What a member does with the files of an earlier process.
 
-use oxkeeper::config::{Config, Environment, Source, parse};
+use oxkeeper::config::{Config, Environment, Source, dynamic, parse};
 use oxkeeper::member::config_files::ConfigFiles;
 use oxkeeper::member::configured::PartSettings;
 use oxkeeper::member::election_connections;
@@ -153,7 +153,7 @@ fn started_after(accepted: u32, older: Option<i64>, version: i64) -> Started<Sim
 fn configuration_that_was_in_force_is_known_to_a_start_with_other_files() {
     let (older, last, newer) = (0x1_0000_0000, 0x2_0000_0000, 0x3_0000_0000);
     for (accepted, came, version, counting, is_outranked) in [
-        (2, None, 0, vec![0], true),
+        (2, None, 0, vec![0, last], true),
         (1, None, 0, vec![0], false), // It has heard of that version, and never followed its leader.
         (2, Some(older), older, vec![older, last], false),
         (2, None, older, vec![older], false), // The operator's files of an earlier time.
@@ -173,7 +173,9 @@ fn configuration_that_was_in_force_is_known_to_a_start_with_other_files() {
 fn member_that_may_be_reconfigured_tries_its_configuration_folder() {
     let changes = |text: &str, dynamic_file: Option<&str>| -> Vec<ConfigChange> {
         let mut config = config(&format!("{CONFIG}{text}{MEMBERS}"));
-        config.ensemble.as_mut().unwrap().dynamic_file = dynamic_file.map(Into::into);
+        let ensemble = config.ensemble.as_mut().unwrap();
+        ensemble.dynamic_file = dynamic_file.map(Into::into);
+        ensemble.view.version = dynamic_file.and_then(dynamic::version_in).unwrap_or(0);
         let actions = started(&config, true).actions.into_iter();
         actions
             .filter_map(|action| match action {
@@ -186,6 +188,13 @@ fn member_that_may_be_reconfigured_tries_its_configuration_folder() {
     assert!(matches!(changes("reconfigEnabled=true\n", None)[..], [ConfigChange::CopyStaticFile]));
     assert!(matches!(changes("reconfigEnabled=true\n", dynamic)[..], [ConfigChange::TestFolder]));
     assert!(changes("", dynamic).is_empty());
+    // Such a start copies the configuration that a reconfiguration has put in force.
+    let [ConfigChange::TestFolder, ConfigChange::InForce { view }] =
+        &changes("reconfigEnabled=true\n", Some("/d/zoo.cfg.dynamic.5"))[..]
+    else {
+        panic!("no copy");
+    };
+    assert_eq!(view.version, 5);
 }
 
 // rows: D-33 D-60

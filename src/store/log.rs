@@ -273,8 +273,9 @@ impl<D: Disk> Log<D> {
             self.disk.set_len(&open.file, allocated).map_err(error)?;
             open.allocated = allocated;
         }
-        static ZEROS: [u8; AHEAD as usize] = [0; AHEAD as usize];
-        self.disk.write_at(&open.file, at, &ZEROS[..(to - at) as usize]).map_err(error)?;
+        // Not a constant: the program would be larger by its size.
+        let zeros = vec![0; (to - at) as usize];
+        self.disk.write_at(&open.file, at, &zeros).map_err(error)?;
         self.disk.sync_data(&open.file).map_err(error)?;
         open.zeroed = to;
         Ok(())

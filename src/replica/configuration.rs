@@ -49,14 +49,14 @@ pub fn set_views_of_history(peer: &mut zab::Peer, configs: LastConfigs<'_>) {
     if peer.core.view.version == 0 {
         let core = &peer.core;
         let is_saved =
-            |view: &View| core.views_of_leaders().any(|known| known.version == view.version);
+            |view: &View| core.current_and_proposed().any(|known| known.version == view.version);
         let (saved, older) = views.into_iter().partition(is_saved);
         peer.core.see_outranked_views(older);
         views = saved;
     }
     views.into_iter().for_each(|view| peer.core.see_logged_view(view));
     if let Some(version) = newest
-        && peer.core.views_of_leaders().any(|view| view.version == version)
+        && peer.core.current_and_proposed().any(|view| view.version == version)
         && let Some(before) = configs.before.and_then(version_of)
     {
         peer.core.see_order(version, before);

@@ -24,11 +24,11 @@ impl Core {
     /// The configurations that count: the one in force and the proposed ones, oldest first, then the one that was in force before an operator
     /// wrote another.
     pub fn all_views(&self) -> impl Iterator<Item = &View> {
-        self.views_of_leaders().chain(&self.seen.in_force_before)
+        self.current_and_proposed().chain(&self.seen.in_force_before)
     }
 
     /// The configuration in force, and the proposed ones, oldest first.
-    pub fn views_of_leaders(&self) -> impl Iterator<Item = &View> {
+    pub fn current_and_proposed(&self) -> impl Iterator<Item = &View> {
         std::iter::once(&self.view).chain(&self.earlier).chain(&self.next)
     }
 
@@ -85,7 +85,7 @@ impl Core {
     /// Notes a proposed configuration: from now on every decision needs a quorum of it, too.
     pub fn see_view(&mut self, view: View) {
         let view = self.read_view(view);
-        let is_known = self.views_of_leaders().any(|known| known.version == view.version);
+        let is_known = self.current_and_proposed().any(|known| known.version == view.version);
         if !self.settings.reconfigs || is_known || view.version < self.view.version {
             return;
         }

@@ -410,7 +410,7 @@ impl Core {
         assert!(self.truncating > 0 || flushed <= last, "flushed {flushed}, and logged {last}");
         let (held, waits) = (self.held.len(), self.truncating + self.installing);
         assert!(held == 0 || waits > 0, "{held} transactions held, {waits} truncations and trees");
-        let versions = || self.views_of_leaders().map(|view| view.version);
+        let versions = || self.current_and_proposed().map(|view| view.version);
         for (before, after) in versions().zip(versions().skip(1)) {
             assert!(before < after, "configuration {after:#x} is to follow {before:#x}");
         }

@@ -147,7 +147,7 @@ pub fn assemble<D: Disk + Clone>(
                 && let Some(last) = LastInForce::read(disk, &folders.snapshots)?
             {
                 peer.core.see_last_in_force(last.view, &last.beside);
-                warn_of_other_voters(&peer.core);
+                warn_of_other_quorums(&peer.core);
             }
             peer.core.oracle = ensemble.oracle_path.as_ref().map(|_| false);
             Replica::member(shared.clone(), peer, replica, now_ms)
@@ -159,16 +159,19 @@ pub fn assemble<D: Disk + Clone>(
     Ok(Started { member, shared, log, actions })
 }
 
-/// Warns if the operator has written other voters than the last configuration in force has.
-fn warn_of_other_voters(core: &zab::Core) {
+/// The configuration that counts beside the operator's lines (version 0), if its quorums are others.
+pub fn with_other_quorums(core: &zab::Core) -> Option<&View> {
+    let is_other =
+        |view: &&View| !view.voters().eq(core.view.voters()) || view.rule != core.view.rule;
+    core.all_views().skip(1).find(is_other).filter(|_| core.view.version == 0)
+}
+
+fn warn_of_other_quorums(core: &zab::Core) {
     let ids = |view: &View| view.voters().map(|id| id.0.to_string()).collect::<Vec<_>>().join(" ");
-    let (voters, mut others) = (ids(&core.view), core.all_views().skip(1).map(ids));
-    if core.view.version == 0
-        && let Some(last_voters) = others.find(|others| *others != voters)
-    {
+    if let Some(last) = with_other_quorums(core) {
         tracing::warn!(
-            %voters, %last_voters,
-            "zoo.cfg has other voters than the last configuration in force: a leader needs a majority of both, and then zoo.cfg counts alone; if a majority of the last ones is gone for good, remove version-2/lastConfiguration at each server"
+            voters = %ids(&core.view), last_voters = %ids(last),
+            "zoo.cfg has other voters, weights or groups than the last configuration in force: a leader needs a quorum of both, and then zoo.cfg counts alone; if a quorum of the last one is gone for good, stop ALL servers, remove version-2/lastConfiguration at each, and start those with data first"
         );
     }
 }

@@ -6,7 +6,7 @@ use oxkeeper::member::configured::PartSettings;
 use oxkeeper::member::election_connections;
 use oxkeeper::member::sasl_exchange::NoSasl;
 use oxkeeper::member::start::{
-    FirstSnapshot, RestoredHistory, Started, assemble, saved_view_counts,
+    FirstSnapshot, RestoredHistory, Started, assemble, saved_view_counts, with_other_quorums,
 };
 use oxkeeper::member::{Action, ConfigChange, Input, Now};
 use oxkeeper::model::{Epoch, View, Zxid};
@@ -164,6 +164,8 @@ fn configuration_that_was_in_force_is_known_to_a_start_with_other_files() {
         assert_eq!(core.has_outranked_views(), is_outranked, "{accepted} {version:x}");
         let counts: Vec<i64> = core.all_views().map(|view| view.version).collect();
         assert_eq!(counts, counting, "{accepted} {version:x}");
+        let other = with_other_quorums(core).map(|view| view.version);
+        assert_eq!(other, is_outranked.then_some(last), "{accepted} {version:x}");
     }
 }
 

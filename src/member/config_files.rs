@@ -44,6 +44,10 @@ impl LastInForce {
         }
     }
 
+    fn of(view: &View) -> Self {
+        Self { view: view.clone(), beside: BTreeSet::new() }
+    }
+
     fn parse(text: &[u8]) -> io::Result<Self> {
         let view = View::from_bytes(text).map_err(io::Error::other)?;
         let text = std::str::from_utf8(text).map_err(io::Error::other)?;
@@ -170,7 +174,7 @@ impl<D: Disk> ConfigFiles<D> {
         let known = LastInForce::read(&self.disk, &self.snapshots).map_err(|(_, error)| error)?;
         match known {
             Some(known) if view.version <= known.view.version => Ok(()),
-            _ => self.copy_to_data(view, true),
+            _ => self.save_copy(&LastInForce::of(view)),
         }
     }
 
@@ -181,11 +185,15 @@ impl<D: Disk> ConfigFiles<D> {
         let is_newer = |known: &LastInForce| !is_last && view.version < known.view.version;
         let mut copy = match known.filter(is_newer) {
             Some(known) => known,
-            None => LastInForce { view: view.clone(), beside: BTreeSet::new() },
+            None => LastInForce::of(view),
         };
         if view.version < copy.view.version {
             copy.beside.insert(view.version);
         }
+        self.save_copy(&copy)
+    }
+
+    fn save_copy(&self, copy: &LastInForce) -> io::Result<()> {
         replace_file(&self.disk, &self.snapshots.join(LAST_IN_FORCE), copy.text().as_bytes())
     }
 }

@@ -259,7 +259,7 @@ registry! {
     percentiles {
         /// Time from a write's frame until it is prepared.
         prep_processor_queue_time_ms,
-        /// By how much the server's timer and its main loop were late, twice a second; with `jvm.pause.monitor` alone.
+        /// By how much a timer of the server and its main loop were late, together; with `jvm.pause.monitor` alone.
         jvm_pause_time_ms,
         /// Time to prepare a closeSession, and the requests that came together with it.
         close_session_prep_time,

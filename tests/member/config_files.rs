@@ -19,11 +19,12 @@ fn view(version: i64) -> View {
     View::parse(&format!("{text}\nversion={version:x}")).unwrap()
 }
 
-/// The files `/c/zoo.cfg...`, and `/d/lastConfiguration`.
+/// The files `/c/zoo.cfg...`, of which there is the static one, and `/d/lastConfiguration`.
 fn files_on(disk: &SimDisk) -> ConfigFiles<SimDisk> {
     let (config_file, data) = (Path::new("/c/zoo.cfg"), Path::new("/d"));
     disk.create_dir(Path::new("/c")).unwrap();
     disk.create_dir(data).unwrap();
+    replace_file(disk, config_file, STATIC.as_bytes()).unwrap();
     ConfigFiles::new(disk.clone(), config_file.into(), config_file.into(), data.into())
 }
 
@@ -56,6 +57,14 @@ fn a_reconfiguration_leaves_the_files_of_the_next_start() {
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 6, "nothing temporary stays");
 }
 
+/// The dynamic file that `/c/zoo.cfg` names, which is whole.
+fn dynamic_file(disk: &SimDisk) -> String {
+    let text = read_file(disk, Path::new("/c/zoo.cfg")).unwrap();
+    let entries = parse_properties(&text).unwrap();
+    assert_eq!(entries["dataDir"].value, "/d");
+    entries["dynamicConfigFile"].value.clone()
+}
+
 /// The copy in `/d`.
 fn last_in_force(disk: &SimDisk) -> Option<LastInForce> {
     LastInForce::read(disk, Path::new("/d")).unwrap()
@@ -66,7 +75,6 @@ fn last_in_force(disk: &SimDisk) -> Option<LastInForce> {
 fn data_directory_knows_the_last_configuration_that_was_in_force() {
     let disk = SimDisk::new();
     let files = files_on(&disk);
-    replace_file(&disk, Path::new("/c/zoo.cfg"), STATIC.as_bytes()).unwrap();
     assert_eq!(last_in_force(&disk), None);
     // What comes in force, whether it is the last one that is known here, what the data directory then has, and what that counts beside.
     for (version, is_last, known, beside) in [
@@ -91,7 +99,6 @@ fn data_directory_knows_the_last_configuration_that_was_in_force() {
 fn start_copies_the_configuration_in_force_unless_it_has_been_copied() {
     let disk = SimDisk::new();
     let files = files_on(&disk);
-    replace_file(&disk, Path::new("/c/zoo.cfg"), STATIC.as_bytes()).unwrap();
     for (version, known) in [(0x13, 0x13), (0x13, 0x13), (0x12, 0x13), (0x14, 0x14)] {
         files.change(&ConfigChange::InForce { view: view(version) }).unwrap();
         let expected = LastInForce { view: view(known), beside: BTreeSet::new() };
@@ -104,7 +111,6 @@ fn start_copies_the_configuration_in_force_unless_it_has_been_copied() {
 fn damaged_copy_of_the_last_configuration_is_an_error() {
     let disk = SimDisk::new();
     let files = files_on(&disk);
-    replace_file(&disk, Path::new("/c/zoo.cfg"), STATIC.as_bytes()).unwrap();
     let copy = Path::new("/d/lastConfiguration");
     for text in ["server.1=", "", "#beside 1g\nserver.1=a:1:2\nversion=14"] {
         replace_file(&disk, copy, text.as_bytes()).unwrap();
@@ -118,9 +124,7 @@ fn damaged_copy_of_the_last_configuration_is_an_error() {
 #[test]
 fn last_configuration_counts_beside_what_each_power_cut_leaves() {
     let disk = SimDisk::new();
-    let config_file = Path::new("/c/zoo.cfg");
     let files = files_on(&disk);
-    replace_file(&disk, config_file, STATIC.as_bytes()).unwrap();
     files.commit(&view(0x14), true, true).unwrap();
     files.commit(&view(0x12), true, false).unwrap();
     disk.keep_images();
@@ -129,8 +133,7 @@ fn last_configuration_counts_beside_what_each_power_cut_leaves() {
     for (image, seed) in disk.take_images().iter().flat_map(|image| (0..8).map(move |n| (image, n)))
     {
         let disk = image.crash(seed);
-        let entries = parse_properties(&read_file(&disk, config_file).unwrap()).unwrap();
-        let version = dynamic::version_in(&entries["dynamicConfigFile"].value).unwrap();
+        let version = dynamic::version_in(&dynamic_file(&disk)).unwrap();
         let last = last_in_force(&disk).unwrap();
         assert!(last.view == view(0x14) && last.beside.contains(&version), "{version:x} {last:?}");
         versions.insert(version);
@@ -141,9 +144,7 @@ fn last_configuration_counts_beside_what_each_power_cut_leaves() {
 #[test]
 fn power_cut_leaves_the_files_of_one_configuration_or_the_other() {
     let disk = SimDisk::new();
-    let config_file = Path::new("/c/zoo.cfg");
     let files = files_on(&disk);
-    replace_file(&disk, config_file, STATIC.as_bytes()).unwrap();
     files.commit(&view(1), true, true).unwrap();
     disk.keep_images();
     files.propose(&[view(2)], None).unwrap();
@@ -153,11 +154,9 @@ fn power_cut_leaves_the_files_of_one_configuration_or_the_other() {
     let mut versions = Vec::new();
     for (image, seed) in images.iter().flat_map(|image| (0..8).map(move |seed| (image, seed))) {
         let disk = image.crash(seed);
-        let entries = parse_properties(&read_file(&disk, config_file).unwrap()).unwrap();
-        assert_eq!(entries["dataDir"].value, "/d");
-        let name = &entries["dynamicConfigFile"].value;
-        let members = read_file(&disk, Path::new(name)).unwrap();
-        let version = dynamic::version_in(name).unwrap();
+        let name = dynamic_file(&disk);
+        let members = read_file(&disk, Path::new(&name)).unwrap();
+        let version = dynamic::version_in(&name).unwrap();
         assert_eq!(String::from_utf8(members).unwrap(), dynamic::decided(&view(version)));
         versions.push(version);
     }
@@ -168,10 +167,8 @@ fn power_cut_leaves_the_files_of_one_configuration_or_the_other() {
 #[test]
 fn discarded_configuration_does_not_come_back_after_a_power_cut() {
     let disk = SimDisk::new();
-    let config_file = Path::new("/c/zoo.cfg");
     let next = Path::new("/c/zoo.cfg.dynamic.next");
     let files = files_on(&disk);
-    replace_file(&disk, config_file, STATIC.as_bytes()).unwrap();
     let removals: [fn(&ConfigFiles<SimDisk>); 2] = [
         |files| files.forget_proposed().unwrap(),
         |files| files.commit(&view(2), true, true).unwrap(),
@@ -204,9 +201,7 @@ fn server_whose_configuration_files_cannot_be_changed_ends() {
     ];
     for (change, code) in changes {
         let disk = SimDisk::new();
-        let config_file = Path::new("/c/zoo.cfg");
         let files = files_on(&disk);
-        replace_file(&disk, config_file, STATIC.as_bytes()).unwrap();
         files.propose(&[view(1)], None).unwrap();
         disk.fail_change(0);
         let ended = change.failed(files.folder(), &files.change(&change).unwrap_err());

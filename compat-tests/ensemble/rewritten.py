@@ -4,6 +4,8 @@ Most of the members of the last configuration are down. The two that are up must
 others have acknowledged what these two lack.
 """
 
+import shutil
+
 import recovery
 from change import SETTINGS, line, reconfig
 from client import Client
@@ -91,7 +93,40 @@ def lines_of_an_earlier_time_are_written_again(ensemble):
     keep(first, "/while-two-were-down")
 
 
-CASES = [retired_member_returns_with_its_old_files, lines_of_an_earlier_time_are_written_again]
+def member_stops_before_it_knows_that_a_reconfiguration_was_committed(ensemble):
+    """It has acknowledged it. Another member has not heard of it, and both get the lines of an earlier time."""
+    one, two, three, four, five = ensemble.members[:5]
+    first = [one, two, three]
+    start_anew(first, first)
+    serve(*first)
+    start_anew([four, five], [*first, four, five])
+    serve(four, five)
+    ensemble.stop(two)
+    # At the commit the copy of the configuration comes first. It can't be written, so the member ends there.
+    obstacle = one.folder / "data" / "version-2" / "lastConfiguration.tmp"
+    (obstacle / "in-the-way").mkdir(parents=True)
+    c = Client([three.address])
+    error, _ = reconfig(c, joining=f"{line(four)},{line(five)}")
+    assert error == 0, f"reconfig: {error}"
+    c.close()
+    code = recovery.ends(one)
+    assert code == 1, f"{one} ended with {code}"
+    shutil.rmtree(obstacle)
+    serve(three, four, five)
+    make(three, "/after-the-member-stopped")
+    ensemble.stop()
+    start_anew([one, two], first)
+    silent(one, two)
+    start_anew([three], first)
+    serve(*first)
+    keep(first, "/after-the-member-stopped")
+
+
+CASES = [
+    retired_member_returns_with_its_old_files,
+    lines_of_an_earlier_time_are_written_again,
+    member_stops_before_it_knows_that_a_reconfiguration_was_committed,
+]
 
 
 # rows: D-09

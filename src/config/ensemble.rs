@@ -19,6 +19,8 @@ pub struct Ensemble {
     pub view: View,
     /// What `zoo.cfg.dynamic.next` holds: views that were proposed before the last stop, oldest first.
     pub last_seen: Vec<View>,
+    /// The same if the operator has changed the `server.N` lines since. They count only if the data directory has a view that was in force.
+    pub seen_before_lines: Vec<View>,
     /// The static file, as it was named.
     pub config_file: PathBuf,
     /// `dynamicConfigFile`; `None` while the members are listed in the static file.
@@ -189,6 +191,7 @@ pub(super) fn take(
         my_id: keys.found.my_id,
         view: keys.found.view,
         last_seen: files.last_seen,
+        seen_before_lines: Vec::new(),
         config_file: files.config_file,
         dynamic_file: files.dynamic_file,
         standalone_enabled: keys.found.standalone_enabled,

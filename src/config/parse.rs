@@ -169,23 +169,27 @@ fn add_dynamic(
 
 /// The views that were proposed, and perhaps committed, before the last stop, oldest first (D-09).
 fn last_seen(checker: &mut Checker, name: &str, text: &[u8]) -> Vec<View> {
-    let entries = parse_properties(text).map_err(ViewError::from);
     let place = SettingPlace::File(name.to_owned());
-    let is_server = |key: &String| key.trim().starts_with("server.");
-    if entries.as_ref().is_ok_and(|entries| !entries.keys().any(is_server)) {
-        checker.warn(&place, "has no server.N line, so it is ignored; remove it");
-        return Vec::new();
+    match proposed_views(text) {
+        Ok(Some(views)) => return views,
+        Ok(None) => checker.warn(&place, "has no server.N line, so it is ignored; remove it"),
+        Err(error) => {
+            checker.problem(&place, format!("{error}; remove the file: a leader sends it again"));
+        }
     }
-    let newest = entries.and_then(|entries| View::from_entries(&entries));
-    let views = newest.and_then(|newest| {
-        let mut views = dynamic::earlier_proposed(&String::from_utf8_lossy(text))?;
-        views.push(newest);
-        Ok(views)
-    });
-    views.unwrap_or_else(|error| {
-        checker.problem(&place, format!("{error}; remove the file: a leader sends it again"));
-        Vec::new()
-    })
+    Vec::new()
+}
+
+/// The views in the text of proposed ones, oldest first. `None`: it has no `server.N` line.
+fn proposed_views(text: &[u8]) -> Result<Option<Vec<View>>, ViewError> {
+    let entries = parse_properties(text)?;
+    if !entries.keys().any(|key| key.trim().starts_with("server.")) {
+        return Ok(None);
+    }
+    let newest = View::from_entries(&entries)?;
+    let mut views = dynamic::earlier_proposed(&String::from_utf8_lossy(text))?;
+    views.push(newest);
+    Ok(Some(views))
 }
 
 fn ensemble_of(
@@ -207,16 +211,19 @@ fn ensemble_of(
 }
 
 /// Adds the views that were proposed before the last stop, if the static file names the members. Java does not read them there. But a server
-/// that is stopped after it has acknowledged its first proposed view has no dynamic file yet. They don't count if its operator has changed the
-/// members' lines since.
+/// that is stopped after it has acknowledged its first proposed view has no dynamic file yet. If its operator has changed the members' lines
+/// since, [`Ensemble::seen_before_lines`] has them.
 fn with_last_seen(
     checker: &mut Checker,
     next: Option<(&str, &[u8])>,
     ensemble: Ensemble,
 ) -> Ensemble {
-    let is_beside = |text| dynamic::is_beside(&String::from_utf8_lossy(text), &ensemble.view);
-    let next = next.filter(|(_, text)| ensemble.dynamic_file.is_none() && is_beside(text));
+    let next = next.filter(|_| ensemble.dynamic_file.is_none());
     let Some((name, text)) = next else { return ensemble };
+    if !dynamic::is_beside(&String::from_utf8_lossy(text), &ensemble.view) {
+        let seen_before_lines = proposed_views(text).ok().flatten().unwrap_or_default();
+        return Ensemble { seen_before_lines, ..ensemble };
+    }
     let last_seen = last_seen(checker, name, text);
     if !last_seen.is_empty() {
         let text = "this server has acknowledged this configuration before it was stopped: it counts in addition to the server.N lines until a leader says whether it was committed; let its members run, or see docs/operations.md, \"A proposed configuration whose members are gone\"";

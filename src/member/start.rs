@@ -146,11 +146,14 @@ pub fn assemble<D: Disk + Clone>(
             if settings.reconfigs
                 && let Some(last) = LastInForce::read(disk, &folders.snapshots)?
             {
-                peer.core.see_last_in_force(last.view, &last.beside);
-                warn_of_other_quorums(&peer.core);
+                let saved =
+                    acknowledged(ensemble.seen_before_lines.clone(), epochs.current, history.last);
+                peer.core.see_last_in_force(last.view, &last.beside, saved);
             }
             peer.core.oracle = ensemble.oracle_path.as_ref().map(|_| false);
-            Replica::member(shared.clone(), peer, replica, now_ms)
+            let replica = Replica::member(shared.clone(), peer, replica, now_ms);
+            warn_of_other_quorums(&replica.peer().core);
+            replica
         }
     };
     let mut member = Member::new(replica, member, now);
@@ -159,18 +162,26 @@ pub fn assemble<D: Disk + Clone>(
     Ok(Started { member, shared, log, actions })
 }
 
-/// The configuration that counts beside the operator's lines (version 0), if its quorums are others.
+/// The newest configuration that counts beside the operator's lines (version 0) and has other quorums.
 pub fn with_other_quorums(core: &zab::Core) -> Option<&View> {
     let is_other =
         |view: &&View| !view.voters().eq(core.view.voters()) || view.rule != core.view.rule;
-    core.all_views().skip(1).find(is_other).filter(|_| core.view.version == 0)
+    core.views_beside_operators().filter(is_other).max_by_key(|view| view.version)
+}
+
+/// The voters of [`with_other_quorums`].
+pub fn last_voters(core: &zab::Core) -> Option<String> {
+    with_other_quorums(core).map(voters)
+}
+
+fn voters(view: &View) -> String {
+    view.voters().map(|id| id.0.to_string()).collect::<Vec<_>>().join(" ")
 }
 
 fn warn_of_other_quorums(core: &zab::Core) {
-    let ids = |view: &View| view.voters().map(|id| id.0.to_string()).collect::<Vec<_>>().join(" ");
-    if let Some(last) = with_other_quorums(core) {
+    if let Some(last_voters) = last_voters(core) {
         tracing::warn!(
-            voters = %ids(&core.view), last_voters = %ids(last),
+            voters = %voters(&core.view), %last_voters,
             "zoo.cfg has other voters, weights or groups than the last configuration in force: a leader needs a quorum of both, and then zoo.cfg counts alone; if a quorum of the last one is gone for good, stop ALL servers, remove version-2/lastConfiguration at each, and start those with data first"
         );
     }
@@ -203,6 +214,12 @@ pub fn peer(
 fn set_saved_views(peer: &mut Peer, saved: Vec<View>, current: Epoch, last: Option<Zxid>) {
     let counts = saved.last().is_none_or(|newest| saved_view_counts(newest, current, last));
     peer.core.see_saved_views(saved, counts);
+}
+
+/// The configurations in `.dynamic.next` without a newest one that this server has not acknowledged.
+fn acknowledged(mut saved: Vec<View>, current: Epoch, last: Option<Zxid>) -> Vec<View> {
+    saved.pop_if(|newest| !saved_view_counts(newest, current, last));
+    saved
 }
 
 /// Whether the newest configuration in `.dynamic.next` may have been committed with the help of this server.

@@ -16,6 +16,8 @@ pub struct Absence {
     pub reach: Reach,
     /// Why it can't listen at its quorum port; `None`: it does.
     pub port_error: Option<String>,
+    /// The voters of the last configuration in force, of which a leader needs a quorum as well, because zoo.cfg was written anew.
+    pub last_voters: Option<String>,
 }
 
 impl Absence {
@@ -84,6 +86,7 @@ impl Absence {
     /// This server votes, and hears of no leader.
     fn warn_without_leader(&self) {
         let (away_s, heard_of, missing) = self.fields();
+        let last_voters = self.last_voters.as_deref();
         match self.reach.without_vote() {
             Some(without_vote) if self.reach.missing.is_empty() => tracing::warn!(
                 target: STRANGERS, away_s, %heard_of, %without_vote,
@@ -91,11 +94,11 @@ impl Absence {
                  their data"
             ),
             None if self.reach.missing.is_empty() => tracing::warn!(
-                target: STRANGERS, away_s, %heard_of,
+                target: STRANGERS, away_s, %heard_of, last_voters = last_voters.map(display),
                 "clients are not served: all members are connected, and none of them leads; look into their logs"
             ),
             without_vote => tracing::warn!(
-                target: STRANGERS, away_s, %heard_of, %missing, without_vote = without_vote.map(display),
+                target: STRANGERS, away_s, %heard_of, %missing, without_vote = without_vote.map(display), last_voters = last_voters.map(display),
                 "clients are not served: this server hears of no leader; start the missing servers, or let them connect, until a majority runs"
             ),
         }
@@ -116,13 +119,24 @@ mod tests {
     fn absence(state: PeerState) -> Absence {
         let heard = vec![ServerId(2), ServerId(3)];
         let reach = Reach { heard, ..Reach::default() };
-        Absence { state, is_unsure: false, has_data: true, away_s: 9, reach, port_error: None }
+        let (port_error, last_voters) = (None, None);
+        Absence {
+            state,
+            is_unsure: false,
+            has_data: true,
+            away_s: 9,
+            reach,
+            port_error,
+            last_voters,
+        }
     }
 
     #[test]
     fn looking_server_names_members_that_are_missing_or_have_no_vote() {
         let mut absence = absence(PeerState::Looking);
         assert!(line(&absence).contains("none of them leads"), "{}", line(&absence));
+        absence.last_voters = Some("1 2 3".to_owned());
+        assert!(line(&absence).contains("last_voters=1 2 3;"), "{}", line(&absence));
         absence.reach.without_vote = vec![ServerId(2)];
         let text = line(&absence);
         assert!(

@@ -1,7 +1,7 @@
 //! Logs and counts what happens to one member: elections, roles, learners.
 
 use super::absence::Absence;
-use crate::member::Member;
+use crate::member::{Member, start};
 use crate::metrics::{Queues, Registry};
 use crate::model::{STRANGERS, ServerId, View};
 use crate::replica::{self, Replica};
@@ -137,6 +137,7 @@ impl Roles {
                 away_s,
                 reach: member.reach(),
                 port_error: port_error(),
+                last_voters: start::last_voters(core),
             };
             absence.warn();
         }

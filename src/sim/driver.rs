@@ -205,7 +205,7 @@ impl World {
                     if let store::Command::Append { zxid, entry } = &command {
                         self.see(&Seen::Logs { server: at.server, zxid: *zxid, entry });
                         self.watch_sessions(at, entry);
-                        self.hurry_if_leading(at, entry);
+                        self.hurry_if_leading(at, *zxid, entry);
                     }
                     if let store::Command::Truncate { replaced: true, .. } = &command {
                         self.trace.count("trees after truncations");

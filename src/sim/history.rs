@@ -37,6 +37,8 @@ pub struct History {
     rewritten: Option<View>,
     /// Configurations that operators wrote before the first of `views`.
     lines: Vec<View>,
+    /// Operators write lines at each start of a server: what the next leader makes of them replaces all configurations before it.
+    pub writes_lines: bool,
     pub model: Model,
     /// Sessions are local until they create an ephemeral znode.
     pub local_sessions: bool,
@@ -67,6 +69,7 @@ impl History {
             proposed_views: Vec::new(),
             rewritten: None,
             lines: Vec::new(),
+            writes_lines: false,
             model: Model::new(),
             local_sessions,
             is_alone: false,
@@ -139,13 +142,31 @@ impl History {
         zxids.filter(is_between).filter(|zxid| self.find(*zxid).is_some())
     }
 
+    /// * `view`: does not replace a newer one.
+    fn put_in_force(&mut self, view: View) {
+        if self.views.last().is_none_or(|newest| newest.version < view.version) {
+            self.views.push(view);
+        }
+    }
+
+    /// Sees a configuration in force.
+    ///
+    /// * `server`: where it is in force.
+    pub fn see_in_force(&mut self, server: usize, view: &View) {
+        if self.writes_lines && self.is_of_operators(view) {
+            self.put_in_force(view.clone());
+        } else if !self.has_view(view) {
+            self.agree_on(server, view);
+        }
+    }
+
     /// Sees a configuration in force that is not committed. It counts from now on if it was proposed in an epoch before the newest
     /// one, and no later epoch has been established without it: quorums of both configurations acknowledged it with NEWLEADER, from a
     /// leader that knows it from `.dynamic.next` alone, because its log was truncated by a leader that then established no epoch. The
     /// epoch of the leader itself may just have been established.
     ///
     /// * `server`: where it is in force.
-    pub fn agree_on(&mut self, server: usize, view: &View) {
+    fn agree_on(&mut self, server: usize, view: &View) {
         let Some(version) = Zxid::from_wire(view.version) else { return };
         let of = |entry: &Bytes| View::from_bytes(config_in(entry)?).ok();
         let was_proposed = self.proposed.get(&version).and_then(of).as_ref() == Some(view);
@@ -160,16 +181,18 @@ impl History {
         }
     }
 
-    /// Whether a configuration was committed. The first one gets the zxid of its first leader as its version.
+    /// Whether a configuration was committed.
     pub fn has_view(&self, view: &View) -> bool {
-        let is_first = |it: &View| {
-            let Some(version) = Zxid::from_wire(view.version) else { return false };
-            version.counter() == 0 && View { version: it.version, ..view.clone() } == *it
-        };
         self.views.contains(view)
             || self.rewritten.as_ref() == Some(view)
-            || self.views.first().is_some_and(is_first)
-            || self.lines.iter().any(is_first)
+            || self.is_of_operators(view)
+    }
+
+    /// Whether operators wrote this configuration. It has got the zxid of its first leader as its version.
+    fn is_of_operators(&self, view: &View) -> bool {
+        let has_first = Zxid::from_wire(view.version).is_some_and(|zxid| zxid.counter() == 0);
+        let is_same = |it: &View| View { version: it.version, ..view.clone() } == *it;
+        has_first && self.views.first().into_iter().chain(&self.lines).any(is_same)
     }
 
     pub fn last(&self) -> Zxid {
@@ -329,7 +352,7 @@ impl History {
             self.committed.push(Committed { zxid, entry: bytes.clone(), digest });
             if let Some(text) = config_in(&bytes) {
                 let view = View::from_bytes(text).map_err(|error| format!("{zxid}: {error}"))?;
-                self.views.push(view);
+                self.put_in_force(view);
             }
         }
         Ok(())

@@ -5,16 +5,21 @@
 use super::network::{Holder, ProcessId};
 use super::plan::{Crash, CrashKind, Loss, MS};
 use super::world::World;
+use crate::model::Zxid;
 use crate::tree::txn::config_in;
 
 impl World {
     /// A leader logs its proposal of a configuration.
-    pub fn hurry_if_leading(&mut self, at: ProcessId, entry: &bytes::Bytes) {
+    pub fn hurry_if_leading(&mut self, at: ProcessId, zxid: Zxid, entry: &bytes::Bytes) {
         let is_leading = self.process(at).is_some_and(|process| process.is_leading);
-        if self.climate().hurries && is_leading && config_in(entry).is_some() {
+        if !is_leading || config_in(entry).is_none() {
+            return;
+        }
+        if self.climate().hurries {
             self.do_at(self.now_us, move |world| world.hurry(at));
             self.break_observers();
         }
+        self.note_join(zxid);
     }
 
     /// A server has proposed a configuration.

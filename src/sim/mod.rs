@@ -8,7 +8,7 @@
 //!
 //! Reading order: `climate` (the settings of a world), [`plan`] (its faults and client actions), [`workload`] (requests and replies),
 //! `world` (the scheduler), `process`, `boot`, `driver`, `disk`, `client_ports` and the three kinds of connections (what a server's threads do), `client`,
-//! `client_requests`, `faults`, `destruction` (a quorum loses its data), `returns` (a server comes back with data that the others have lost), `restores` (a tree is restored over all of it), `java` (what members running Java send otherwise), `hurry` (faults that reconfigurations time), `other_peers` (strangers' packets, first connections that end), `rivals` (observers that have promised more than their leader), `rescales` (operators that write `server.N` lines anew at each start), [`history`]
+//! `client_requests`, `faults`, `destruction` (a quorum loses its data), `returns` (a server comes back with data that the others have lost), `restores` (a tree is restored over all of it), `java` (what members running Java send otherwise), `hurry` (faults that reconfigurations time), `other_peers` (strangers' packets, first connections that end), `rivals` (observers that have promised more than their leader), `rescales` (operators that write `server.N` lines anew at each start), `joins` (a reconfiguration in these worlds), [`history`]
 //! (what was proposed and committed), [`check`], `lifecycle`, [`shrink`].
 //!
 //! # Not here
@@ -30,6 +30,7 @@ mod faults;
 pub mod history;
 mod hurry;
 mod java;
+mod joins;
 mod known_views;
 mod learner_connections;
 mod learner_dials;

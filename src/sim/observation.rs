@@ -167,6 +167,7 @@ impl World {
             if let (QuorumPeer::Leader { .. }, &Packet::Ack { zxid }) = (peer, packet) {
                 self.look_for_saved_view(at, zxid);
                 self.look_for_views_at_ack(at, zxid);
+                self.stop_after_ack(at.server, zxid);
             }
             self.see(&match peer {
                 QuorumPeer::Leader { .. } => Seen::ToLeader { server, packet, durable, epoch },

@@ -22,8 +22,10 @@ impl World {
         }
         let added = climate.voters;
         self.servers[added].is_out = true;
+        self.checks.history.writes_lines = true;
         let at_us = self.rng.range(200, 800) * MS;
-        self.do_at(at_us, |world| world.once_all_serve(Self::take_out));
+        let then = if self.has_join() { Self::begin_join } else { Self::take_out };
+        self.do_at(at_us, move |world| world.once_all_serve(then));
     }
 
     /// Calls `then` with the servers that the operators' lines name, as soon as all of them serve.
@@ -91,7 +93,7 @@ impl World {
     }
 
     /// The servers are down. The first ones get the lines that they began with, and the added one is left out.
-    fn write_first_lines(&mut self) {
+    pub fn write_first_lines(&mut self) {
         self.trace.count("lines of the first ensemble that are written again");
         let added = self.climate().voters;
         self.servers[added].is_out = true;
@@ -105,7 +107,7 @@ impl World {
         self.write_anew(members);
     }
 
-    fn write_anew(&mut self, members: &BTreeSet<usize>) {
+    pub fn write_anew(&mut self, members: &BTreeSet<usize>) {
         for server in 0..self.servers.len() {
             let lines = members.contains(&server).then_some(members);
             let disk = &self.servers[server].disk;

@@ -15,7 +15,7 @@ use super::restored_tree::TreeCopy;
 use super::script::Tape;
 use super::trace::{Trace, Tracing};
 use crate::member::Input;
-use crate::model::Rng;
+use crate::model::{Rng, Zxid};
 use crate::tree::{self, Tree};
 use std::collections::BTreeMap;
 
@@ -25,6 +25,15 @@ pub const CLIENT_TURN_US: Micros = 20 * MS;
 const LATER_US: Micros = 5 * MS;
 
 type Task = Box<dyn FnOnce(&mut World)>;
+
+/// A change of members that is under way, in worlds whose operators write lines (`super::joins`).
+#[derive(Clone, Copy, Debug)]
+pub struct Join {
+    /// The member that leaves, because it is down.
+    pub lagging: usize,
+    /// A learner that acknowledges this zxid or a later one has acknowledged the configuration with the joiner.
+    pub from: Option<Zxid>,
+}
 
 pub struct World {
     pub plan: Plan,
@@ -51,6 +60,8 @@ pub struct World {
     pub outsider: Option<usize>,
     /// Clients may reconfigure the ensemble: zxids are still later than the versions of all configurations.
     pub reconfigures: bool,
+    /// The change of members that ends with a stop of all servers.
+    pub join: Option<Join>,
     /// When a first connection ended, where servers start together.
     pub broken_us: Micros,
     /// An operator's copies of trees.
@@ -81,6 +92,7 @@ impl World {
             oracle: None,
             outsider: None,
             reconfigures: true,
+            join: None,
             broken_us: 0,
             copies: Vec::new(),
             plan,

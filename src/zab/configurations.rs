@@ -21,10 +21,15 @@ use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Core {
-    /// The configurations that count: the one in force and the proposed ones, oldest first, then the one that was in force before an operator
-    /// wrote another.
+    /// The configurations that count: the one in force and the proposed ones, oldest first, then those that were in force or proposed before an
+    /// operator wrote another.
     pub fn all_views(&self) -> impl Iterator<Item = &View> {
-        self.current_and_proposed().chain(&self.seen.in_force_before)
+        self.current_and_proposed().chain(self.seen.beside_operators())
+    }
+
+    /// The configurations that count beside the one in force because they were in force or proposed before an operator wrote that one.
+    pub fn views_beside_operators(&self) -> impl Iterator<Item = &View> {
+        self.seen.beside_operators()
     }
 
     /// The configuration in force, and the proposed ones, oldest first.
@@ -108,7 +113,9 @@ impl Core {
     /// Notes the configurations in the history of a server whose own was written by its operator (version 0), oldest first.
     ///
     /// They count once the server takes another server's configuration for its own: that may be an older one, of which this server's
-    /// history knows that it was replaced. Alone it might make this server lead beside those that have the newer one in force.
+    /// history knows that it was replaced. Alone it might make this server lead beside those that have the newer one in force. Those that are
+    /// newer than the last configuration that was in force here count from the start on, together with that one
+    /// ([`Self::see_last_in_force`]): this server may have been stopped between its acknowledgement and the commit.
     pub fn see_outranked_views(&mut self, mut views: Vec<View>) {
         views.retain(|view| self.settings.reconfigs && self.view.version < view.version);
         self.seen.outranked = views;
@@ -122,12 +129,18 @@ impl Core {
     ///   Otherwise it has only heard of that version, and if an ensemble begins anew after a loss, its epochs may come to that one again.
     /// - Beside the older configuration of a dynamic file it counts if that one has come in force after it.
     ///
-    /// * `beside`: versions of the older configurations that came in force after `view`.
-    pub fn see_last_in_force(&mut self, view: View, beside: &BTreeSet<i64>) {
+    /// * `beside`: versions of the older configurations that came in force after `view`. `proposed`: what `.dynamic.next` has from the time before
+    ///   the operator wrote, oldest first. Those that are newer than `view` count together with it.
+    pub fn see_last_in_force(&mut self, view: View, beside: &BTreeSet<i64>, proposed: Vec<View>) {
+        let accepted = self.accepted;
         let is_promised =
-            Zxid::from_wire(view.version).is_some_and(|at| at.epoch() <= self.accepted);
+            |view: &View| Zxid::from_wire(view.version).is_some_and(|at| at.epoch() <= accepted);
         match self.view.version {
-            0 if is_promised && self.settings.reconfigs => self.seen.in_force_before = Some(view),
+            0 if is_promised(&view) && self.settings.reconfigs => {
+                let is_newer = |known: &View| view.version < known.version && is_promised(known);
+                let newer: Vec<View> = proposed.into_iter().filter(is_newer).collect();
+                self.seen.in_force_before = std::iter::once(view).chain(newer).collect();
+            }
             version if beside.contains(&version) => self.see_view(view),
             _ => {}
         }
@@ -136,7 +149,7 @@ impl Core {
     /// Whether the operator's configuration (version 0) stands before others that this server knows: those of its history, which do not
     /// count, or the last one in force, which counts as well.
     pub fn has_outranked_views(&self) -> bool {
-        !self.seen.outranked.is_empty() || self.seen.in_force_before.is_some()
+        !self.seen.outranked.is_empty() || !self.seen.in_force_before.is_empty()
     }
 
     /// Notes what `.dynamic.next` has.
@@ -226,9 +239,9 @@ impl Core {
         self.notes.push(Note::Reconfigured { version: view.version });
         let outranked = std::mem::take(&mut self.seen.outranked);
         outranked.into_iter().for_each(|known| self.see_logged_view(known));
-        if let Some(known) = self.seen.in_force_before.take() {
-            self.see_view(known);
-        }
+        std::mem::take(&mut self.seen.in_force_before)
+            .into_iter()
+            .for_each(|known| self.see_view(known));
         let is_last = self.next.is_none();
         if is_last {
             self.seen.saved.clear();
@@ -280,10 +293,13 @@ impl Core {
     /// The history of an open epoch is on disk: forgets each configuration that is not in it and is newer than the one that NEWLEADER
     /// named, because it was never committed.
     pub(super) fn forget_dead_views(&mut self, out: &mut Vec<Action>) {
-        let SeenViews { in_history, named, .. } = &self.seen;
+        let SeenViews { in_history, named, in_force_before, .. } = &mut self.seen;
         let counts = |view: &View| {
             in_history.contains(&view.version) || named.is_some_and(|named| view.version <= named)
         };
+        // The last one in force is first, and was committed.
+        let last = in_force_before.first().map(|last| last.version);
+        in_force_before.retain(|view| last == Some(view.version) || counts(view));
         self.earlier.retain(counts);
         if !self.next.as_ref().is_none_or(counts) {
             self.next = self.earlier.pop();

@@ -10,18 +10,28 @@ pub(super) struct SeenViews {
     pub in_history: BTreeSet<i64>,
     /// `in_history` and `outranked` before a truncation that is under way.
     pub before_cut: Option<(BTreeSet<i64>, Vec<View>)>,
-    /// Configurations in the history of a server whose own was written by its operator (version 0), oldest first. They do not count until
-    /// another server's configuration takes the place of the operator's.
+    /// Configurations in the history of a server whose own was written by its operator (version 0), oldest first. Those that are newer than the
+    /// last one in force count beside the operator's. The others do not count until another server's configuration takes the place of the
+    /// operator's.
     pub outranked: Vec<View>,
-    /// The last configuration that was in force here, while the operator's (version 0) is: both count. A truncation does not remove it:
-    /// it was committed.
-    pub in_force_before: Option<View>,
+    /// The last configuration that was in force here, and then later ones that were saved when proposed, while the operator's (version 0) is in
+    /// force: all count. A truncation does not remove them.
+    pub in_force_before: Vec<View>,
     /// The configuration that NEWLEADER named.
     pub named: Option<i64>,
     /// Configurations in `.dynamic.next`, oldest first.
     pub saved: Vec<i64>,
     /// A configuration that is a transaction of this server's history, and the configuration before it.
     pub followed: Option<(i64, i64)>,
+}
+
+impl SeenViews {
+    /// The configurations that count beside the operator's (version 0).
+    pub fn beside_operators(&self) -> impl Iterator<Item = &View> {
+        let last = self.in_force_before.first();
+        let is_newer = move |view: &&View| last.is_some_and(|last| last.version < view.version);
+        self.in_force_before.iter().chain(self.outranked.iter().filter(is_newer))
+    }
 }
 
 #[cfg(test)]
@@ -69,7 +79,7 @@ mod tests {
     fn configuration_that_was_in_force_counts_beside_an_older_one() {
         for (heard, counting) in [(2, vec![2, 3]), (3, vec![3]), (4, vec![4])] {
             let mut core = started(0);
-            core.see_last_in_force(view(3), &[].into());
+            core.see_last_in_force(view(3), &[].into(), Vec::new());
             assert_eq!(versions(&core), [0, 3]);
             core.truncate(Zxid::from_wire(2).unwrap(), &mut Vec::new());
             core.activate(view(heard), &mut Vec::new());
@@ -84,8 +94,29 @@ mod tests {
             [(2, vec![1, 2], vec![2, 3]), (2, vec![1], vec![2]), (4, vec![2], vec![4])]
         {
             let mut core = started(own);
-            core.see_last_in_force(view(3), &beside.into_iter().collect());
+            core.see_last_in_force(view(3), &beside.into_iter().collect(), Vec::new());
             assert_eq!(versions(&core), counting);
+        }
+    }
+
+    /// It was stopped between the ACK and the commit of a reconfiguration, and then its zoo.cfg was written anew. What its history has counts until
+    /// it is truncated; what `.dynamic.next` has, which may be in no history, until a leader's history comes without it.
+    #[test]
+    fn newer_configurations_than_the_last_one_in_force_count_beside_the_operators() {
+        for (last, saved, logged, counting, after_cut) in [
+            (1, vec![], vec![1, 3], vec![0, 1, 3], vec![0, 1]),
+            (3, vec![], vec![1, 3], vec![0, 3], vec![0, 3]),
+            (2, vec![1, 3], vec![1], vec![0, 2, 3], vec![0, 2]),
+            (1, vec![2, 3], vec![2], vec![0, 1, 2, 3, 2], vec![0, 1, 2]),
+        ] {
+            let mut core = started(0);
+            let of = |versions: Vec<i64>| versions.into_iter().map(view).collect::<Vec<_>>();
+            core.see_last_in_force(view(last), &[].into(), of(saved));
+            core.see_outranked_views(of(logged));
+            assert_eq!(versions(&core), counting);
+            core.truncate(Zxid::from_wire(2).unwrap(), &mut Vec::new());
+            core.forget_dead_views(&mut Vec::new());
+            assert_eq!(versions(&core), after_cut);
         }
     }
 

@@ -157,13 +157,21 @@ fn config_of_a_member_names_its_static_and_dynamic_file() {
     let warned = config.warnings.iter().map(ToString::to_string).collect::<Vec<_>>();
     let wanted = "zoo.cfg.dynamic.next: this server has acknowledged this configuration";
     assert!(warned.iter().any(|line| line.contains(wanted)), "{warned:?}");
-    // Its operator has written other lines since: those alone count.
+    // Its operator has written other lines since: they count together with the file only if there is a copy of the last configuration in force.
+    let before_lines = || {
+        let ensemble = loaded().unwrap().ensemble.unwrap();
+        assert_eq!(ensemble.last_seen, []);
+        ensemble.seen_before_lines.iter().map(|view| view.version).collect::<Vec<_>>()
+    };
     listing("server.3=a:1:2\nserver.4=b:1:2\nserver.5=c:1:2\n").unwrap();
-    assert_eq!(loaded().unwrap().ensemble.unwrap().last_seen, []);
-    // Java leaves no such line, and does not count the file here.
+    assert_eq!(before_lines(), [0x20]);
+    // Java does not say beside which lines it has written the file.
     listing(servers).unwrap();
     fs::write(path("zoo.cfg.dynamic.next"), "server.3=a:1:2\nversion=20").unwrap();
-    assert_eq!(loaded().unwrap().ensemble.unwrap().last_seen, []);
+    assert_eq!(before_lines(), [0x20]);
+    fs::write(path("zoo.cfg.dynamic.next"), "server.3=a").unwrap();
+    assert_eq!(before_lines(), [0; 0]);
+    fs::write(path("zoo.cfg.dynamic.next"), "server.3=a:1:2\nversion=20").unwrap();
 
     // As a reconfiguration would make it.
     fs::write(&dynamic_file, servers).unwrap();

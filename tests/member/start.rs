@@ -125,8 +125,14 @@ fn configuration_of_the_tree_counts_beside_the_operators_only_if_it_is_saved() {
 
 /// Server 1 on a disk that has `lastConfiguration` with version 0x200000000, and a zoo.cfg with version `version`.
 ///
-/// * `accepted`: its promise. `older`: version of a configuration that came in force after that one.
-fn started_after(accepted: u32, older: Option<i64>, version: i64) -> Started<SimDisk> {
+/// * `accepted`: its promise. `older`: version of a configuration that came in force after that one. `proposed`: the same of one in
+///   `.dynamic.next` from before the operator wrote.
+fn started_after(
+    accepted: u32,
+    older: Option<i64>,
+    version: i64,
+    proposed: Option<i64>,
+) -> Started<SimDisk> {
     let (disk, path) = (SimDisk::new(), Path::new("/c/zoo.cfg"));
     disk.create_dir(Path::new("/c")).unwrap();
     disk.create_dir(&folders().logs).unwrap();
@@ -142,7 +148,9 @@ fn started_after(accepted: u32, older: Option<i64>, version: i64) -> Started<Sim
     }
     epoch::save(&disk, &folders().snapshots, EpochFile::Accepted, Epoch(accepted)).unwrap();
     let mut config = config(&format!("{CONFIG}reconfigEnabled=true\n{MEMBERS}"));
-    config.ensemble.as_mut().unwrap().view.version = version;
+    let ensemble = config.ensemble.as_mut().unwrap();
+    ensemble.view.version = version;
+    ensemble.seen_before_lines = proposed.map(view).into_iter().collect();
     started_on(&disk, &config, Tree::new(Options::default()), true)
 }
 
@@ -159,13 +167,30 @@ fn configuration_that_was_in_force_is_known_to_a_start_with_other_files() {
         (2, None, older, vec![older], false), // The operator's files of an earlier time.
         (3, None, newer, vec![newer], false),
     ] {
-        let started = started_after(accepted, came, version);
+        let started = started_after(accepted, came, version, None);
         let core = &started.member.replica.peer().core;
         assert_eq!(core.has_outranked_views(), is_outranked, "{accepted} {version:x}");
         let counts: Vec<i64> = core.all_views().map(|view| view.version).collect();
         assert_eq!(counts, counting, "{accepted} {version:x}");
         let other = with_other_quorums(core).map(|view| view.version);
         assert_eq!(other, is_outranked.then_some(last), "{accepted} {version:x}");
+    }
+}
+
+// It was stopped after it had acknowledged the configuration that NEWLEADER had named, and before UPTODATE. No history has that.
+// rows: D-09
+#[test]
+fn proposed_configuration_counts_beside_lines_that_were_written_later() {
+    let (last, newer, unpromised) = (0x2_0000_0000, 0x3_0000_0000, 0x4_0000_0000);
+    for (proposed, counting) in
+        [(newer, vec![0, last, newer]), (0x1_0000_0000, vec![0, last]), (unpromised, vec![0, last])]
+    {
+        let started = started_after(3, None, 0, Some(proposed));
+        let core = &started.member.replica.peer().core;
+        let counts: Vec<i64> = core.all_views().map(|view| view.version).collect();
+        assert_eq!(counts, counting);
+        let other = with_other_quorums(core).map(|view| view.version);
+        assert_eq!(other, counting.last().copied());
     }
 }
 

@@ -130,9 +130,9 @@ fn with_proposed_view() -> (History, View) {
 fn configuration_that_only_newleader_named_counts_for_its_newly_established_leader() {
     let (mut history, view) = with_proposed_view();
     history.leaders.insert(Epoch(3), (1, zxid(1, 4)));
-    history.agree_on(0, &view);
+    history.see_in_force(0, &view);
     assert!(!history.has_view(&view), "another server leads");
-    history.agree_on(1, &view);
+    history.see_in_force(1, &view);
     assert!(history.has_view(&view));
     assert_eq!(history.reconfigurations(Zxid::ZERO, zxid(3, 9)).count(), 0);
     let (mut history, view) = with_proposed_view();
@@ -140,7 +140,7 @@ fn configuration_that_only_newleader_named_counts_for_its_newly_established_lead
     history.leaders.insert(Epoch(3), (1, zxid(1, 4)));
     history.propose(zxid(2, 1), entry(zxid(2, 1), (7, 9), op::DELETE, |_| {}).into());
     history.commit(&[zxid(2, 1)]).unwrap();
-    history.agree_on(1, &view);
+    history.see_in_force(1, &view);
     assert!(!history.has_view(&view), "an epoch before was established without it");
 }
 

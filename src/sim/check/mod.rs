@@ -119,10 +119,8 @@ impl Checks {
         if let Seen::Leads { last, .. } | Seen::Applied { last, commits: Some(_), .. } = *seen {
             self.commit_through(last)?;
         }
-        if let Seen::InForce { server, view, .. } = *seen
-            && !self.history.has_view(view)
-        {
-            self.history.agree_on(server, view);
+        if let Seen::InForce { server, view, .. } = *seen {
+            self.history.see_in_force(server, view);
         }
         self.judge(seen, judged..self.all.len())?;
         if let Seen::Started { server, found, .. } = *seen

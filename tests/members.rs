@@ -277,6 +277,24 @@ fn write_that_finds_no_zxid_left_in_the_epoch_is_not_answered() {
     }
 }
 
+// Also at members that go on under the next leader, and of clients that wait for no answer.
+#[test]
+fn election_closes_the_connections_of_all_clients() {
+    let settings = Settings { counter_max: 12, ..SETTINGS };
+    let mut ensemble = Ensemble::new(&settings, &Limits::default());
+    let clients = [LEADER, FOLLOWER, OBSERVER].map(|at| ensemble.client(at, "10.0.0.1"));
+    let writer = ensemble.client(OTHER, "10.0.0.1");
+    let is_open = |ensemble: &mut Ensemble, xid: i32| {
+        let heard = ensemble.say(writer, [create(xid, &format!("/{xid}"), "")]);
+        heard.first().is_some_and(|heard| heard.contains(" ok /"))
+    };
+    let last = (1..).find(|xid| !is_open(&mut ensemble, *xid)).expect("the epoch ends");
+    assert!(3 < last, "{last}");
+    for client in clients {
+        assert_eq!(ensemble.heard(client), ["closed"], "server {}", client.at);
+    }
+}
+
 /// The leader's answer for the first connection must not accept the second one: until the leader has given the session to
 /// this server for the second one too, the client may have moved to another server (world 116000001130).
 // rows: P-22 G-23

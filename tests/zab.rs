@@ -23,7 +23,6 @@ mod zab {
     pub mod other_peers;
     mod packet;
     mod reconfig_elsewhere;
-    mod reconfig_holes;
     mod reconfig_schedules;
     pub mod schedules;
     pub mod scopes;

@@ -290,10 +290,14 @@ impl Ensemble {
                         .map(|packet| (connection.0 as usize, zab::Input::Leader { packet }));
                     self.packets.extend(heard);
                 }
-                zab::Action::CloseLearner { why, .. } => {
+                zab::Action::CloseLearner { connection, why } => {
                     // Packets of a connection that was closed reach the replica here, where a member discards them.
                     let is_closed = why == "it sent no FOLLOWERINFO or OBSERVERINFO";
                     assert!(is_closed || why.contains("used up"), "connection closed: {why}");
+                    if !is_closed {
+                        let learner = connection.0 as usize;
+                        self.packets.push_back((learner, zab::Input::LeaderGone));
+                    }
                 }
                 _ => {}
             }

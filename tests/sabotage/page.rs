@@ -12,8 +12,8 @@ const HEAD: &str = "\
 |---|---|---|---|---|---|
 ";
 
-/// The bugs of fourteen rows of ZooKeeper's bugs, and those of the fourteen numbered rows of "When members change, or files are lost".
-const WANTED: [(&str, &[&str]); 28] = [
+/// The bugs of fourteen rows of ZooKeeper's bugs, and those of the fifteen numbers of "When members change, or files are lost".
+const WANTED: [(&str, &[&str]); 29] = [
     ("962", &["LeadsWithoutQuorum"]),
     ("1282", &["ObserverCounts"]),
     ("1551", &["ObserverForgets"]),
@@ -52,6 +52,7 @@ const WANTED: [(&str, &[&str]); 28] = [
     ("No. 12", &["MemberTakesNoSnapshot"]),
     ("No. 13", &["OldClientPortStays"]),
     ("No. 14", &["PromiseOutlivedAsObserver"]),
+    ("No. 15", &["ConnectRefusedAtOnce"]),
 ];
 const WANTED_HEAD: &str = "\
 | Row | Bugs, each with the first world of `sim` that shows it |

@@ -179,6 +179,12 @@ impl Disk {
         self.restore();
     }
 
+    /// Loses the whole data directory; the configuration files remain.
+    pub fn keep_configurations_only(&mut self) {
+        let Self { view, next, .. } = std::mem::take(self);
+        *self = Self { view, next, ..Self::default() };
+    }
+
     /// Loses the records of the log.
     pub fn lose_log(&mut self) {
         self.log.clear();

@@ -58,6 +58,13 @@ pub fn state_text(peer: &Peer) -> String {
     )
 }
 
+/// The configurations that count at a server.
+pub fn views_text(peer: &Peer) -> String {
+    let proposed = peer.core.all_views().skip(1);
+    let proposed: String = proposed.map(|view| format!("; proposed: {}", members(view))).collect();
+    format!("in force: {}{proposed}", members(&peer.core.view))
+}
+
 /// A report of the disk as text.
 pub fn report_text(report: &Input) -> String {
     match report {
@@ -224,7 +231,7 @@ pub fn known_views(words: &[&str]) -> Vec<(View, Option<Zxid>)> {
 }
 
 /// `voters 1 2 [observers 4]`
-fn view_in_words(version: Zxid, words: &[&str]) -> Option<View> {
+pub fn view_in_words(version: Zxid, words: &[&str]) -> Option<View> {
     let (first, rest) = words.split_first()?;
     assert_eq!(*first, "voters", "{words:?}");
     let (voters, observers) =

@@ -5,7 +5,7 @@
 //!
 //! | Command | Meaning |
 //! |---|---|
-//! | `server 1 of 1 2 3 [observers 4] accepted E current E last Z [trees] [single] [reconfigs] [relays] [oracle] [waits E R] [lag BYTES] [version Z] [doubts] [knows Z [after Z] voters 1 2 [observers 4]]` | it starts; `last -`: nothing that counts; `trees`: forceSnapshotSync; `single`: one synchronisation at a time; `reconfigs`: reconfigEnabled; `relays`: observerMasterPort; `oracle`: oraclePath; `waits`: observer.election.DelayMs, observer.reconnectDelayMs; `lag`: oxkeeper.lagBytes, of which each of a script's transactions takes about 100; `version`: of the configuration in force; `doubts`: its tree does not match the digests in its log; `knows`: a proposed configuration that the server knows; `after`: the configuration proposed before it, if the history names one |
+//! | `server 1 of 1 2 3 [observers 4] accepted E current E last Z [trees] [single] [reconfigs] [relays] [oracle] [waits E R] [lag BYTES] [version Z] [doubts] [knows Z [after Z] voters 1 2 [observers 4]] [saved Z voters 1 2 [observers 4]]` | it starts; `last -`: nothing that counts; `trees`: forceSnapshotSync; `single`: one synchronisation at a time; `reconfigs`: reconfigEnabled; `relays`: observerMasterPort; `oracle`: oraclePath; `waits`: observer.election.DelayMs, observer.reconnectDelayMs; `lag`: oxkeeper.lagBytes, of which each of a script's transactions takes about 100; `version`: of the configuration in force; `doubts`: its tree does not match the digests in its log; `knows`: a proposed configuration that the server knows; `after`: the configuration proposed before it, if the history names one; `saved`: a configuration in its file of proposed ones (`.dynamic.next`) |
 //! | `elected N` | all other voters tell it that server N leads, which ends its election |
 //! | `zxids used up` | the leader gives up, because its epoch has no zxid left |
 //! | `restored Z [past E]` | the leader restores a tree, which gets this zxid; the next epoch is to be later than E |
@@ -24,6 +24,7 @@
 //! | `heard N STATE leader N epoch E zxid Z round R [version Z voters 1 2 [observers 4]] [candidate version Z voters 1 2 [observers 4]]`, `heard N STATE nothing round R`, `election connection N up`, `election connection N down` | from election connections; `candidate`: the proposed configuration that lets the candidate vote |
 //! | `tick N` | N times 5 ms |
 //! | `show votes`, `state` | prints what goes to election connections, too; prints the server's role and what it has in memory |
+//! | `configurations` | prints the configurations that count at the server |
 //! | `synced` | prints the servers that a leader counts as synchronised when a reconfiguration is requested |
 //!
 //! A script that begins with `servers` drives an ensemble: `zab` peers on virtual disks, with learner connections and election
@@ -37,6 +38,8 @@
 //! | `settle` | packets arrive and disks write until nothing moves; no time passes |
 //! | `deliver`, `deliver A to B`, `deliver A to B COUNT` | only packets arrive: all, from A to B, the next COUNT of those |
 //! | `hold A to B`, `release A to B` | what A sends to B is held back until it is released: `elect`, `settle` and `deliver` alone leave it |
+//! | `partition A B from C D`, `heal` | holds back all that servers A and B send to C and D, or these to A and B; releases all that is held back |
+//! | `run COUNT` | COUNT rounds, in each of which disks write and all packets and notifications arrive, except for what is held; then 5 ms pass |
 //! | `disconnect A B` | the learner connection between them ends, and what was under way on it is lost |
 //! | `disk N`, `disk N COUNT` | server N's disk performs all commands that it has been given, or the next COUNT of them |
 //! | `hold disk N`, `release disk N` | `settle` leaves this disk alone |
@@ -44,9 +47,11 @@
 //! | `crash N`, `crash N after COUNT` | server N loses power: the commands that its disk has not performed are lost, except for the first COUNT of them |
 //! | `restart N` | a server that is down starts from its disk |
 //! | `wipe N` | the history on the disk of a server that is down is lost; its epochs stay |
+//! | `erase N` | a server that is down loses all that it has on disk but its configuration files |
 //! | `tick COUNT`, `tick COUNT at N N` | COUNT times 5 ms pass everywhere, or at these servers |
 //! | `state`, `state N` | prints what each server (server N) is, has in memory and on disk, and has applied |
-//! | `quiet`, `loud`, `show votes` | only `state` prints; all is printed again; notifications too |
+//! | `configurations`, `configurations N` | prints the configurations that count at each server that is up (server N) |
+//! | `quiet`, `loud`, `show votes` | only `state` and `configurations` print; all is printed again; notifications too |
 //!
 //! Zxids are `epoch:counter`, both hexadecimal as in logs, and epochs are decimal numbers; a PACKET is its name and its zxid, epoch or,
 //! in an ACKEPOCH, both; a FOLLOWERINFO may have `version Z` or `protocol N` after that; PROPOSAL, NEWLEADER and INFORMANDACTIVATE may
@@ -54,7 +59,8 @@
 
 use super::notation::{
     action_text, connection_of, ids, known_views, maybe, notification_of, number, packet_of,
-    payload, payload_with, promised, report_text, server, settings, state_text, zxid,
+    payload, payload_with, promised, report_text, server, settings, state_text, view_in_words,
+    views_text, zxid,
 };
 use super::script_ensemble::EnsembleStage;
 use oxkeeper::model::{Epoch, Epochs, ServerId};
@@ -117,6 +123,7 @@ impl Stage for OneServer {
             ["server", ..] => return self.start(words),
             ["show", "votes"] => return self.shows_votes = true,
             ["state"] => return self.state(),
+            ["configurations"] => return self.views(),
             ["synced"] => return self.synced(),
             ["disk"] => {
                 while !self.server().disk.asked.is_empty() {
@@ -224,8 +231,9 @@ impl OneServer {
     }
 
     fn start(&mut self, words: &[&str]) {
-        let knows = words.iter().position(|word| *word == "knows").unwrap_or(words.len());
-        let (words, known) = words.split_at(knows);
+        let place = |name: &str| words.iter().position(|word| *word == name).unwrap_or(words.len());
+        let (words, saved) = words.split_at(place("saved"));
+        let (words, known) = words.split_at(place("knows").min(words.len()));
         let one = |name: &str| {
             let at = words.iter().position(|word| *word == name);
             words[at.unwrap_or_else(|| panic!("server lacks {name}")) + 1]
@@ -247,6 +255,10 @@ impl OneServer {
             peer.core.see_logged_view(view);
             before.into_iter().for_each(|before| peer.core.see_order(version, before.to_wire()));
         }
+        if let ["saved", version, members @ ..] = saved {
+            let view = view_in_words(zxid(version), members).expect("its members");
+            peer.core.see_saved_views(vec![view], true);
+        }
         self.server = Some(PeerOnDisk::new(peer));
         self.step(Input::Tick);
     }
@@ -254,6 +266,11 @@ impl OneServer {
     fn state(&mut self) {
         let state = state_text(&self.server().peer);
         writeln!(self.said, "= {state}").unwrap();
+    }
+
+    fn views(&mut self) {
+        let views = views_text(&self.server().peer);
+        writeln!(self.said, "= {views}").unwrap();
     }
 
     /// The servers that a leader counts as synchronised when a reconfiguration is requested.

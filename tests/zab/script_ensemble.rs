@@ -1,6 +1,8 @@
 //! The commands of scripts for a whole ensemble; `script.rs` has their table.
 
-use super::notation::{action_text, ids, number, payload_with, report_text, settings, state_text};
+use super::notation::{
+    action_text, ids, number, payload_with, report_text, settings, state_text, views_text,
+};
 use super::script::Stage;
 use oxkeeper::zab::{Action, Input, LearnerConnectionId, Peer, Role};
 use std::collections::BTreeSet;
@@ -74,6 +76,11 @@ impl Stage for EnsembleStage {
                 );
                 self.ensemble.servers[server(at)].disk.lose();
             }
+            ["erase", at] => {
+                let server = &mut self.ensemble.servers[server(at)];
+                assert!(server.peer.is_none(), "the server is running: {words:?}");
+                server.disk.keep_configurations_only();
+            }
             ["elected", leader] => {
                 let looking = self.running().filter(|at| self.ensemble.servers[*at].is_looking);
                 let looking: Vec<usize> = looking.collect();
@@ -94,6 +101,8 @@ impl Stage for EnsembleStage {
             ["hold", from, "to", to] => {
                 self.held.insert((server(from), server(to)));
             }
+            ["partition", ref sides @ ..] => self.partition(sides),
+            ["heal"] => self.held.clear(),
             ["release", from, "to", to] => {
                 assert!(self.held.remove(&(server(from), server(to))), "not held: {words:?}");
             }
@@ -130,6 +139,11 @@ impl Stage for EnsembleStage {
                 let at: Vec<usize> = at.iter().map(|at| server(at)).collect();
                 self.tick(number(count), &at);
             }
+            ["run", rounds] => (0..number(rounds)).for_each(|_| self.run_round()),
+            ["configurations"] => {
+                self.running().collect::<Vec<_>>().into_iter().for_each(|at| self.views(at));
+            }
+            ["configurations", at] => self.views(server(at)),
             ["state"] => (1..self.ensemble.servers.len()).for_each(|at| self.state(at)),
             ["state", at] => self.state(server(at)),
             _ => panic!("no such command: {words:?}"),
@@ -165,19 +179,43 @@ impl EnsembleStage {
             matches!(server.peer.as_ref().map(Peer::role), Some(Role::Looking(_)))
         };
         for _ in 0..ELECTION_TICKS_MAX {
-            let busy = |stage: &Self| {
-                let busy = stage.ensemble.elections.busy();
-                busy.into_iter().find(|direction| !stage.held.contains(direction))
-            };
-            while let Some((from, to)) = busy(self) {
-                self.ensemble.hear(from, to);
-            }
+            self.hear_held_aside();
             if !candidates.iter().any(|at| looks(&self.ensemble.servers[*at])) {
                 return;
             }
             self.tick(1, &self.running().collect::<Vec<_>>());
         }
         panic!("an election does not end");
+    }
+
+    /// Delivers all notifications that are not held, until no server has another to send.
+    fn hear_held_aside(&mut self) {
+        let next = |stage: &Self| {
+            let busy = stage.ensemble.elections.busy();
+            busy.into_iter().find(|direction| !stage.held.contains(direction))
+        };
+        while let Some((from, to)) = next(self) {
+            self.ensemble.hear(from, to);
+        }
+    }
+
+    /// Disks write and all packets and notifications arrive, except for what is held; then 5 ms pass.
+    fn run_round(&mut self) {
+        while self.deliver_held_aside() | self.write_held_aside() {}
+        self.hear_held_aside();
+        self.tick(1, &self.running().collect::<Vec<_>>());
+    }
+
+    /// Holds back what each server of one of two sides sends to the other side.
+    fn partition(&mut self, sides: &[&str]) {
+        let mut sides = sides.split(|word| *word == "from");
+        let mut side = || -> Vec<usize> {
+            sides.next().expect("two sides").iter().map(|at| server(at)).collect()
+        };
+        let (one, other) = (side(), side());
+        for (a, b) in one.iter().flat_map(|a| other.iter().map(move |b| (*a, *b))) {
+            self.held.extend([(a, b), (b, a)]);
+        }
     }
 
     fn tick(&mut self, count: u32, at: &[usize]) {
@@ -243,5 +281,12 @@ impl EnsembleStage {
             }
         };
         writeln!(witness.said, "= {at} {text}").unwrap();
+    }
+
+    /// Prints the configurations that count at a server.
+    fn views(&mut self, at: usize) {
+        let Ensemble { servers, witness, .. } = &mut self.ensemble;
+        let peer = servers[at].peer.as_ref().expect("the server is up");
+        writeln!(witness.said, "= {at} has {}", views_text(peer)).unwrap();
     }
 }

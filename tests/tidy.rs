@@ -8,6 +8,7 @@
 //! * messages: docs/messages.md has every WARN and ERROR, and each says what to do.
 //! * reasons: docs/reasons.md has every text that reaches a log line as a value.
 //! * links: those of pages lead to files and headings.
+//! * names: tests that pages name are in the files that they name.
 //! * layout: the map matches the disk, dependencies have reasons, scripts stay thin, nothing is half-built.
 
 mod tidy {
@@ -16,6 +17,7 @@ mod tidy {
     pub mod layout;
     pub mod links;
     pub mod messages;
+    pub mod names;
     pub mod prose;
     pub mod purity;
     pub mod reasons;

@@ -6,7 +6,7 @@ use crate::{Complaints, none, one};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The lines of a page outside of its blocks of code.
-fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
+pub fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut is_code = false;
     text.lines().enumerate().filter(move |(_, line)| {
         let is_fence = line.trim_start().starts_with("```");

@@ -12,6 +12,7 @@ requests, faults and their moments, but not the timing inside the servers, so th
 """
 
 import collections
+import functools
 import random
 import re
 import signal
@@ -72,12 +73,18 @@ class Trial:
         self.now, self.version = majority(range(1, len(self.members) + 1)), 0
         self.table = collections.defaultdict(collections.Counter)
         self.refusals, self.led, self.targets = collections.Counter(), set(), []
-        self.longest, self.killed_leaders, self.described, self.led_by = 0.0, collections.Counter(), "", None
+        self.longest, self.described, self.led_by = 0.0, "", None
+        self.killed_leaders, self.killed_amid, self.answers, self.asked = collections.Counter(), collections.Counter(), [], 0
         self.helped = self.saved = 0
 
     def leader(self):
         leaders = [member for member in self.members if member.process and mode_of(member) == "leader"]
         return leaders[0] if len(leaders) == 1 else None
+
+    def count_killed_leader(self):
+        """A change is under way from the moment its request is sent until its answer has come."""
+        self.killed_leaders[self.led_by.kind] += 1
+        self.killed_amid[self.led_by.kind] += len(self.answers) < self.asked
 
     def inside(self, configuration):
         return [self.members[number - 1] for number in configuration.numbers]
@@ -162,12 +169,17 @@ class Trial:
         ran = [member for member in self.members if member.process]
         self.described = (f"from {self.now} version {self.version:x} to {' and '.join(map(str, targets))}, {disturb.__name__}, led by "
                           f"{leader}")
-        answers = []
+        answers = self.answers = []
+        self.asked = 0
         ways = [self.one_of(self.now) for _ in asked]
         early = [self.connected(way) if dice.random() < 0.7 else None for way in ways]
         threads = [threading.Thread(target=self.ask, args=(way, answers, c), kwargs=what)
                    for way, c, (_, what) in zip(ways, early, asked)]
-        mend = disturb(self, leader, [thread.start for thread in threads])
+
+        def sent(thread):
+            thread.start()
+            self.asked += 1
+        mend = disturb(self, leader, [functools.partial(sent, thread) for thread in threads])
         mend()
         for thread in threads:
             thread.join()
@@ -379,11 +391,15 @@ def check(ensemble, arguments):
     if arguments.trace:
         print((ensemble.folder / "changes.txt").read_text())
     print_table(trial.table)
-    killed = ", ".join(f"{count} of kind {kind}" for kind, count in sorted(trial.killed_leaders.items()))
+    killed = f"leaders killed: {by_kind(trial.killed_leaders)}; before the change was answered: {by_kind(trial.killed_amid)}"
     refused = ", ".join(f"{count} with {error}" for error, count in sorted(trial.refusals.items()))
     alone = "" if ensemble.network else f"no member was cut off ({made.hindrance}); "
-    return (f"{alone}seed {seed}, {often} changes, {snaps} of {len(words)} spans with forceSnapshotSync, leaders killed: {killed}; "
+    return (f"{alone}seed {seed}, {often} changes, {snaps} of {len(words)} spans with forceSnapshotSync; {killed}; "
             f"refused: {refused or 'none'}; longest recovery {trial.longest:.1f} s; Java servers that looked for ever: {trial.helped}, that refused their epoch: {trial.saved}; {'; '.join(words)}")
+
+
+def by_kind(count):
+    return f"{count.total()}, of them Java's: {count.total() - count['o']}"
 
 
 def print_table(table):

@@ -22,7 +22,8 @@ def kill(trial, members):
         if member.process and member.process.poll() is not None and member.number not in trial.now.numbers:
             member.process = None  # A member that was removed from the ensemble may end by itself.
         if member.process:
-            trial.killed_leaders[member.kind] += member is trial.led_by
+            if member is trial.led_by:
+                trial.count_killed_leader()
             member.end(signal.SIGKILL)
 
 

@@ -6,8 +6,11 @@ that it is alone.
 
 Not restated, since they are about the inside of Java's process:
   testQuorumDefaults looks for the name of a class in the log (that members without electionAlg elect a leader is every case here);
-  testMetricsProviderLifecycle, testMetricsProviderConfiguration and testFaultyMetricsProviderOnStop, -OnStart, -OnConfigure load
-  classes of the tests into the server, which this server can't do;
+  testMetricsProviderLifecycle and testMetricsProviderConfiguration record which methods of a class of the tests the server calls;
+  testFaultyMetricsProviderOnStart, testFaultyMetricsProviderOnConfigure and testFaultyMetricsProviderOnStop name in
+  metricsProvider.className such a class, which throws an exception when the server starts, configures or stops it. This server loads
+  no classes: the three providers of docs/configuration.md are part of it and have no such methods, and it refuses any other name
+  (testInvalidMetricsProvider);
   testLearnerRequestForwardBehavior counts requests in a queue that this server does not have (docs/parity.md, C-172).
 Where a method puts a hook into the server, the case creates the same situation from outside: voters that only vote (`voter.py`),
 stopped processes, a partitioned network, or SIGKILL at a moment that a seed chooses.

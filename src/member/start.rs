@@ -138,7 +138,10 @@ pub fn assemble<D: Disk + Clone>(
     let shared = Arc::new(Shared::new(State::new(tree, parts.tree.seed), limits));
     let now_ms = now.us / 1000;
     let replica = match config.ensemble.as_ref().zip(agreement) {
-        None => Replica::standalone(shared.clone(), replica, now_ms),
+        None => {
+            warn_of_ensemble(disk, folders);
+            Replica::standalone(shared.clone(), replica, now_ms)
+        }
         Some((ensemble, settings)) => {
             let epochs = epoch::promised(disk, &folders.snapshots, history.last)?;
             let (view, saved) = (ensemble.view.clone(), ensemble.last_seen.clone());
@@ -176,6 +179,18 @@ pub fn last_voters(core: &zab::Core) -> Option<String> {
 
 fn voters(view: &View) -> String {
     view.voters().map(|id| id.0.to_string()).collect::<Vec<_>>().join(" ")
+}
+
+/// Warns if the data of a standalone server are those of a member of an ensemble.
+fn warn_of_ensemble<D: Disk>(disk: &D, folders: &Folders) {
+    // A file that can't be read says nothing, and a standalone server does not need it.
+    let last = LastInForce::read(disk, &folders.snapshots).ok().flatten();
+    if let Some(LastInForce { view, .. }) = last.filter(|last| 1 < last.view.voters().count()) {
+        tracing::warn!(
+            last_voters = %voters(&view),
+            "standalone server with the data of a member of an ensemble: what is written here is lost if that ensemble goes on; write its server.N lines into zoo.cfg, or remove version-2/lastConfiguration if this server is to stay alone"
+        );
+    }
 }
 
 fn warn_of_other_quorums(core: &zab::Core) {

@@ -286,6 +286,28 @@ fn audit_log_goes_into_the_file_of_its_logger() {
     assert_eq!(server.said("out"), "", "the root logger writes warnings alone");
 }
 
+/// Its zoo.cfg was written anew without members, and those of its last configuration may go on.
+// rows: D-09
+#[test]
+fn standalone_server_with_the_data_of_a_member_warns_of_its_ensemble() {
+    let members =
+        |last: u32| (1..=last).map(|id| format!("server.{id}=a:1:2\n")).collect::<String>();
+    let mut server = Server::start("");
+    let copy = server.dir.path().join("data/version-2/lastConfiguration");
+    for (last, is_reported) in [(0, false), (1, false), (3, true)] {
+        stop(&mut server);
+        if 0 < last {
+            fs::write(&copy, format!("{}version=100000000", members(last))).expect("a file");
+        }
+        server.again(&[]);
+        let log = server.said("err");
+        let line = log.lines().find(|line| line.contains("with the data of a member"));
+        assert_eq!(line.is_some(), is_reported, "{log}");
+        assert!(line.is_none_or(|line| line.contains("WARN") && line.contains("1 2 3")), "{log}");
+    }
+    stop(&mut server);
+}
+
 /// An earlier server had a larger limit, set in a `java.env` that is no longer read.
 #[test]
 fn znodes_above_jute_maxbuffer_are_reported_at_the_start() {

@@ -4,9 +4,10 @@
 
 use super::ConfigChange;
 use crate::config::dynamic::{self, BACKUP, NEXT};
-use crate::model::View;
+use crate::model::{Epoch, View, Zxid};
 use crate::store::Disk;
 use crate::store::disk::{read_file, remove_for_good, remove_if_there, replace_file};
+use crate::store::epoch::{self, EpochFile};
 use std::collections::BTreeSet;
 use std::io;
 use std::num::ParseIntError;
@@ -21,10 +22,15 @@ const LAST_IN_FORCE: &str = "lastConfiguration";
 /// Line before a version beside which the copy counts, because that one is older and has come in force after it.
 const BESIDE: &str = "#beside ";
 
+/// Begins each line of the last configuration of an epoch that this server had promised.
+const PROMISED: &str = "#promised ";
+
 /// A copy of the last configuration that was in force.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct LastInForce {
     pub view: View,
+    /// The last one of an epoch that this server had promised, if `view` is of a later one: this server has only heard of that.
+    pub promised: Option<View>,
     /// Versions of the older configurations that were put in force afterwards, and together with which `view` counts. All of them stay, because
     /// zoo.cfg names one of them until it names the next.
     pub beside: BTreeSet<i64>,
@@ -44,22 +50,36 @@ impl LastInForce {
         }
     }
 
-    fn of(view: &View) -> Self {
-        Self { view: view.clone(), beside: BTreeSet::new() }
+    /// * `known`: the copy so far. `accepted`: the last promise.
+    fn after(known: Option<Self>, view: &View, accepted: Epoch) -> Self {
+        let is_promised =
+            |view: &View| Zxid::from_wire(view.version).is_some_and(|at| at.epoch() <= accepted);
+        let promised = known.filter(|_| !is_promised(view)).and_then(|known| {
+            if is_promised(&known.view) { Some(known.view) } else { known.promised }
+        });
+        Self { view: view.clone(), promised, beside: BTreeSet::new() }
     }
 
     fn parse(text: &[u8]) -> io::Result<Self> {
         let view = View::from_bytes(text).map_err(io::Error::other)?;
         let text = std::str::from_utf8(text).map_err(io::Error::other)?;
+        let promised: Vec<&str> =
+            text.lines().filter_map(|line| line.strip_prefix(PROMISED)).collect();
+        let promised = match promised.is_empty() {
+            true => None,
+            false => Some(View::parse(&promised.join("\n")).map_err(io::Error::other)?),
+        };
         let beside = text.lines().filter_map(|line| line.strip_prefix(BESIDE));
         let beside: Result<_, ParseIntError> =
             beside.map(|version| i64::from_str_radix(version, 16)).collect();
-        Ok(Self { view, beside: beside.map_err(io::Error::other)? })
+        Ok(Self { view, promised, beside: beside.map_err(io::Error::other)? })
     }
 
     fn text(&self) -> String {
+        let promised = self.promised.as_ref().map(ToString::to_string).unwrap_or_default();
+        let promised = promised.lines().map(|line| format!("{PROMISED}{line}\n"));
         let beside = self.beside.iter().map(|version| format!("{BESIDE}{version:x}\n"));
-        beside.chain([self.view.to_string()]).collect()
+        promised.chain(beside).chain([self.view.to_string()]).collect()
     }
 }
 
@@ -174,7 +194,7 @@ impl<D: Disk> ConfigFiles<D> {
         let known = LastInForce::read(&self.disk, &self.snapshots).map_err(|(_, error)| error)?;
         match known {
             Some(known) if view.version <= known.view.version => Ok(()),
-            _ => self.save_copy(&LastInForce::of(view)),
+            known => self.save_copy(&LastInForce::after(known, view, self.accepted())),
         }
     }
 
@@ -182,15 +202,20 @@ impl<D: Disk> ConfigFiles<D> {
     /// knows that it has been replaced.
     fn copy_to_data(&self, view: &View, is_last: bool) -> io::Result<()> {
         let known = LastInForce::read(&self.disk, &self.snapshots).map_err(|(_, error)| error)?;
-        let is_newer = |known: &LastInForce| !is_last && view.version < known.view.version;
-        let mut copy = match known.filter(is_newer) {
-            Some(known) => known,
-            None => LastInForce::of(view),
+        let mut copy = match known {
+            Some(known) if !is_last && view.version < known.view.version => known,
+            known => LastInForce::after(known, view, self.accepted()),
         };
         if view.version < copy.view.version {
             copy.beside.insert(view.version);
         }
         self.save_copy(&copy)
+    }
+
+    /// The last promise. If it can't be read, none counts.
+    fn accepted(&self) -> Epoch {
+        let found = epoch::read(&self.disk, &self.snapshots, EpochFile::Accepted);
+        found.ok().flatten().unwrap_or_default()
     }
 
     fn save_copy(&self, copy: &LastInForce) -> io::Result<()> {

@@ -151,7 +151,8 @@ pub fn assemble<D: Disk + Clone>(
             {
                 let saved =
                     acknowledged(ensemble.seen_before_lines.clone(), epochs.current, history.last);
-                peer.core.see_last_in_force(last.view, &last.beside, saved);
+                let LastInForce { view, promised, beside } = last;
+                peer.core.see_last_in_force(view, promised, &beside, saved);
             }
             peer.core.oracle = ensemble.oracle_path.as_ref().map(|_| false);
             let replica = Replica::member(shared.clone(), peer, replica, now_ms);
@@ -188,7 +189,7 @@ fn warn_of_ensemble<D: Disk>(disk: &D, folders: &Folders) {
     if let Some(LastInForce { view, .. }) = last.filter(|last| 1 < last.view.voters().count()) {
         tracing::warn!(
             last_voters = %voters(&view),
-            "standalone server with the data of a member of an ensemble: what is written here is lost if that ensemble goes on; write its server.N lines into zoo.cfg, or remove version-2/lastConfiguration if this server is to stay alone"
+            "standalone server with the data of a member of an ensemble: what is written here is lost if that ensemble goes on; add its server.N lines to zoo.cfg, or remove version-2/lastConfiguration if this server is to stay alone"
         );
     }
 }

@@ -129,17 +129,26 @@ impl Core {
     ///   Otherwise it has only heard of that version, and if an ensemble begins anew after a loss, its epochs may come to that one again.
     /// - Beside the older configuration of a dynamic file it counts if that one has come in force after it.
     ///
-    /// * `beside`: versions of the older configurations that came in force after `view`. `proposed`: what `.dynamic.next` has from the time before
-    ///   the operator wrote, oldest first. Those that are newer than `view` count together with it.
-    pub fn see_last_in_force(&mut self, view: View, beside: &BTreeSet<i64>, proposed: Vec<View>) {
+    /// * `promised`: the last one before `view` that was of a promised epoch, if `view` was not. `beside`: versions of the older configurations that
+    ///   came in force after `view`. `proposed`: what `.dynamic.next` has from the time before the operator wrote, oldest first. Those that are
+    ///   newer than the last one in force count together with it.
+    pub fn see_last_in_force(
+        &mut self,
+        view: View,
+        promised: Option<View>,
+        beside: &BTreeSet<i64>,
+        proposed: Vec<View>,
+    ) {
         let accepted = self.accepted;
         let is_promised =
             |view: &View| Zxid::from_wire(view.version).is_some_and(|at| at.epoch() <= accepted);
         match self.view.version {
-            0 if is_promised(&view) && self.settings.reconfigs => {
-                let is_newer = |known: &View| view.version < known.version && is_promised(known);
+            0 if self.settings.reconfigs => {
+                let last = Some(view).filter(is_promised).or(promised.filter(is_promised));
+                let Some(last) = last else { return };
+                let is_newer = |known: &View| last.version < known.version && is_promised(known);
                 let newer: Vec<View> = proposed.into_iter().filter(is_newer).collect();
-                self.seen.in_force_before = std::iter::once(view).chain(newer).collect();
+                self.seen.in_force_before = std::iter::once(last).chain(newer).collect();
             }
             version if beside.contains(&version) => self.see_view(view),
             _ => {}

@@ -452,6 +452,8 @@ impl Leader {
         }
         self.phase = Phase::Synchronising;
         core.settled_on = Some(self.epoch);
+        // This server's own ACK of NEWLEADER counts, so its next start has to know what NEWLEADER names, as that of each learner does.
+        core.see_view(core.next_view(self.epoch));
         core.save_next(out);
         self.proposed = Zxid::new(self.epoch, 0);
         let last = core.history.last();

@@ -79,7 +79,7 @@ mod tests {
     fn configuration_that_was_in_force_counts_beside_an_older_one() {
         for (heard, counting) in [(2, vec![2, 3]), (3, vec![3]), (4, vec![4])] {
             let mut core = started(0);
-            core.see_last_in_force(view(3), &[].into(), Vec::new());
+            core.see_last_in_force(view(3), None, &[].into(), Vec::new());
             assert_eq!(versions(&core), [0, 3]);
             core.truncate(Zxid::from_wire(2).unwrap(), &mut Vec::new());
             core.activate(view(heard), &mut Vec::new());
@@ -94,7 +94,7 @@ mod tests {
             [(2, vec![1, 2], vec![2, 3]), (2, vec![1], vec![2]), (4, vec![2], vec![4])]
         {
             let mut core = started(own);
-            core.see_last_in_force(view(3), &beside.into_iter().collect(), Vec::new());
+            core.see_last_in_force(view(3), None, &beside.into_iter().collect(), Vec::new());
             assert_eq!(versions(&core), counting);
         }
     }
@@ -111,12 +111,27 @@ mod tests {
         ] {
             let mut core = started(0);
             let of = |versions: Vec<i64>| versions.into_iter().map(view).collect::<Vec<_>>();
-            core.see_last_in_force(view(last), &[].into(), of(saved));
+            core.see_last_in_force(view(last), None, &[].into(), of(saved));
             core.see_outranked_views(of(logged));
             assert_eq!(versions(&core), counting);
             core.truncate(Zxid::from_wire(2).unwrap(), &mut Vec::new());
             core.forget_dead_views(&mut Vec::new());
             assert_eq!(versions(&core), after_cut);
+        }
+    }
+
+    /// It has heard of a later configuration, and has not promised the epoch of that.
+    #[test]
+    fn last_configuration_of_a_promised_epoch_counts_beside_the_operators() {
+        let heard = View { version: Zxid::new(Epoch(1), 1).to_wire(), ..view(1) };
+        for (promised, saved, counting) in [
+            (Some(view(2)), vec![view(1), view(3)], vec![0, 2, 3]),
+            (Some(heard.clone()), vec![view(3)], vec![0]),
+            (None, vec![view(3)], vec![0]),
+        ] {
+            let mut core = started(0);
+            core.see_last_in_force(heard.clone(), promised, &[].into(), saved);
+            assert_eq!(versions(&core), counting);
         }
     }
 

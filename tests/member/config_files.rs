@@ -3,8 +3,9 @@
 use oxkeeper::config::{dynamic, parse_properties};
 use oxkeeper::member::config_files::{ConfigFiles, LastInForce};
 use oxkeeper::member::{Action, ConfigChange, Ended, turn};
-use oxkeeper::model::View;
+use oxkeeper::model::{Epoch, View, Zxid};
 use oxkeeper::store::disk::{read_file, replace_file};
+use oxkeeper::store::epoch::{self, EpochFile};
 use oxkeeper::store::sim_disk::SimDisk;
 use oxkeeper::store::{Disk as _, RealDisk};
 use std::collections::BTreeSet;
@@ -70,6 +71,33 @@ fn last_in_force(disk: &SimDisk) -> Option<LastInForce> {
     LastInForce::read(disk, Path::new("/d")).unwrap()
 }
 
+// A server that lags hears of a later configuration before it has promised the epoch of that. At a start with the operator's lines that one does not
+// count, and the one before it does.
+// rows: D-09
+#[test]
+fn copy_of_a_configuration_that_was_only_heard_of_has_the_last_one_of_a_promised_epoch() {
+    let disk = SimDisk::new();
+    let files = files_on(&disk);
+    let version = |epoch: u32| Zxid::new(Epoch(epoch), 1).to_wire();
+    // The promise, the epoch of what comes in force, and those of the copy and of the last one of a promised epoch.
+    for (accepted, epoch, promised) in [
+        (1, 1, None),
+        (1, 3, Some(1)),
+        (1, 4, Some(1)),
+        (4, 6, Some(4)),
+        (6, 7, Some(6)),
+        (7, 8, Some(7)),
+        (9, 9, None),
+    ] {
+        epoch::save(&disk, Path::new("/d"), EpochFile::Accepted, Epoch(accepted)).unwrap();
+        files.commit(&view(version(epoch)), true, true).unwrap();
+        let promised = promised.map(|epoch| view(version(epoch)));
+        let expected =
+            LastInForce { view: view(version(epoch)), promised, beside: BTreeSet::new() };
+        assert_eq!(last_in_force(&disk), Some(expected));
+    }
+}
+
 // An operator may write zoo.cfg anew, and then a member that was gone may come with an older configuration.
 #[test]
 fn data_directory_knows_the_last_configuration_that_was_in_force() {
@@ -88,7 +116,7 @@ fn data_directory_knows_the_last_configuration_that_was_in_force() {
         files.commit(&view(version), true, is_last).unwrap();
         for seed in 0..8 {
             let beside = beside.iter().copied().collect();
-            let expected = Some(LastInForce { view: view(known), beside });
+            let expected = Some(LastInForce { view: view(known), promised: None, beside });
             assert_eq!(last_in_force(&disk.image().crash(seed)), expected, "{version:x}");
         }
     }
@@ -101,7 +129,7 @@ fn start_copies_the_configuration_in_force_unless_it_has_been_copied() {
     let files = files_on(&disk);
     for (version, known) in [(0x13, 0x13), (0x13, 0x13), (0x12, 0x13), (0x14, 0x14)] {
         files.change(&ConfigChange::InForce { view: view(version) }).unwrap();
-        let expected = LastInForce { view: view(known), beside: BTreeSet::new() };
+        let expected = LastInForce { view: view(known), promised: None, beside: BTreeSet::new() };
         assert_eq!(last_in_force(&disk), Some(expected), "{version:x}");
     }
 }

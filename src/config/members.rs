@@ -385,7 +385,7 @@ fn whose(
         Some(id) if view.members.contains_key(&id) => return Some(id),
         Some(id) => {
             let text = format!(
-                "the file {} has {id}, which is not one of the servers {}; correct the file; if a reconfiguration removed this server, leave it stopped, or add it as docs/operations.md, \"Add or remove a member\", says",
+                "the file {} has {id}, which is not one of the servers {}; correct the file; if a reconfiguration removed this server, leave it stopped, or add it as docs/operations.md, \"Add or remove a member\", says; so also if it was stopped while it joined",
                 file.path,
                 listed()
             );

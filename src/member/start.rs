@@ -33,6 +33,10 @@ pub enum AssembleError {
     Epoch(#[from] EpochError),
     #[error("read the last configuration {}", path.display())]
     LastInForce { path: PathBuf, source: io::Error },
+    #[error(
+        "zoo.cfg makes this a standalone server, and its data are those of a member of the ensemble of servers {last_voters}"
+    )]
+    Alone { last_voters: String },
 }
 
 impl From<(PathBuf, io::Error)> for AssembleError {
@@ -139,7 +143,7 @@ pub fn assemble<D: Disk + Clone>(
     let now_ms = now.us / 1000;
     let replica = match config.ensemble.as_ref().zip(agreement) {
         None => {
-            warn_of_ensemble(disk, folders);
+            check_alone(disk, folders, config.reconfig_enabled)?;
             Replica::standalone(shared.clone(), replica, now_ms)
         }
         Some((ensemble, settings)) => {
@@ -182,16 +186,22 @@ fn voters(view: &View) -> String {
     view.voters().map(|id| id.0.to_string()).collect::<Vec<_>>().join(" ")
 }
 
-/// Warns if the data of a standalone server are those of a member of an ensemble.
-fn warn_of_ensemble<D: Disk>(disk: &D, folders: &Folders) {
+/// Refuses a standalone start with the data of a member whose ensemble may go on: by the same zxids it would have another history.
+///
+/// * `reconfigs`: `reconfigEnabled`; without it the operator of a copy of the data is warned.
+fn check_alone<D: Disk>(disk: &D, folders: &Folders, reconfigs: bool) -> Result<(), AssembleError> {
     // A file that can't be read says nothing, and a standalone server does not need it.
     let last = LastInForce::read(disk, &folders.snapshots).ok().flatten();
-    if let Some(LastInForce { view, .. }) = last.filter(|last| 1 < last.view.voters().count()) {
-        tracing::warn!(
-            last_voters = %voters(&view),
-            "standalone server with the data of a member of an ensemble: what is written here is lost if that ensemble goes on; add its server.N lines to zoo.cfg, or remove version-2/lastConfiguration if this server is to stay alone"
-        );
+    let Some(last) = last.filter(|last| 1 < last.view.voters().count()) else { return Ok(()) };
+    let last_voters = voters(&last.view);
+    if reconfigs {
+        return Err(AssembleError::Alone { last_voters });
     }
+    tracing::warn!(
+        %last_voters,
+        "standalone server with the data of a member of an ensemble: what is written here is lost if that ensemble goes on; add its server.N lines to zoo.cfg, or remove version-2/lastConfiguration if this server is to stay alone"
+    );
+    Ok(())
 }
 
 fn warn_of_other_quorums(core: &zab::Core) {

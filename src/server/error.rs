@@ -48,6 +48,8 @@ pub enum ServerError {
     /// A member that starts without it may lead beside the members of that configuration.
     #[error("can't use the last configuration {}", path.display())]
     LastConfiguration { path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Alone(AssembleError),
     #[error(
         "the data was quarantined as damaged, and no leader has sent its tree since: restore a \
          backup, then remove {}",
@@ -71,6 +73,7 @@ impl From<AssembleError> for ServerError {
         match error {
             AssembleError::Epoch(error) => Self::Epoch(error),
             AssembleError::LastInForce { path, source } => Self::LastConfiguration { path, source },
+            AssembleError::Alone { .. } => Self::Alone(error),
         }
     }
 }
@@ -97,6 +100,7 @@ impl ServerError {
             | Self::Recover { .. }
             | Self::Epoch(_)
             | Self::LastConfiguration { .. }
+            | Self::Alone(_)
             | Self::Unsure { .. }
             | Self::Audit { .. }
             | Self::Thread { .. }
@@ -129,6 +133,7 @@ impl ServerError {
             | Self::Recover { .. }
             | Self::Epoch(_)
             | Self::LastConfiguration { .. }
+            | Self::Alone(_)
             | Self::Unsure { .. }
             | Self::Snapshot(_) => Some("dataDir"),
             Self::Audit { .. } => Some("audit.enable"),
@@ -181,6 +186,9 @@ impl ServerError {
             }
             Self::Epoch(_) | Self::LastConfiguration { .. } => Some(
                 "empty this member's version-2 folders, and the leader sends its tree: docs/operations.md, \"Replace a disk\"",
+            ),
+            Self::Alone(_) => Some(
+                "add the ensemble's server.N lines to zoo.cfg; if this server is to be alone from now on, remove version-2/lastConfiguration",
             ),
             Self::DataDirLock(DataDirLockError::Taken(_)) => {
                 Some("stop the other server or name another directory")

@@ -28,13 +28,13 @@ fn missing_setting_is_reported_with_its_line() {
     assert_eq!(
         with(limits, Some("4")).unwrap_err(),
         "zoo.cfg:3: the file /d/myid has 4, which is not one of the servers 1, 2, 3; correct the file; \
-         if a reconfiguration removed this server, leave it stopped, or add it as docs/operations.md, \"Add or remove a member\", says"
+         if a reconfiguration removed this server, leave it stopped, or add it as docs/operations.md, \"Add or remove a member\", says; so also if it was stopped while it joined"
     );
     let text = format!("dataDir=/d\n{limits}\nserver.1=a:1:2;2181\nserver.2=b:1:2;2181\n");
     assert_eq!(
         file(&text, Some("4")).unwrap_err().to_string(),
         "zoo.cfg:4: the file /d/myid has 4, which is not one of the servers 1, 2; correct the file; \
-         if a reconfiguration removed this server, leave it stopped, or add it as docs/operations.md, \"Add or remove a member\", says",
+         if a reconfiguration removed this server, leave it stopped, or add it as docs/operations.md, \"Add or remove a member\", says; so also if it was stopped while it joined",
         "its line would give the client port"
     );
     assert_eq!(

@@ -66,6 +66,18 @@ fn member_that_cannot_read_its_last_configuration_refuses_to_start() {
     ended(&output, 1, &["can't use the last configuration", "empty this member's version-2"]);
 }
 
+/// Its zoo.cfg was written anew with its own line alone, and the others may go on.
+// rows: D-09
+#[test]
+fn standalone_server_with_the_data_of_a_member_refuses_to_start() {
+    let bad = Bad::new();
+    fs::create_dir(bad.path("version-2")).expect("a folder");
+    let copy = format!("{MEMBERS}version=100000000");
+    fs::write(bad.path("version-2/lastConfiguration"), copy).expect("a file");
+    let output = bad.run(HEAD.as_bytes());
+    ended(&output, 1, &["standalone", "of a member of the ensemble of servers 1 2", "remove"]);
+}
+
 /// The start tries the writes that a reconfiguration would need.
 // rows: D-09 D-10
 #[test]

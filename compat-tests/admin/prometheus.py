@@ -160,8 +160,13 @@ def scraped(command):
     prometheus = None
     try:
         ports = [with_metrics(member.folder / "zoo.cfg") for member in four.members]
+        four.members[0].launch()
+        until("metrics", lambda: is_open(ports[0]))
+        # Without AdminServer, the ports of metrics answer probes too.
+        assert [ask(ports[0], "GET", path, {})[0] for path in ("/ready", "/live")] == [503, 200]
         four.start()
         until("metrics", lambda: all(is_open(port) for port in ports))
+        until("all to be ready", lambda: all(is_open(port, "/ready") and is_open(port, "/live") for port in ports))
         prometheus = Prometheus(four.folder, ports)
         session = requests(four.leader().address)
         while prometheus.scrapes() < (30 if os.environ.get("OXKEEPER_LONG") else SCRAPES):

@@ -20,8 +20,6 @@ pub struct AdminServer {
     pub command_url: String,
     /// `admin.idleTimeout`: how long a client may send no request, or take no answer; never 0.
     pub idle_timeout_ms: u32,
-    /// `oxkeeper.admin.probes`: whether `/ready` and `/live` are answered.
-    pub probes: bool,
     /// `None`: it speaks plain HTTP alone.
     pub tls: Option<AdminTls>,
     /// `admin.snapshot.enabled`, `admin.restore.enabled`.
@@ -61,13 +59,11 @@ pub(super) fn take(from: &mut Reader<'_>) -> Option<AdminServer> {
     let host = from.text("zookeeper.admin.serverAddress");
     let url = take_url(from, !off);
     let idle_timeout_ms = take_idle_timeout(from, !off);
-    let probes = from.flag("oxkeeper.admin.probes", true);
     let settings = AdminServer {
         host: host.filter(|host| host != "0.0.0.0"),
         port: port as u16,
         command_url: url,
         idle_timeout_ms,
-        probes,
         tls: None,
         snapshots: from.flag("zookeeper.admin.snapshot.enabled", true),
         restores: from.flag("zookeeper.admin.restore.enabled", true),
@@ -252,7 +248,6 @@ mod tests {
             port: 8080,
             command_url: "/commands".to_owned(),
             idle_timeout_ms: 30_000,
-            probes: true,
             tls: None,
             snapshots: true,
             restores: true,
@@ -284,15 +279,25 @@ mod tests {
         let off = "admin.enableServer=false\nadmin.commandURL=c\nadmin.idleTimeout=-1";
         assert_eq!(warned(off), [""; 0]);
         assert_eq!(warned("admin.enableServer=true\nadmin.commandURL=/c"), [""; 0]);
-        let other = of(
-            "admin.serverAddress=127.0.0.1\nadmin.serverPort=9\nadmin.commandURL=/c\noxkeeper.admin.probes=false",
-        );
+        let other = of("admin.serverAddress=127.0.0.1\nadmin.serverPort=9\nadmin.commandURL=/c");
         let other = other.admin.unwrap();
         assert_eq!(
             (other.host.as_deref(), other.port, &*other.command_url),
             (Some("127.0.0.1"), 9, "/c")
         );
-        assert!(!other.probes);
+    }
+
+    #[test]
+    fn probes_are_on_until_their_flag_is_false() {
+        let of = |lines: &str| {
+            let text = format!("dataDir=/d\nclientPort=2181\n{lines}\n");
+            let source = Source { name: "z", text: text.as_bytes(), my_id: None };
+            parse(source, &Environment::new(), &[]).unwrap()
+        };
+        assert!(of("").probes && of("admin.enableServer=false").probes);
+        assert!(!of("oxkeeper.admin.probes=false").probes);
+        let off = of("admin.enableServer=false\noxkeeper.admin.probes=false");
+        assert!(!off.probes && off.warnings.is_empty(), "{:?}", off.warnings);
     }
 
     fn checked(lines: &str) -> Result<Option<AdminTls>, String> {

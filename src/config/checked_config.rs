@@ -164,6 +164,8 @@ pub struct Config {
     pub audit_file: Option<LogFile>,
     /// AdminServer; `None`: `admin.enableServer=false`.
     pub admin: Option<AdminServer>,
+    /// `oxkeeper.admin.probes`: whether `/ready` and `/live` are answered, at AdminServer's port and at those of metrics.
+    pub probes: bool,
     /// Settings of a member of an ensemble; `None`: standalone.
     pub ensemble: Option<Ensemble>,
     /// Settings without effect, and risky ones; `main` logs each.

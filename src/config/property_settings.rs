@@ -16,6 +16,7 @@ use tracing::level_filters::LevelFilter;
 /// `snapshotSizeFactor` unless set.
 const SNAPSHOT_SIZE_FACTOR: f64 = 0.33;
 
+const PRE_ALLOC: &str = "zookeeper.preAllocSize";
 const COMPRESSION: &str = "zookeeper.snapshot.compression.method";
 const ENSEMBLE_NAMES: &str = "zookeeper.ensembleAuthName";
 const DIGEST_ALGORITHM: &str = "zookeeper.DigestAuthenticationProvider.digestAlg";
@@ -139,8 +140,7 @@ pub(super) fn take(
         snap_count: from.at_least("zookeeper.snapCount", 2, 100_000),
         snap_size_limit_bytes: from.kilobytes("zookeeper.snapSizeLimitInKb", 4 << 20),
         txn_log_size_limit_bytes: from.kilobytes("zookeeper.txnLogSizeLimitInKb", -1),
-        pre_alloc_bytes: kilobytes(from.decimal("zookeeper.preAllocSize", LONG, 65_536))
-            .unwrap_or(0),
+        pre_alloc_bytes: kilobytes(from.decimal(PRE_ALLOC, LONG, 65_536)).unwrap_or(0),
         force_sync,
         fsync_warning_threshold_ms: from.fsync_warning_ms(),
         commit_log_count: from.decimal("zookeeper.commitLogCount", INT, 500).max(500) as u32,
@@ -158,6 +158,7 @@ pub(super) fn take(
         audit_enabled,
         audit_file,
         admin,
+        probes: from.flag("oxkeeper.admin.probes", true),
         ensemble: None,
         warnings: Vec::new(),
     }

@@ -56,8 +56,10 @@ impl FourLetterWords {
 
     /// Answers a request at the port of metrics.
     pub async fn answer_scrape(&self, asked: HttpRequest) -> HttpAnswer {
-        let answer = match http::read_scrape(&asked.method, &asked.path, &asked.query) {
+        let HttpRequest { method, path, query, .. } = &asked;
+        let answer = match http::read_scrape(method, path, query, self.config.probes) {
             Scrape::Answered(answer) => answer,
+            Scrape::Probe(probe) => self.probe(probe).await,
             Scrape::Metrics { names } => {
                 let status = self.status(Word::Mntr).await;
                 http::scraped(&Metrics::of(&self.metrics, &status), &names)

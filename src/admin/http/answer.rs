@@ -17,7 +17,7 @@ pub enum AdminRequest {
     Probe(Probe),
 }
 
-/// A path of the URL that Java's AdminServer lacks.
+/// A path that Java's HTTP ports lack.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Probe {
     /// Whether clients are served.

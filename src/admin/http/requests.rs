@@ -39,7 +39,7 @@ pub fn read(method: &str, path: &str, query: &str, config: &Config) -> AdminRequ
         Target::Links => return AdminRequest::Answered(links(&admin.command_url)),
         Target::Command(name) => name,
         Target::Other(path) => {
-            let probe = Probe::at(&path).filter(|_| admin.probes && !is_post);
+            let probe = Probe::at(&path).filter(|_| config.probes && !is_post);
             let refusal = || match is_post {
                 true => Answer::no_post(),
                 false => Answer::page(404, "Not Found"),
@@ -256,7 +256,7 @@ mod tests {
         assert_eq!(read("GET", "/ready", "", &config), AdminRequest::Probe(Probe::Ready));
         assert_eq!(read("HEAD", "/live", "", &config), AdminRequest::Probe(Probe::Live));
         let mut without = config.clone();
-        without.admin.as_mut().unwrap().probes = false;
+        without.probes = false;
         let AdminRequest::Answered(answer) = read("GET", "/live", "", &without) else { panic!() };
         assert_eq!(answer.status, 404);
         let statuses = [super::super::ready(Some("leader")), super::super::ready(None)];

@@ -8,8 +8,8 @@ use super::system_properties::{SystemProperties, trim};
 use super::tls::{ClientTls, QuorumTls, TlsSettings};
 use super::unused::{ServerConnections, Tls};
 use super::{
-    Config, Environment, Launch, Problem, SettingPlace, Settings, Warning, parse_properties, risks,
-    secrets, unsupported, unused,
+    Config, Environment, Launch, Problem, SettingPlace, Settings, Warning, client_address,
+    parse_properties, risks, secrets, unsupported, unused,
 };
 use crate::model::Member;
 use std::path::PathBuf;
@@ -46,7 +46,8 @@ pub struct Check {
     pub doubts: Vec<&'static str>,
     /// The ensemble that this server is a member of, if it is.
     pub ensemble: Option<Ensemble>,
-    /// The host where the server would listen for clients, and where it is set; `None`: every address, or there are problems.
+    /// The host where the server would listen for clients, and where it is set; `None`: every address. With problems it is what
+    /// the file says.
     pub client_host: Option<(String, SettingPlace)>,
     /// TLS, if it is configured without problems.
     pub client_tls: Option<ClientTls>,
@@ -94,13 +95,8 @@ pub fn check(launch: &Launch, env: &Environment) -> Check {
         tls.and_then(|tls| unused::reason(key, tls))
     };
     let (client_tls, quorum_tls, http_tls) = config.as_ref().map(tls_of).unwrap_or_default();
-    let (ensemble, client_host) =
-        config.map_or((None, None), |config| (config.ensemble, config.client_host));
-    let client_host = client_host.map(|host| {
-        let place = place_of_host(&settings, &host);
-        let place = place.unwrap_or_else(|| SettingPlace::File(launch.settings.to_string()));
-        (host, place)
-    });
+    let client_host = client_host(config.as_ref(), &settings, launch);
+    let ensemble = config.and_then(|config| config.ensemble);
     // With a problem there is no checked ensemble, but `server.N` lines show that the file is a member's.
     let is_of_ensemble = |key: &str| key.starts_with("server.") || key == "dynamicConfigFile";
     let is_member = || settings.iter().any(|setting: &Understood| is_of_ensemble(&setting.key));
@@ -191,6 +187,31 @@ fn where_tls_is(config: &Config) -> Tls {
     };
     let admin = config.admin.as_ref().is_some_and(|admin| admin.tls.is_some());
     Tls { clients: config.client_tls.is_some(), servers, admin }
+}
+
+fn client_host(
+    config: Option<&Config>,
+    settings: &[Understood],
+    launch: &Launch,
+) -> Option<(String, SettingPlace)> {
+    let written = || written_client_host(settings, launch);
+    let host = config.map_or_else(written, |config| config.client_host.clone())?;
+    let place = place_of_host(settings, &host);
+    let place = place.unwrap_or_else(|| SettingPlace::File(launch.settings.to_string()));
+    Some((host, place))
+}
+
+/// The host for clients as the server's own line or `clientPortAddress` names it, where problems keep it from being checked.
+fn written_client_host(settings: &[Understood], launch: &Launch) -> Option<String> {
+    let files = Files::read(&args::from_disk, &launch.settings).ok();
+    let own_key = files.and_then(|files| files.my_id).map(|id| format!("server.{}", id.trim()));
+    let find = |key: &str| settings.iter().find(|setting| setting.key == key);
+    let own_line = own_key.and_then(|key| find(&key));
+    let own = own_line.and_then(|line| Member::parse(&line.key, &line.value).ok());
+    match own.and_then(|own| own.client) {
+        Some((host, _)) => host,
+        None => client_address::host_of(&find("clientPortAddress")?.value).ok().flatten(),
+    }
 }
 
 /// The setting that gives the host for clients: the key for it, or the line of this server.

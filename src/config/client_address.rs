@@ -16,7 +16,7 @@ const EMPTY: &str = "127.0.0.1";
 /// The reason why it is no valid host. Whether a name or the zone of an address exists is not checked here.
 ///
 /// Source: `InetAddress.getByName`, JDK 17, which listens at `::` for `0.0.0.0`.
-fn host_of(value: &str) -> Result<Option<String>, &'static str> {
+pub(super) fn host_of(value: &str) -> Result<Option<String>, &'static str> {
     let host = match value.strip_prefix('[') {
         None if value.is_empty() => EMPTY,
         None => value,

@@ -3,7 +3,7 @@
 use super::config_check_stores::{self as stores, Stores};
 use super::problem_groups;
 use crate::config::{self, Check, FileRights, Problem, SettingPlace, Understood, Warning};
-use crate::model::Role;
+use crate::model::{Member, Role};
 use std::fmt::Write;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -23,22 +23,18 @@ pub struct Options {
 }
 
 /// Resolves hosts: an unknown host to listen on for clients is a problem that parsing alone does not find; an unknown host of
-/// a member is a warning, since it may be known later, or on the server's machine.
+/// a member is a warning, since it may be known later, or on the server's machine. Other problems of the file keep no host from
+/// being looked up.
 ///
 /// * `resolve`: fails if the host is unknown.
 pub fn look_up<T>(check: &mut Check, resolve: impl Fn(&str) -> io::Result<T>) {
-    let members = check.ensemble.iter().flat_map(|ensemble| ensemble.view.members.values());
-    for member in members {
+    for (key, place, member) in members(check) {
         for host in member.addresses.iter().map(|address| &address.host) {
             let Err(error) = resolve(host) else { continue };
-            let key = format!("server.{}", member.id);
-            let place = check.settings.iter().find(|setting| setting.key == key);
-            let place = place.and_then(|setting| setting.place.clone());
-            let place = place.unwrap_or_else(|| SettingPlace::File(check.source.clone()));
             let text = format!(
                 "{key}: can't resolve {host}: {error}; correct it, or the resolver of this machine"
             );
-            check.warnings.push(Warning::new(place, text));
+            check.warnings.push(Warning::new(place.clone(), text));
         }
     }
     let Some((host, place)) = &check.client_host else { return };
@@ -50,6 +46,17 @@ pub fn look_up<T>(check: &mut Check, resolve: impl Fn(&str) -> io::Result<T>) {
     }
     let text = format!("can't resolve {host}: {error}; name a host or address of this machine");
     check.problems.push(Problem { place: place.clone(), text });
+}
+
+/// The `server.N` lines that can be read, with their keys and places; none of a standalone server.
+fn members(check: &Check) -> Vec<(String, SettingPlace, Member)> {
+    let lines = check.settings.iter().filter_map(|setting| {
+        let member = Member::parse(&setting.key, &setting.value).ok()?;
+        Some((setting.key.clone(), setting.place.clone()?, member))
+    });
+    let lines: Vec<_> = lines.collect();
+    let is_ensemble = check.ensemble.is_some() || lines.len() > 1;
+    lines.into_iter().filter(|_| is_ensemble).collect()
 }
 
 /// Adds a risk for each file with keys or passwords that others can read, and one if root looks: root may read every file.
@@ -483,6 +490,43 @@ zoo.cfg: no problems in the file
                 format!("zoo.cfg:7: server.4: can't resolve gone: gone; {advice}"),
             ]
         );
+    }
+
+    #[test]
+    fn hosts_are_looked_up_despite_problems_elsewhere() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("myid"), "2\n").unwrap();
+        let data = format!("dataDir={}\ninitLimit=5\nsyncLimit=2\n", dir.path().display());
+        let found = |lines: &str| {
+            let mut check = checked(&format!("{data}{lines}"), &[]);
+            let (warnings, problems) = (check.warnings.len(), check.problems.len());
+            assert!(problems > 0, "{lines}");
+            look_up(&mut check, |host: &str| match host {
+                "here" => Ok(()),
+                _ => Err(io::Error::other("unknown")),
+            });
+            let warnings = check.warnings[warnings..].iter().map(ToString::to_string);
+            let problems = check.problems[problems..].iter().map(ToString::to_string);
+            warnings.chain(problems).collect::<Vec<_>>()
+        };
+        let member = |line: u8, key: &str, host: &str| {
+            format!(
+                "zoo.cfg:{line}: {key}: can't resolve {host}: unknown; correct it, or the resolver of this machine"
+            )
+        };
+        let client = |line: u8, host: &str| {
+            format!(
+                "zoo.cfg:{line}: can't resolve {host}: unknown; name a host or address of this machine"
+            )
+        };
+        // A line that is wrong itself has a problem already.
+        let servers = "server.1=here:1:2\nserver.2=a:1:2\nserver.3=b:x:2\n";
+        let all = found(&format!("tickTime=x\nclientPort=2181\nclientPortAddress=c\n{servers}"));
+        assert_eq!(all, [member(8, "server.2", "a"), client(6, "c")]);
+        let all = found("tickTime=x\nserver.1=d:1:2;here:2181\nserver.2=here:1:2;e:2181\n");
+        assert_eq!(all, [member(5, "server.1", "d"), client(6, "e")]);
+        let all = found("tickTime=x\nserver.2=a:1:2;here:2181\n");
+        assert!(all.is_empty(), "the only server runs standalone: {all:?}");
     }
 
     #[test]

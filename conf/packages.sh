@@ -29,7 +29,8 @@ tarball() {
   cp -r conf/prometheus conf/grafana conf/oxkeeper.service "$root/conf/"
   documents "$root/docs"
   for_shells "$root/share" zsh/site-functions
-  cp LICENSE NOTICE README.md CHANGELOG.md "$root/"
+  cp LICENSE NOTICE README.md CHANGELOG.md ARCHITECTURE.md "$root/"
+  scripts/packaged-links "$root"
   packed "$1" | gzip -n -9 > "$to/$1.tar.gz"
 }
 
@@ -70,7 +71,8 @@ debian_package() {
   gzip -n -9 "$root"/usr/share/man/man8/*
   cp NOTICE "$doc/"
   cat conf/debian/copyright > "$doc/copyright"
-  cp CHANGELOG.md "$doc/"
+  cp CHANGELOG.md ARCHITECTURE.md "$doc/"
+  scripts/packaged-links "$doc"
   {
     printf 'oxkeeper (%s) unstable; urgency=medium\n\n  * CHANGELOG.md beside this file tells what changed for operators.\n\n' "$version"
     printf ' -- %s  %s\n' "$(sed -n 's/^Maintainer: //p' conf/debian/control)" "$(date -R -u -d "@$SOURCE_DATE_EPOCH")"

@@ -113,6 +113,32 @@ def for_shells(folder, server):
     return f"{len(commands)} commands, in the tarball and in the .deb"
 
 
+def unpacked_packages(folder, server):
+    """Folders with what is in each tarball and in the .deb."""
+    out, unpacked = release(folder / "one", server), []
+    for package in [*out.glob("*.tar.gz"), *out.glob("*.deb")]:
+        to = folder / "unpacked" / package.name
+        to.mkdir(parents=True, exist_ok=True)
+        call(*(("tar", "-C", to, "-xzf", package) if package.suffix == ".gz" else ("dpkg-deb", "-x", package, to)))
+        unpacked.append(to)
+    return unpacked
+
+
+def links(folder, server):
+    """Every relative link of a packaged document leads to a packaged file."""
+    count, dead, roots = 0, [], unpacked_packages(folder, server)
+    for root in roots:
+        pages = list(root.rglob("*.md"))
+        assert {"operations.md", "CHANGELOG.md", "ARCHITECTURE.md"} <= {page.name for page in pages}, f"{root.name}: {pages}"
+        for page in pages:
+            text = re.sub(r"(?<!\[)`[^`\n]+`", "", page.read_text())  # Without code that is no text of a link.
+            targets = [found for found in re.findall(r"\]\(([^()\s]+)\)", text) if not re.match(r"[a-z]+:|#", found)]
+            dead += [f"{root.name}: {page.name} -> {target}" for target in targets if not (page.parent / target.split("#")[0]).exists()]
+            count += len(targets)
+    assert count > 100 and not dead, f"{count} links, dead: {dead}"
+    return f"{count} links in {len(roots)} packages"
+
+
 def tarball(folder, server):
     """An operator's swap: the link names another folder, the scripts go on with the same zoo.cfg and data."""
     packed = next(release(folder / "one", server).glob("*.tar.gz"))

@@ -4,6 +4,7 @@ use super::core::Core;
 use super::inflight::Inflight;
 use super::interface::{Action, Mode};
 use super::role::Role;
+use super::session_log::{self, EndedSession};
 use super::stats::{Samples, WriteSample};
 use crate::model::sync::Arc;
 use crate::model::{AuditEvent, Code, EventKind, Identity, SessionId, Zxid, op, path, perms};
@@ -33,7 +34,7 @@ pub fn commit(
     let shared = core.shared.clone();
     let is_processed_here = role.processor().is_some();
     let mut done = Load::default();
-    let mut applying = Applying { core, role, now_us, is_unreadable: false };
+    let mut applying = Applying { core, role, now_us, ended: Vec::new(), is_unreadable: false };
     while applying.core.inflight.front().is_some_and(is_due) {
         let mut tree = shared.state.tree.write();
         for at in 0..HOLD_MAX {
@@ -50,6 +51,7 @@ pub fn commit(
         let saved_bytes = tree.snapshot_saved_bytes();
         shared.throttle.note_snapshot_saved(saved_bytes, &mut applying.core.wakers);
         drop(tree);
+        applying.ended.drain(..).for_each(|ended| ended.log());
         // Between two holds the woken tasks can take the lock.
         out.extend(applying.core.wakers.drain(..).map(Action::Wake));
     }
@@ -87,6 +89,8 @@ struct Applying<'a> {
     core: &'a mut Core,
     role: &'a mut Role,
     now_us: u64,
+    /// For the log, which is written after the hold.
+    ended: Vec<EndedSession>,
     /// A committed transaction could not be read.
     is_unreadable: bool,
 }
@@ -131,6 +135,9 @@ impl Applying<'_> {
                     self.core.mismatches.note(zxid, digest.tree_digest, tree.digest(), now_ms);
                 self.core.figures.stats.digest_mismatches += u64::from(counts);
             }
+            if applied.kind == op::CLOSE_SESSION {
+                self.note_end(SessionId(entry.header.client_id), inflight, &effects);
+            }
             if self.core.settings.audits {
                 let session = SessionId(entry.header.client_id);
                 self.audit(session, inflight, &applied, &effects);
@@ -147,6 +154,18 @@ impl Applying<'_> {
         let took_us =
             inflight.conn.as_ref().map(|_| self.now_us.saturating_sub(inflight.received_us));
         self.core.figures.samples.writes.push(WriteSample { took_us, born_ms });
+    }
+
+    /// Leaves a line for the log, before the session is forgotten.
+    fn note_end(&mut self, session: SessionId, inflight: &Inflight, effects: &Effects<'_>) {
+        if !session_log::is_on() {
+            return;
+        }
+        let Some(sessions) = self.role.sessions() else { return };
+        let is_deleted = |effect: &&Change<'_>| matches!(effect, Change::Deleted { .. });
+        let ephemerals = effects.iter().filter(is_deleted).count();
+        let is_asked = inflight.op == op::CLOSE_SESSION;
+        self.ended.extend(EndedSession::of(sessions, session, is_asked, ephemerals));
     }
 
     /// Leaves events for the audit log: of this server's client, and of ephemeral znodes that the end of a session has deleted.

@@ -3,6 +3,7 @@
 //! Source: `UpgradeableSessionTracker`, `LearnerSessionTracker`, `LeaderSessionTracker`, ZooKeeper 3.9.5.
 
 use super::core::Core;
+use super::session_log;
 use crate::model::SessionId;
 use crate::request::{OpenSession, Owner, ReopenSession, Sessions, prep, reply};
 
@@ -57,7 +58,7 @@ impl Core {
     /// Ends local sessions that have been silent for too long.
     pub fn expire_locals(&mut self) {
         for session in self.locals.expired(self.now_ms) {
-            tracing::info!(target: crate::model::STRANGERS, %session, "local session expired");
+            session_log::log_expired(&self.locals, session, true);
             self.figures.stats.sessions_expired += 1;
             self.not_asked_for.remove(&session);
             if let Some(owner) = self.locals.remove(session) {

@@ -42,6 +42,7 @@ mod replies;
 mod request_processor;
 mod restore;
 mod role;
+mod session_log;
 mod sessions;
 mod snapshot_schedule;
 mod stats;

@@ -2,6 +2,7 @@
 
 use super::core::Core;
 use super::inflight::Inflight;
+use super::session_log;
 use crate::model::{Code, Zxid, op};
 use crate::request::{Answered, Outgoing, reply};
 use jute::proto::SyncRequest;
@@ -37,6 +38,7 @@ impl Core {
     pub fn answer_plain(&mut self, last: Zxid, inflight: &Inflight) {
         let Some(conn) = &inflight.conn else { return };
         if inflight.op == op::CLOSE_SESSION && inflight.code.is_ok() {
+            session_log::log_closed_local(&self.locals, inflight.session);
             // Only this server knew the session.
             self.locals.remove(inflight.session);
             return conn.push_farewell(&mut self.wakers, |out: &mut Outgoing| {

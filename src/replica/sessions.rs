@@ -3,6 +3,7 @@
 use super::core::{Core, OutOfZxids};
 use super::inflight::Inflight;
 use super::request_processor::RequestProcessor;
+use super::session_log;
 use crate::model::{SessionId, op};
 use crate::request::{OpenSession, Owner, ReopenSession};
 
@@ -32,7 +33,7 @@ impl RequestProcessor {
     pub fn on_tick(&mut self, core: &mut Core) -> Result<(), OutOfZxids> {
         let mut proposed = Ok(());
         for session in self.sessions.expired(core.now_ms) {
-            tracing::info!(target: crate::model::STRANGERS, %session, "session expired");
+            session_log::log_expired(&self.sessions, session, false);
             core.figures.stats.sessions_expired += 1;
             if proposed.is_ok() {
                 let inflight = Inflight::of_server(session, op::CLOSE_SESSION);

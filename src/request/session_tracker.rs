@@ -46,9 +46,16 @@ pub struct Session {
     look_ms: u64,
     /// Its closeSession is on its way.
     closing: bool,
+    /// It is closed because it was silent for too long; for the log alone.
+    has_expired: bool,
 }
 
 impl Session {
+    /// Whether it ends because it was silent for too long.
+    pub const fn has_expired(&self) -> bool {
+        self.has_expired
+    }
+
     /// The connection to this server that keeps the session alive when it is heard.
     fn voice(&self) -> Option<&Arc<ClientHandle>> {
         match &self.owner {
@@ -102,8 +109,15 @@ impl Sessions {
     /// Starts to track a session; a session that is tracked already goes on with the new timeout.
     pub fn track(&mut self, id: SessionId, timeout_ms: i32, owner: Owner, now_ms: u64) {
         let look_ms = self.bucket(now_ms, timeout_ms);
-        let session =
-            Session { timeout_ms, owner, left: None, touched_ms: now_ms, look_ms, closing: false };
+        let session = Session {
+            timeout_ms,
+            owner,
+            left: None,
+            touched_ms: now_ms,
+            look_ms,
+            closing: false,
+            has_expired: false,
+        };
         self.forget(id);
         self.sessions.insert(id, session);
         self.due.insert((look_ms, id));
@@ -211,6 +225,13 @@ impl Sessions {
         }
     }
 
+    fn set_expired(&mut self, id: SessionId) {
+        self.set_closing(id);
+        if let Some(session) = self.sessions.get_mut(&id) {
+            session.has_expired = true;
+        }
+    }
+
     /// Monotonic milliseconds before which [`Self::expired`] has nothing to do.
     pub fn next_due_ms(&self) -> Option<u64> {
         self.due.first().map(|&(look_ms, _)| look_ms)
@@ -230,7 +251,7 @@ impl Sessions {
             if look_ms < due_ms {
                 self.place(id, due_ms);
             } else if self.ends(id) {
-                self.set_closing(id);
+                self.set_expired(id);
                 expired.push(id);
             } else {
                 self.place(id, self.due_ms(id).max(look_ms + self.interval_ms)); // Heard just now.

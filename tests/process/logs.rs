@@ -1,6 +1,10 @@
 //! The log of a server: where `logback.xml` and flags send it, files that are renamed, disks that take nothing.
 
-use crate::{Bad, OXKEEPER, PATIENCE, Server, free_port, hello, put_create_with, reply};
+use crate::{
+    Bad, OXKEEPER, PATIENCE, Server, free_port, hello, put_create, put_create_with, reply,
+};
+use oxkeeper::client::{ConnectRequest, put_request};
+use oxkeeper::model::op;
 use regex::Regex;
 use rustix::process::Signal;
 use std::fs;
@@ -332,4 +336,57 @@ fn znodes_above_jute_maxbuffer_are_reported_at_the_start() {
         }
         assert!(!log.contains("/fits"), "{log}");
     }
+}
+
+/// The first line of the log with this text, once it is there.
+fn line_with(server: &Server, text: &str) -> String {
+    let began = Instant::now();
+    loop {
+        let log = server.said("err");
+        if let Some(line) = log.lines().find(|line| line.contains(text)) {
+            return line.to_owned();
+        }
+        assert!(began.elapsed() < PATIENCE, "{text} is not in {log}");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn ends_of_sessions_are_lines_with_cause_address_timeout_and_ephemerals() {
+    let mut server = Server::start("tickTime=200\nmaxSessionTimeout=60000");
+    stop(&mut server);
+    server.again(&["--log-level=debug"]);
+    let (mut closes, closed) = server.session(&hello());
+    let (mut expires, expired) = server.session(&ConnectRequest { timeout_ms: 600, ..hello() });
+    let (drops, dropped) = server.session(&hello());
+    let mut bytes = Vec::new();
+    put_create(&mut bytes, 1, "/a", 1);
+    put_create(&mut bytes, 2, "/b", 1);
+    put_create(&mut bytes, 3, "/stays", 0);
+    put_request(&mut bytes, 4, op::CLOSE_SESSION, |_| {});
+    closes.send(&bytes).expect("sent");
+    assert_eq!([1, 2, 3, 4].map(|_| reply(&mut closes)), [1, 2, 3, 4].map(|xid| Some((xid, 0))));
+    let mut bytes = Vec::new();
+    put_create(&mut bytes, 1, "/c", 1);
+    expires.send(&bytes).expect("sent");
+    assert_eq!(reply(&mut expires), Some((1, 0)));
+    drop(drops);
+    for (id, text, timeout_ms, rest) in [
+        (closed.session_id, "session closed by its client", 30_000, "ephemerals=2"),
+        (expired.session_id, " session expired ", 600, "INFO"),
+        (expired.session_id, "expired session closed", 600, "ephemerals=1"),
+    ] {
+        let line = line_with(&server, text);
+        let (session, timeout) = (format!("session={id:#x}"), format!("timeout_ms={timeout_ms}"));
+        for part in [session.as_str(), "peer=127.0.0.1:", &timeout, rest] {
+            assert!(line.contains(part), "{part} is not in {line}");
+        }
+    }
+    let named = format!("session={:#x}", dropped.session_id);
+    assert!(line_with(&server, "client disconnected").contains("session="));
+    stop(&mut server);
+    let log = server.said("err");
+    let mut lines = log.lines().filter(|line| line.contains(&named));
+    assert!(lines.clone().any(|line| line.contains("client disconnected")), "{log}");
+    assert!(lines.all(|line| !line.contains("closed by")), "{log}");
 }

@@ -87,6 +87,15 @@ impl Server {
         fs::read_to_string(self.dir.path().join(name)).expect("what it wrote")
     }
 
+    /// What it writes to standard output once it serves: its port is open before.
+    fn banner(&self) -> String {
+        let end = Instant::now() + PATIENCE;
+        while self.said("out").is_empty() && Instant::now() < end {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        self.said("out")
+    }
+
     fn session(&self, hello: &ConnectRequest) -> (Wire, ConnectResponse) {
         let mut wire = Wire::open(self.addr, PATIENCE).expect("the server is there");
         let response = wire.handshake(hello, PATIENCE).expect("a session");
@@ -195,9 +204,7 @@ fn sigterm_under_load_flushes_acknowledged_writes_and_keeps_sessions() {
                 std::thread::spawn(move || (create_until_closed(&mut wire, &name), name))
             })
             .collect();
-        while server.said("out").is_empty() {
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        server.banner();
         std::thread::sleep(Duration::from_millis(300));
         server.signal(signal);
         assert_eq!(server.ended().code(), Some(0));
@@ -222,7 +229,7 @@ fn sigterm_under_load_flushes_acknowledged_writes_and_keeps_sessions() {
 #[test]
 fn banner_and_log_have_version_address_and_loaded_data() {
     let mut server = Server::start("initLimit=10\nsyncLimit=5");
-    let banner = server.said("out");
+    let banner = server.banner();
     let version = env!("CARGO_PKG_VERSION");
     let first = format!("oxkeeper {version} serves ZooKeeper clients on {}", server.addr);
     assert_eq!(banner.lines().next(), Some(first.as_str()));

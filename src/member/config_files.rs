@@ -4,7 +4,7 @@
 
 use super::ConfigChange;
 use crate::config::dynamic::{self, BACKUP, NEXT};
-use crate::model::{Epoch, View, Zxid};
+use crate::model::{Epoch, View};
 use crate::store::Disk;
 use crate::store::disk::{read_file, remove_for_good, remove_if_there, replace_file};
 use crate::store::epoch::{self, EpochFile};
@@ -52,10 +52,8 @@ impl LastInForce {
 
     /// * `known`: the copy so far. `accepted`: the last promise.
     fn after(known: Option<Self>, view: &View, accepted: Epoch) -> Self {
-        let is_promised =
-            |view: &View| Zxid::from_wire(view.version).is_some_and(|at| at.epoch() <= accepted);
-        let promised = known.filter(|_| !is_promised(view)).and_then(|known| {
-            if is_promised(&known.view) { Some(known.view) } else { known.promised }
+        let promised = known.filter(|_| !view.is_promised(accepted)).and_then(|known| {
+            if known.view.is_promised(accepted) { Some(known.view) } else { known.promised }
         });
         Self { view: view.clone(), promised, beside: BTreeSet::new() }
     }

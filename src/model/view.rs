@@ -5,7 +5,7 @@ mod fields;
 mod member;
 mod text;
 
-use super::{ServerId, Zxid};
+use super::{Epoch, ServerId, Zxid};
 use std::collections::{BTreeMap, BTreeSet};
 
 pub use change::ChangeError;
@@ -62,6 +62,11 @@ impl View {
     pub fn of_one(id: ServerId) -> Self {
         let member = Member { id, addresses: Vec::new(), role: Role::Participant, client: None };
         Self { version: 0, members: BTreeMap::from([(id, member)]), rule: Rule::Majority }
+    }
+
+    /// Whether a server that has promised the epoch `accepted` has promised that of this version.
+    pub fn is_promised(&self, accepted: Epoch) -> bool {
+        Zxid::from_wire(self.version).is_some_and(|at| at.epoch() <= accepted)
     }
 
     pub fn is_voter(&self, id: ServerId) -> bool {

@@ -142,9 +142,10 @@ impl History {
         zxids.filter(is_between).filter(|zxid| self.find(*zxid).is_some())
     }
 
-    /// * `view`: does not replace a newer one.
+    /// * `view`: committed. Where operators write lines, it may have been proposed before the newest ones, which it does not replace.
     fn put_in_force(&mut self, view: View) {
-        if self.views.last().is_none_or(|newest| newest.version < view.version) {
+        let is_newest = self.views.last().is_none_or(|newest| newest.version < view.version);
+        if is_newest || !self.writes_lines {
             self.views.push(view);
         }
     }

@@ -140,8 +140,7 @@ impl Core {
         proposed: Vec<View>,
     ) {
         let accepted = self.accepted;
-        let is_promised =
-            |view: &View| Zxid::from_wire(view.version).is_some_and(|at| at.epoch() <= accepted);
+        let is_promised = |view: &View| view.is_promised(accepted);
         match self.view.version {
             0 if self.settings.reconfigs => {
                 let last = Some(view).filter(is_promised).or(promised.filter(is_promised));

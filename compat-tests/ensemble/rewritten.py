@@ -42,6 +42,24 @@ def keep(members, *paths):
         c.close()
 
 
+def join(at, *joiners):
+    c = Client([at.address])
+    error, _ = reconfig(c, joining=",".join(map(line, joiners)))
+    assert error == 0, f"reconfig: {error}"
+    c.close()
+
+
+def return_to_first(ensemble, path):
+    """All stop and get the lines of the first three. The two that lack what was acknowledged wait for the third."""
+    one, two, three = first = ensemble.members[:3]
+    ensemble.stop()
+    start_anew([one, two], first)
+    silent(one, two)
+    start_anew([three], first)
+    serve(*first)
+    keep(first, path)
+
+
 def retired_member_returns_with_its_old_files(ensemble):
     """A member that was taken out comes back with its old configuration, which the two may adopt."""
     one, two, three, four, retired, six = ensemble.members
@@ -78,19 +96,11 @@ def lines_of_an_earlier_time_are_written_again(ensemble):
     for joiner in (four, five):
         start_anew([joiner], [*first, joiner])
         serve(joiner)
-        c = Client([one.address])
-        error, _ = reconfig(c, joining=line(joiner))
-        assert error == 0, f"reconfig: {error}"
-        c.close()
+        join(one, joiner)
     ensemble.stop(one, two)
     serve(three, four, five)
     make(three, "/while-two-were-down")
-    ensemble.stop()
-    start_anew([one, two], first)
-    silent(one, two)
-    start_anew([three], first)
-    serve(*first)
-    keep(first, "/while-two-were-down")
+    return_to_first(ensemble, "/while-two-were-down")
 
 
 def member_stops_before_it_knows_that_a_reconfiguration_was_committed(ensemble):
@@ -105,21 +115,13 @@ def member_stops_before_it_knows_that_a_reconfiguration_was_committed(ensemble):
     # At the commit the copy of the configuration comes first. It can't be written, so the member ends there.
     obstacle = one.folder / "data" / "version-2" / "lastConfiguration.tmp"
     (obstacle / "in-the-way").mkdir(parents=True)
-    c = Client([three.address])
-    error, _ = reconfig(c, joining=f"{line(four)},{line(five)}")
-    assert error == 0, f"reconfig: {error}"
-    c.close()
+    join(three, four, five)
     code = recovery.ends(one)
     assert code == 1, f"{one} ended with {code}"
     shutil.rmtree(obstacle)
     serve(three, four, five)
     make(three, "/after-the-member-stopped")
-    ensemble.stop()
-    start_anew([one, two], first)
-    silent(one, two)
-    start_anew([three], first)
-    serve(*first)
-    keep(first, "/after-the-member-stopped")
+    return_to_first(ensemble, "/after-the-member-stopped")
 
 
 CASES = [

@@ -87,6 +87,7 @@ mod tests {
             assert_eq!(answer.content_type.is_some(), is_page, "{method} {path}");
         }
     }
+
     #[test]
     fn probes_are_answered_beside_the_metrics_unless_they_are_off() {
         assert_eq!(read_scrape("GET", "/ready", "", true), Scrape::Probe(Probe::Ready));

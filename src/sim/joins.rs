@@ -3,7 +3,8 @@
 //! by it, until all get the lines of the first ensemble again: that member and the one that left are a majority of them, and lack what was
 //! written since.
 
-use super::plan::{ClientAction, Crash, CrashKind, MS, Micros};
+use super::plan::{ClientAction, Crash, CrashKind, MS};
+use super::rescales::LOOK_US;
 use super::workload::{self, Op, Request, Required};
 use super::world::{Join, World};
 use crate::model::{Rng, Zxid};
@@ -11,8 +12,6 @@ use std::collections::BTreeSet;
 
 /// The stream that says in which of the worlds whose operators write lines a server joins by a reconfiguration.
 const JOINS_STREAM: u64 = 6007;
-/// How often the operators look whether a server serves.
-const LOOK_US: Micros = 100 * MS;
 
 impl World {
     /// Whether a server joins while another one leaves.
@@ -101,13 +100,7 @@ impl World {
         if self.is_healing {
             return;
         }
-        let (keeps, down_us) = (self.rng.below(4000), self.rng.range(5, 50) * MS);
-        self.stop_all(keeps, down_us);
-        for server in (0..self.servers.len()).filter(|server| ![informed, lagging].contains(server))
-        {
-            let at_us = self.now_us + self.rng.range(1, 1500) * MS;
-            self.start_at(server, at_us);
-        }
+        self.stop_all_to_start_first([informed, lagging]);
         self.servers[lagging].is_out = false;
         self.write_first_lines();
     }

@@ -11,7 +11,7 @@ use super::world::World;
 use std::collections::BTreeSet;
 
 /// How often the operators look whether all servers serve.
-const LOOK_US: Micros = 100 * MS;
+pub const LOOK_US: Micros = 100 * MS;
 
 impl World {
     /// Begins what the operators do, in worlds that have them. The server that they add is not there yet.
@@ -79,17 +79,23 @@ impl World {
             return;
         }
         self.trace.count("servers that come back after their lines are gone");
-        let (keeps, down_us) = (self.rng.below(4000), self.rng.range(5, 50) * MS);
-        self.stop_all(keeps, down_us);
-        for server in (0..self.servers.len()).filter(|server| ![out, lagging].contains(server)) {
-            let at_us = self.now_us + self.rng.range(1, 1500) * MS;
-            self.start_at(server, at_us);
-        }
+        let down_us = self.stop_all_to_start_first([out, lagging]);
         self.servers[out].is_out = false;
         if self.rng.one_in(3) {
             self.write_first_lines();
         }
         self.start_at(out, self.now_us + down_us);
+    }
+
+    /// All stop; these two start before the others. Gives how long the two are down.
+    pub fn stop_all_to_start_first(&mut self, early: [usize; 2]) -> Micros {
+        let (keeps, down_us) = (self.rng.below(4000), self.rng.range(5, 50) * MS);
+        self.stop_all(keeps, down_us);
+        for server in (0..self.servers.len()).filter(|server| !early.contains(server)) {
+            let at_us = self.now_us + self.rng.range(1, 1500) * MS;
+            self.start_at(server, at_us);
+        }
+        down_us
     }
 
     /// The servers are down. The first ones get the lines that they began with, and the added one is left out.

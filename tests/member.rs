@@ -88,6 +88,7 @@ impl Server {
         let replica = Replica::member(shared(), peer, replica::Settings::DEFAULT, 0);
         let ensemble = EnsembleSettings {
             my_id: ServerId(1),
+            own: View::parse(THREE).unwrap().members.remove(&ServerId(1)),
             view: View::parse(THREE).unwrap(),
             election: election_connections::Settings {
                 addresses: vec![("a".to_owned(), 2)],

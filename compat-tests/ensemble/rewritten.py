@@ -49,6 +49,16 @@ def join(at, *joiners):
     c.close()
 
 
+def stop_at_commit(member, change):
+    """Makes a change of the configuration that the member acknowledges, and at whose commit it ends: it can't write the copy."""
+    obstacle = member.folder / "data" / "version-2" / "lastConfiguration.tmp"
+    (obstacle / "in-the-way").mkdir(parents=True)
+    change()
+    code = recovery.ends(member)
+    assert code == 1, f"{member} ended with {code}"
+    shutil.rmtree(obstacle)
+
+
 def return_to_first(ensemble, path):
     """All stop and get the lines of the first three. The two that lack what was acknowledged wait for the third."""
     one, two, three = first = ensemble.members[:3]
@@ -112,22 +122,37 @@ def member_stops_before_it_knows_that_a_reconfiguration_was_committed(ensemble):
     start_anew([four, five], [*first, four, five])
     serve(four, five)
     ensemble.stop(two)
-    # At the commit the copy of the configuration comes first. It can't be written, so the member ends there.
-    obstacle = one.folder / "data" / "version-2" / "lastConfiguration.tmp"
-    (obstacle / "in-the-way").mkdir(parents=True)
-    join(three, four, five)
-    code = recovery.ends(one)
-    assert code == 1, f"{one} ended with {code}"
-    shutil.rmtree(obstacle)
+    stop_at_commit(one, lambda: join(three, four, five))
     serve(three, four, five)
     make(three, "/after-the-member-stopped")
     return_to_first(ensemble, "/after-the-member-stopped")
+
+
+def joiner_stops_before_it_knows_that_it_is_a_member(ensemble):
+    """Only the proposed configuration that it has acknowledged has its line. It starts with the files that it has written."""
+    one, two, three, four, five = ensemble.members[:5]
+    first = [one, two, three]
+    start_anew(first, first)
+    serve(*first)
+    start_anew([five], [*first, five])
+    serve(five)
+    join(one, five)
+    start_anew([four], [*first, four])
+    serve(four)
+    stop_at_commit(four, lambda: join(one, four))
+    lines, _ = configuration_of(one)
+    assert line(four) in lines, f"the configuration in force has no {four}: {lines}"
+    launch(four)
+    serve(four)
+    ensemble.stop(one, two)
+    serve(three, four, five)
 
 
 CASES = [
     retired_member_returns_with_its_old_files,
     lines_of_an_earlier_time_are_written_again,
     member_stops_before_it_knows_that_a_reconfiguration_was_committed,
+    joiner_stops_before_it_knows_that_it_is_a_member,
 ]
 
 

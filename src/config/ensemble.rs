@@ -1,10 +1,10 @@
 //! The configuration of a member of an ensemble.
 
 use super::checker::Checker;
-use super::members::Found;
+use super::members::{Files, Found, own_line};
 use super::property_reader::{INT, Reader};
 use super::system_properties::{Property, SystemProperties};
-use crate::model::{Role, ServerId, View};
+use crate::model::{Member, Role, ServerId, View};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ use std::path::PathBuf;
 /// Field by field the keys of ZooKeeper 3.9.5, corrections and defaults applied as in [`super::Config`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ensemble {
-    /// First line of the file `myid`; one of the view's members.
+    /// First line of the file `myid`; a member of the view, or of one in `last_seen`.
     pub my_id: ServerId,
     /// `server.N`, `group.N`, `weight.N`, and the version from the dynamic file's name.
     pub view: View,
@@ -86,9 +86,14 @@ pub struct Ensemble {
 }
 
 impl Ensemble {
-    /// This server's role in the view.
+    /// This server's own line: in the view, or else in the newest proposed one that has it.
+    pub fn own(&self) -> Option<&Member> {
+        own_line(self.my_id, &self.view, &self.last_seen)
+    }
+
+    /// This server's role by its own line.
     pub fn role(&self) -> Role {
-        self.view.members.get(&self.my_id).map_or(Role::Participant, |member| member.role)
+        self.own().map_or(Role::Participant, |member| member.role)
     }
 }
 
@@ -237,14 +242,4 @@ fn take_ms(checker: &mut Checker, system: &mut SystemProperties, key: &str) -> O
         checker.problem(&place, text);
     }
     number
-}
-
-/// The files that the settings came from.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Files {
-    pub config_file: PathBuf,
-    pub dynamic_file: Option<PathBuf>,
-    pub last_seen: Vec<View>,
-    /// The dynamic file can't be read, as a problem says.
-    pub lacks_lines: bool,
 }

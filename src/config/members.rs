@@ -13,6 +13,16 @@ use std::path::{Path, PathBuf};
 /// Where clients connect: host (`None` is every address) and port.
 pub(super) type ClientAddress = (Option<String>, u16);
 
+/// The files that the settings came from.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Files {
+    pub config_file: PathBuf,
+    pub dynamic_file: Option<PathBuf>,
+    pub last_seen: Vec<View>,
+    /// The dynamic file can't be read, as a problem says.
+    pub lacks_lines: bool,
+}
+
 /// The ensemble as the lines give it.
 pub(super) struct Found {
     /// The first of the lines, where problems of several lines are reported.
@@ -63,14 +73,13 @@ pub(super) fn is_dynamic(key: &str) -> bool {
 /// ensemble, `version`.
 ///
 /// * `many_by_flag`: whether a flag lets members have several addresses.
-/// * `lacks_lines`: a problem that was reported keeps the lines of the dynamic file from being known.
 ///
 /// Source: `QuorumPeerConfig.parseDynamicConfig`, `setupMyId`, `isDistributed`, ZooKeeper 3.9.5.
 pub(super) fn take(
     checker: &mut Checker,
     file: &MyId<'_>,
     many_by_flag: bool,
-    lacks_lines: bool,
+    files: &Files,
 ) -> Members {
     let problems = checker.problems.len();
     let my_id = file.read(checker);
@@ -82,7 +91,7 @@ pub(super) fn take(
     let lines = checker.take_all(is_dynamic);
 
     if !lines.iter().any(|(key, _)| key.starts_with("server.")) {
-        return take_standalone(checker, file, lacks_lines, &lines, oracle, standalone);
+        return take_standalone(checker, file, files.lacks_lines, &lines, oracle, standalone);
     }
     let place = lines[0].1.place.clone();
     check_members(checker, &lines, many_allowed);
@@ -103,7 +112,7 @@ pub(super) fn take(
             return Members::unknown();
         }
     };
-    let own = my_id.and_then(|id| view.members.get(&id));
+    let own = my_id.and_then(|id| own_line(id, &view, &files.last_seen));
     let client = own.and_then(|member| member.client.clone());
     let own_line = OwnLine { client, is_lost: false };
     if view.voters().count() == 1 && standalone_enabled {
@@ -119,7 +128,7 @@ pub(super) fn take(
         return Members { own_line, is_lost, ..Members::default() };
     }
     checker.take("version");
-    let Some(my_id) = whose(checker, &place, my_id, file, &view) else {
+    let Some(my_id) = whose(checker, &place, my_id, file, &view, own.is_some()) else {
         let is_lost = view.members.values().any(|member| member.client.is_some());
         let own_line = OwnLine { client: None, is_lost };
         return Members { own_line, is_lost: true, ..Members::default() };
@@ -373,16 +382,27 @@ fn view_of<'a>(
 }
 
 /// This server's id; a problem unless it is one of the members.
+///
+/// * `has_line`: this server has a line in the view, or in a proposed one.
 fn whose(
     checker: &mut Checker,
     place: &SettingPlace,
     my_id: Option<ServerId>,
     file: &MyId<'_>,
     view: &View,
+    has_line: bool,
 ) -> Option<ServerId> {
     let listed = || view.members.keys().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     match my_id {
-        Some(id) if view.members.contains_key(&id) => return Some(id),
+        Some(id) if has_line => {
+            if !view.members.contains_key(&id) {
+                let text = format!(
+                    "server {id} has no line here, but one in a configuration that was proposed before it was stopped: it starts; if it is no voter once a leader serves, add it again (reconfig)"
+                );
+                checker.warn(place, text);
+            }
+            return Some(id);
+        }
         Some(id) => {
             let text = format!(
                 "the file {} has {id}, which is not one of the servers {}; correct the file; if a reconfiguration removed this server, leave it stopped, or add it as docs/operations.md, \"Add or remove a member\", says; so also if it was stopped while it joined",
@@ -394,6 +414,19 @@ fn whose(
         None => file.report_missing(checker, &format!(", one of {}", listed())),
     }
     None
+}
+
+/// A server's line in a configuration, or else in the newest proposed one that has it: a server that joined has acknowledged that one, and
+/// may not know that it was committed.
+///
+/// * `proposed`: oldest first.
+pub(super) fn own_line<'a>(
+    me: ServerId,
+    view: &'a View,
+    proposed: &'a [View],
+) -> Option<&'a Member> {
+    let newer = proposed.iter().rev().filter(|proposed| view.version < proposed.version);
+    std::iter::once(view).chain(newer).find_map(|view| view.members.get(&me))
 }
 
 /// Whether no other machine finds a server at this host.

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use super::checker::Checker;
 use super::client_address::SecureAddress;
-use super::ensemble::{self, Ensemble, Files};
+use super::ensemble::{self, Ensemble};
 use super::file_settings::FileSettings;
 use super::logins::{JaasFile, Logins};
-use super::members::{DataDirState, MyId};
+use super::members::{DataDirState, Files, MyId};
 use super::sasl::{ClientSasl, QuorumSasl, SaslRules};
 use super::system_properties::SystemProperties;
 use super::tls::{AdminTls, ClientTls, QuorumTls};
@@ -276,7 +276,7 @@ fn assemble(
     let data_dir = file_settings::take_data_dir(&mut checker);
     my_id.is_elsewhere = data_dir.is_none();
     let places = clashes::PortPlaces::of(&checker, &system);
-    let members = members::take(&mut checker, &my_id, many_addresses, files.lacks_lines);
+    let members = members::take(&mut checker, &my_id, many_addresses, &files);
     let mut idle = unsupported::Idle::default();
     let (is_member, is_lost) = (members.ensemble.is_some(), members.is_lost);
     let has_misspelt_line = members.has_misspelt_line;
@@ -343,7 +343,7 @@ fn check_ports(
     let mut own = None;
     if let Some(ensemble) = ensemble {
         members::check_id_range(checker, config.extended_types_enabled, ensemble.my_id);
-        own = ensemble.view.members.get(&ensemble.my_id);
+        own = ensemble.own();
         let (view, id) = (&ensemble.view, ensemble.my_id);
         let (host, port) = (config.client_host.as_deref(), config.client_port);
         clashes::check_client_port(checker, host, port, client_place, view, id);

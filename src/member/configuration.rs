@@ -17,8 +17,7 @@ pub struct Configuration {
 
 impl Configuration {
     pub fn new(settings: EnsembleSettings) -> Self {
-        let own = settings.view.members.get(&settings.my_id).cloned();
-        let view = settings.view.clone();
+        let (own, view) = (settings.own.clone(), settings.view.clone());
         Self { settings, own, view }
     }
 

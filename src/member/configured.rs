@@ -171,6 +171,7 @@ fn member(config: &Config, exchanges: Arc<dyn SaslExchanges>) -> Settings {
     let ensemble = config.ensemble.as_ref().map(|ensemble| EnsembleSettings {
         my_id: ensemble.my_id,
         view: ensemble.view.clone(),
+        own: ensemble.own().cloned(),
         election: election(ensemble, exchanges),
         listen_on_all_addresses: ensemble.listen_on_all_addresses,
         observer_master_port: ensemble.observer_master_port,
@@ -186,7 +187,7 @@ fn election(
     ensemble: &Ensemble,
     exchanges: Arc<dyn SaslExchanges>,
 ) -> election_connections::Settings {
-    let own = ensemble.view.members.get(&ensemble.my_id);
+    let own = ensemble.own();
     let reach_timeout = reach_timeout(ensemble).filter(|_| ensemble.many_addresses);
     election_connections::Settings {
         me: ensemble.my_id,

@@ -1,7 +1,7 @@
 //! The settings of a [`super::Member`].
 
 use super::election_connections;
-use crate::model::{ServerId, View};
+use crate::model::{Member, ServerId, View};
 
 /// Settings of every server.
 pub struct Settings {
@@ -25,6 +25,8 @@ pub struct EnsembleSettings {
     pub my_id: ServerId,
     /// The configuration of the start.
     pub view: View,
+    /// This server's line, by which its ports are bound. A server that was stopped while it joined has it in a proposed configuration only.
+    pub own: Option<Member>,
     /// How the election connections are set up.
     pub election: election_connections::Settings,
     /// Listen on every address of the machine (`quorumListenOnAllIPs`).

@@ -55,7 +55,7 @@ impl Membership {
             let members = ensemble.view.members.values();
             members.filter(|member| member.role == role).map(|member| member.id.0).collect()
         };
-        let own = ensemble.view.members.get(&id);
+        let own = ensemble.own();
         let places = |port: fn(&crate::model::PeerAddress) -> u16| {
             let addresses = own.into_iter().flat_map(|own| &own.addresses);
             let places = addresses.map(|at| match ensemble.listen_on_all_addresses {

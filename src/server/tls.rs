@@ -54,7 +54,7 @@ impl Tls {
         if let Some(tls) = &config.quorum_tls {
             let (engine, stores) = Engine::new(tls.settings.clone(), EngineRole::Peer)?;
             let own = config.ensemble.as_ref().filter(|_| tls.settings.verifies_host);
-            let own = own.and_then(|ensemble| ensemble.view.members.get(&ensemble.my_id));
+            let own = own.and_then(|ensemble| ensemble.own());
             let own = own.into_iter().flat_map(|own| &own.addresses);
             let own: Vec<String> = own.map(|address| address.host.to_string()).collect();
             warn_of(&tls.settings, EngineRole::Peer, &stores, &own);

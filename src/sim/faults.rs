@@ -7,7 +7,7 @@ use super::plan::{Crash, CrashKind, Fault, MS, Micros, PlantedFault};
 use super::process::folders;
 use super::world::World;
 use crate::member::Input;
-use crate::model::Zxid;
+use crate::model::{ServerId, Zxid};
 use crate::store::{Disk as _, epoch::EpochFile, purge};
 
 /// A process that is to crash at a change to its disk, and makes none, crashes after this time.
@@ -252,6 +252,9 @@ impl World {
         match boot(found, server, self.climate(), self.now_us) {
             Ok(Booted { process, durable, was_quarantined, forgets_view, has_other_tree }) => {
                 let view = process.view().clone();
+                if !self.climate().alone && !view.members.contains_key(&ServerId(server as i64)) {
+                    self.trace.count("starts by a proposed configuration alone");
+                }
                 let is_unsure = process.member.replica.peer().core.is_unsure;
                 let digest = process.shared.state.tree.read().digest();
                 self.note(server, || format!("* starts with {durable:?}, {was_quarantined}"));

@@ -201,7 +201,8 @@ pub fn files(disk: &SimDisk) -> ConfigFiles<SimDisk> {
 }
 
 /// Reads the configuration of a server from its disk. A server that was removed from the ensemble does not start with the
-/// files that it has written itself: its operator writes others, by which it joins again.
+/// files that it has written itself: its operator writes others, by which it joins again. One that was stopped while it joined starts with
+/// its own.
 ///
 /// Also gives whether the operator has written these files again.
 ///
@@ -220,17 +221,19 @@ pub fn load(
         flags.push("-Dzookeeper.snapshot.trust.empty=true".to_owned());
     }
     let launch = Launch { settings: Settings::File(CONFIG_FILE.into()), flags };
+    let read = || config::load_from(&|path| read_file(disk, path), &launch, &Environment::new());
     if let Ok(lines) = read_file(disk, Path::new(LINES_FILE)) {
         let lines = vec![REWRITTEN.to_owned(), String::from_utf8(lines)?];
         replace_file(disk, Path::new(CONFIG_FILE), zoo_cfg(climate, lines).as_bytes())?;
     } else if let Some(mut members) = written_members(disk)?
         && !members.iter().any(|line| line.starts_with(&format!("server.{me}=")))
+        && read().is_err()
     {
         members.push(member(me, false));
         members.insert(0, REWRITTEN.to_owned());
         replace_file(disk, Path::new(CONFIG_FILE), zoo_cfg(climate, members).as_bytes())?;
     }
-    let config = config::load_from(&|path| read_file(disk, path), &launch, &Environment::new())?;
+    let config = read()?;
     if config.ensemble.is_some() == climate.alone {
         return Err("a standalone server is in an ensemble, or a member is in none".into());
     }

@@ -182,6 +182,28 @@ fn config_of_a_member_names_its_static_and_dynamic_file() {
     let ensemble = loaded().unwrap().ensemble.unwrap();
     assert_eq!((ensemble.dynamic_file, ensemble.view.version), (Some(dynamic_file), 0x1f));
     assert_eq!(ensemble.last_seen[0].version, 0x20);
+    // A server that was stopped while it joined has its line in the proposed configuration only.
+    let dynamic_file = path("zoo.cfg.dynamic.1f");
+    fs::write(&dynamic_file, "server.4=b:1:2;2181\nserver.5=c:1:2;2181\n").unwrap();
+    let joined =
+        |version: &str| format!("server.3=a:1:2;2181\nserver.4=b:1:2;2181\nversion={version}");
+    fs::write(path("zoo.cfg.dynamic.next"), joined("20")).unwrap();
+    let config = loaded().unwrap();
+    let port = config.client_port;
+    let ensemble = config.ensemble.unwrap();
+    let own = ensemble.own().map(ToString::to_string);
+    let line = "a:1:2:participant;0.0.0.0:2181".to_owned();
+    assert_eq!((port, own, ensemble.view.members.len()), (Some(2181), Some(line), 2));
+    let warned = config.warnings.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let wanted = "server 3 has no line here, but one in a configuration that was proposed";
+    assert!(warned.iter().any(|line| line.contains(wanted)), "{warned:?}");
+    // A configuration that was in force since has taken it out.
+    for older in ["1e", "1f"] {
+        fs::write(path("zoo.cfg.dynamic.next"), joined(older)).unwrap();
+        let error = loaded().unwrap_err();
+        assert!(error.contains("which is not one of the servers 4, 5"), "{error}");
+    }
+    fs::write(&dynamic_file, servers).unwrap();
     // A configuration without members proposes nothing.
     for text in ["", "\n", "no such thing"] {
         fs::write(path("zoo.cfg.dynamic.next"), text).unwrap();

@@ -37,6 +37,7 @@ pub struct EnsembleMember {
 pub fn ensemble_settings(me: ServerId, view: View) -> EnsembleSettings {
     EnsembleSettings {
         my_id: me,
+        own: view.members.get(&me).cloned(),
         view,
         election: election_settings(me.0),
         listen_on_all_addresses: false,

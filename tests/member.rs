@@ -425,6 +425,28 @@ fn members_that_only_the_proposed_configuration_has_are_dialed_after_a_restart()
 }
 
 // Found by a world: seed 95427003482.
+/// Operators see why no server leads: `server.N` lines are compared with those in the notifications.
+#[test]
+fn members_with_other_lines_are_known_while_they_are_connected() {
+    let mut server = Server::member(None);
+    let others = |server: &Server| server.member.reach().other_lines();
+    let vote = Vote { epoch: 0, zxid: 0, leader: ServerId(2) };
+    let hear = |server: &mut Server, config: Option<&str>| {
+        let config = config.map(|text| Bytes::copy_from_slice(text.as_bytes()));
+        server.hear_vote(2, &builders::notification(PeerState::Looking, vote, 1, config));
+        others(server)
+    };
+    let lines = "server.2=b:1:2\nserver.5=c:1:2\nserver.4=d:1:2:observer";
+    assert_eq!(hear(&mut server, Some(lines)), Some("2 has voters 2 5".to_owned()));
+    assert_eq!(hear(&mut server, Some(THREE)), None);
+    assert_eq!(hear(&mut server, None), None, "before 3.5 there is no configuration");
+    assert!(hear(&mut server, Some(lines)).is_some());
+    server.redialed(2);
+    assert_eq!(others(&server), None);
+    let in_force = format!("{lines}\nversion=100000000");
+    assert_eq!(hear(&mut server, Some(&in_force)), None, "no operator wrote it");
+}
+
 #[test]
 fn leader_that_only_the_proposed_configuration_has_is_dialed() {
     let mut server = Server::following();

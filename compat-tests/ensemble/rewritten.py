@@ -148,11 +148,33 @@ def joiner_stops_before_it_knows_that_it_is_a_member(ensemble):
     serve(three, four, five)
 
 
+def joiner_of_an_ensemble_of_one_stops(ensemble):
+    """Its dynamic file has the other server alone. It must not go on as a standalone server with the data that it got."""
+    one, two, three = ensemble.members[:3]
+    recovery.configure(one, [line(one)], settings=["standaloneEnabled=false"])
+    launch(one)
+    serve(one)
+    start_anew([two, three], [one, two, three])
+    serve(two, three)
+    ensemble.stop(three)
+    launch(three)
+    code = recovery.ends(three)
+    assert code == 2, f"{three} has no line anywhere, and ended with {code}"
+    start_anew([three], [one, two, three])
+    serve(three)
+    stop_at_commit(two, lambda: join(one, two, three))
+    make(one, "/while-one-member-was-down")
+    launch(two)
+    serve(two)
+    assert two.mode() == "follower", f"{two} is {two.mode()}"
+    keep([two], "/while-one-member-was-down")
+
+
 CASES = [
     retired_member_returns_with_its_old_files,
     lines_of_an_earlier_time_are_written_again,
     member_stops_before_it_knows_that_a_reconfiguration_was_committed,
-    joiner_stops_before_it_knows_that_it_is_a_member,
+    joiner_stops_before_it_knows_that_it_is_a_member, joiner_of_an_ensemble_of_one_stops,
 ]
 
 

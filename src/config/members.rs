@@ -115,15 +115,11 @@ pub(super) fn take(
     let own = my_id.and_then(|id| own_line(id, &view, &files.last_seen));
     let client = own.and_then(|member| member.client.clone());
     let own_line = OwnLine { client, is_lost: false };
-    if view.voters().count() == 1 && standalone_enabled {
-        let mut is_lost = false;
-        if view.members.len() > 1 {
-            let text = "observers without at least two voters are not an ensemble; remove them";
-            checker.problem(&place, text);
-            is_lost = true;
-        } else {
-            checker.warn(&place, "one server is listed, so it runs standalone; for an ensemble list all its servers, or set standaloneEnabled=false");
-        }
+    // A reconfiguration has written the dynamic file of a server that is not in it: it was joining an ensemble of one, or was removed.
+    let is_member =
+        files.dynamic_file.is_some() && my_id.is_some_and(|id| !view.members.contains_key(&id));
+    if view.voters().count() == 1 && standalone_enabled && !is_member {
+        let is_lost = !is_alone(checker, &place, &view);
         idle_oracle(checker, oracle);
         return Members { own_line, is_lost, ..Members::default() };
     }
@@ -144,6 +140,18 @@ pub(super) fn take(
         standalone_enabled,
     };
     Members { own_line, ensemble: Some(ensemble), ..Members::default() }
+}
+
+/// Whether the one voter is listed alone, and so runs standalone.
+fn is_alone(checker: &mut Checker, place: &SettingPlace, view: &View) -> bool {
+    let is_alone = view.members.len() == 1;
+    if is_alone {
+        checker.warn(place, "one server is listed, so it runs standalone; for an ensemble list all its servers, or set standaloneEnabled=false");
+    } else {
+        let text = "observers without at least two voters are not an ensemble; remove them";
+        checker.problem(place, text);
+    }
+    is_alone
 }
 
 /// What stands for an ensemble whose lines have a problem, so that its other settings are checked too; `None` if a single

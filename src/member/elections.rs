@@ -5,9 +5,10 @@ use super::election_connections::{
 };
 use super::unreachable::Reach;
 use super::{Action, Now};
-use crate::model::ServerId;
+use crate::model::{ServerId, View};
 use crate::zab::{self, Notification};
-use std::collections::{BTreeSet, VecDeque};
+use bytes::Bytes;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Election connections, and their reports that `zab` has not processed yet.
 pub struct Elections {
@@ -15,12 +16,19 @@ pub struct Elections {
     reports: VecDeque<Event>,
     /// Connected servers whose last vote says that they have no data that counts.
     without_vote: BTreeSet<ServerId>,
+    /// The configurations, as text, of connected servers, as their last notifications have them.
+    configs: BTreeMap<ServerId, Bytes>,
 }
 
 impl Elections {
     pub fn new(settings: Settings, addresses: ServerAddresses) -> Self {
         let connections = ElectionConnections::new(settings, addresses);
-        Self { connections, reports: VecDeque::new(), without_vote: BTreeSet::new() }
+        Self {
+            connections,
+            reports: VecDeque::new(),
+            without_vote: BTreeSet::new(),
+            configs: BTreeMap::new(),
+        }
     }
 
     pub fn step(&mut self, now: Now, input: Input, out: &mut Vec<Action>) {
@@ -56,6 +64,7 @@ impl Elections {
                 Event::ElectionConnected { to } => zab::Input::ElectionConnected { to },
                 Event::ElectionDisconnected { to } => {
                     self.without_vote.remove(&to);
+                    self.configs.remove(&to);
                     zab::Input::ElectionDisconnected { to }
                 }
                 Event::Heard { from, message } => match Notification::decode(&message) {
@@ -64,6 +73,9 @@ impl Elections {
                             true => self.without_vote.insert(from),
                             false => self.without_vote.remove(&from),
                         };
+                        if let Some(config) = &notification.config {
+                            self.configs.insert(from, config.clone());
+                        }
                         zab::Input::Notification { from, notification }
                     }
                     Err(error) => {
@@ -83,10 +95,20 @@ impl Elections {
     }
 
     /// The other members, and why nothing is heard of some.
-    pub fn reach(&self) -> Reach {
+    ///
+    /// * `view`: this server's configuration.
+    pub fn reach(&self, view: &View) -> Reach {
         let mut reach = self.connections.reach();
         reach.without_vote =
             reach.heard.iter().filter(|id| self.without_vote.contains(id)).copied().collect();
+        let other_lines = |id: &ServerId| {
+            let text = self.configs.get(id)?;
+            let theirs = View::parse(&String::from_utf8_lossy(text)).ok()?;
+            let are_lines = view.version == 0 && theirs.version == 0;
+            let is_other = !theirs.voters().eq(view.voters()) || theirs.rule != view.rule;
+            (are_lines && is_other).then(|| (*id, theirs.voters().collect()))
+        };
+        reach.other_lines = reach.heard.iter().filter_map(other_lines).collect();
         reach
     }
 

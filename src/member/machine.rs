@@ -176,7 +176,8 @@ impl Member {
 
     /// Which other members this server has election connections with.
     pub fn reach(&self) -> Reach {
-        self.ensemble.as_ref().map(|ensemble| ensemble.elections.reach()).unwrap_or_default()
+        let view = &self.replica.peer().core.view;
+        self.ensemble.as_ref().map(|ensemble| ensemble.elections.reach(view)).unwrap_or_default()
     }
 
     /// Election messages that were sent again over a new connection.

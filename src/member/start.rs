@@ -4,7 +4,7 @@ use super::config_files::LastInForce;
 use super::configured::PartSettings;
 use super::{Action, Member, Now};
 use crate::config::Config;
-use crate::model::{Epoch, Epochs, ServerId, View, Zxid};
+use crate::model::{Epoch, Epochs, Rule, ServerId, View, Zxid};
 use crate::replica::{Mode, Replica};
 use crate::request::Shared;
 use crate::store::decide::Start;
@@ -182,8 +182,17 @@ pub fn last_voters(core: &zab::Core) -> Option<String> {
     with_other_quorums(core).map(voters)
 }
 
+/// The voters, each weight other than 1, and `|` between groups: `1 2 | 3 (weight 5)`.
 fn voters(view: &View) -> String {
-    view.voters().map(|id| id.0.to_string()).collect::<Vec<_>>().join(" ")
+    let Rule::Hierarchical { groups, weights } = &view.rule else {
+        return view.voters().map(|id| id.to_string()).collect::<Vec<_>>().join(" ");
+    };
+    let shown = |id: &ServerId| match weights.get(id) {
+        None | Some(1) => id.to_string(),
+        Some(weight) => format!("{id} (weight {weight})"),
+    };
+    let groups = groups.values().map(|ids| ids.iter().map(shown).collect::<Vec<_>>().join(" "));
+    groups.collect::<Vec<_>>().join(" | ")
 }
 
 /// Refuses a standalone start with the data of a member whose ensemble may go on: by the same zxids it would have another history.
@@ -259,4 +268,22 @@ pub fn saved_view_counts(saved: &View, current: Epoch, last: Option<Zxid>) -> bo
     let (Some(last), Some(version)) = (last, Zxid::from_wire(saved.version)) else { return true };
     let is_of_one_epoch = version.epoch() == current && last.epoch() == current;
     !(is_of_one_epoch && last < version)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // rows: D-09
+    #[test]
+    fn voters_are_shown_with_their_groups_and_weights() {
+        let three = "server.1=a:1:2\nserver.2=b:1:2\nserver.3=c:1:2\n";
+        for (rule, shown) in [
+            ("", "1 2 3"),
+            ("group.1=1:2:3\nweight.3=5", "1 2 3 (weight 5)"),
+            ("group.1=1:2\ngroup.2=3\nweight.1=0", "1 (weight 0) 2 | 3"),
+        ] {
+            assert_eq!(voters(&View::parse(&format!("{three}{rule}")).unwrap()), shown);
+        }
+    }
 }

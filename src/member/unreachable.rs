@@ -11,6 +11,8 @@ pub struct Reach {
     pub missing: Vec<Unreachable>,
     /// Members that say that they have no data that counts, and so don't vote.
     pub without_vote: Vec<ServerId>,
+    /// Members whose operator has written other `server.N` lines than this server's, each with the voters there.
+    pub other_lines: Vec<(ServerId, Vec<ServerId>)>,
     /// Why this server can't listen at its election port; `None`: it does.
     pub deaf: Option<String>,
 }
@@ -34,6 +36,14 @@ impl Reach {
     /// The members that don't vote; `None`: each one that is heard of votes.
     pub fn without_vote(&self) -> Option<String> {
         (!self.without_vote.is_empty()).then(|| ids(&self.without_vote))
+    }
+
+    /// The members with other `server.N` lines, each with the voters there; `None`: no member that is heard of has such lines.
+    pub fn other_lines(&self) -> Option<String> {
+        let lines =
+            self.other_lines.iter().map(|(id, voters)| format!("{id} has voters {}", ids(voters)));
+        let lines: Vec<String> = lines.collect();
+        (!lines.is_empty()).then(|| lines.join(", "))
     }
 
     /// The members without a connection, each with the reason.

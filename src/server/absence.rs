@@ -87,6 +87,14 @@ impl Absence {
     fn warn_without_leader(&self) {
         let (away_s, heard_of, missing) = self.fields();
         let last_voters = self.last_voters.as_deref();
+        if let Some(other_lines) = self.reach.other_lines() {
+            tracing::warn!(
+                target: STRANGERS, away_s, %heard_of, %missing, %other_lines, last_voters = last_voters.map(display),
+                "clients are not served: this server hears of no leader, and others have other server.N lines in zoo.cfg; correct \
+                 the wrong ones, and restart those members"
+            );
+            return;
+        }
         match self.reach.without_vote() {
             Some(without_vote) if self.reach.missing.is_empty() => tracing::warn!(
                 target: STRANGERS, away_s, %heard_of, %without_vote,
@@ -148,6 +156,10 @@ mod tests {
         absence.reach.missing = vec![missing];
         let text = line(&absence);
         assert!(text.contains("start the missing") && text.contains("without_vote=2;"), "{text}");
+        absence.reach.other_lines =
+            vec![(ServerId(2), vec![ServerId(1), ServerId(2), ServerId(4)])];
+        let text = line(&absence);
+        assert!(text.contains("other_lines=2 has voters 1 2 4;"), "{text}");
         absence.is_unsure = true;
         let text = line(&absence);
         assert!(text.contains("its own data") && text.contains("without_vote=2;"), "{text}");

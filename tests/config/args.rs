@@ -182,8 +182,32 @@ fn config_of_a_member_names_its_static_and_dynamic_file() {
     let ensemble = loaded().unwrap().ensemble.unwrap();
     assert_eq!((ensemble.dynamic_file, ensemble.view.version), (Some(dynamic_file), 0x1f));
     assert_eq!(ensemble.last_seen[0].version, 0x20);
-    // A server that was stopped while it joined has its line in the proposed configuration only.
-    let dynamic_file = path("zoo.cfg.dynamic.1f");
+    // A configuration without members proposes nothing.
+    for text in ["", "\n", "no such thing"] {
+        fs::write(path("zoo.cfg.dynamic.next"), text).unwrap();
+        let config = loaded().unwrap();
+        assert_eq!(config.ensemble.unwrap().last_seen, []);
+        let warned = config.warnings.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let wanted = "zoo.cfg.dynamic.next: has no server.N line, so it is ignored; remove it";
+        assert!(warned.iter().any(|line| line.ends_with(wanted)), "{warned:?}");
+    }
+    fs::write(path("zoo.cfg.dynamic.next"), "server.3=a").unwrap();
+    let error = loaded().unwrap_err();
+    assert!(error.contains("zoo.cfg.dynamic.next: server.3=a is not host:port:port"), "{error}");
+}
+
+// rows: D-09
+#[test]
+fn server_that_was_stopped_while_it_joined_has_its_line_in_the_proposed_configuration() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name);
+    let launch = Launch { settings: Settings::File(path("zoo.cfg")), flags: vec![] };
+    let loaded = || load(&launch, &Environment::new()).map_err(|error| error.to_string());
+    let (data, dynamic_file) = (dir.path().display(), path("zoo.cfg.dynamic.1f"));
+    let limits = "initLimit=5\nsyncLimit=2\nreconfigEnabled=true";
+    let text = format!("dataDir={data}\n{limits}\ndynamicConfigFile={}\n", dynamic_file.display());
+    fs::write(path("zoo.cfg"), text).unwrap();
+    fs::write(path("myid"), "3\n").unwrap();
     fs::write(&dynamic_file, "server.4=b:1:2;2181\nserver.5=c:1:2;2181\n").unwrap();
     let joined =
         |version: &str| format!("server.3=a:1:2;2181\nserver.4=b:1:2;2181\nversion={version}");
@@ -203,17 +227,12 @@ fn config_of_a_member_names_its_static_and_dynamic_file() {
         let error = loaded().unwrap_err();
         assert!(error.contains("which is not one of the servers 4, 5"), "{error}");
     }
-    fs::write(&dynamic_file, servers).unwrap();
-    // A configuration without members proposes nothing.
-    for text in ["", "\n", "no such thing"] {
-        fs::write(path("zoo.cfg.dynamic.next"), text).unwrap();
-        let config = loaded().unwrap();
-        assert_eq!(config.ensemble.unwrap().last_seen, []);
-        let warned = config.warnings.iter().map(ToString::to_string).collect::<Vec<_>>();
-        let wanted = "zoo.cfg.dynamic.next: has no server.N line, so it is ignored; remove it";
-        assert!(warned.iter().any(|line| line.ends_with(wanted)), "{warned:?}");
-    }
-    fs::write(path("zoo.cfg.dynamic.next"), "server.3=a").unwrap();
-    let error = loaded().unwrap_err();
-    assert!(error.contains("zoo.cfg.dynamic.next: server.3=a is not host:port:port"), "{error}");
+    // Nor is it a standalone server if it was to join an ensemble of one.
+    fs::write(&dynamic_file, "server.4=b:1:2;2181\n").unwrap();
+    assert!(loaded().unwrap_err().contains("which is not one of the servers 4"));
+    fs::write(path("zoo.cfg.dynamic.next"), joined("20")).unwrap();
+    assert_eq!(loaded().unwrap().ensemble.unwrap().view.members.len(), 1);
+    fs::write(path("myid"), "4\n").unwrap();
+    fs::write(path("zoo.cfg.dynamic.next"), "").unwrap();
+    assert!(loaded().unwrap().ensemble.is_none());
 }

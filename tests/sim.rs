@@ -186,6 +186,7 @@ fn worlds_from_fixed_seeds_reach_every_fault_and_hold_every_property() {
         ("worlds with rivals that observers meet", 4),
         ("promises to rivals", 3),
         ("worlds whose operators write lines anew", 3),
+        ("worlds that begin with one server", 4),
         ("servers that operators add by lines", 2),
         ("servers that come back after their lines are gone", 2),
         ("worlds with packets of another phase", 5),

@@ -253,6 +253,8 @@ pub struct Climate {
     pub rivals: bool,
     /// Operators write zoo.cfg anew at each start, and add and take out servers by its lines (`super::rescales`).
     pub rewrites: bool,
+    /// The ensemble begins as one server (`super::growth`).
+    pub grows: bool,
     /// Servers that send what members running Java send, in Java's order (`super::java`).
     pub java: BTreeSet<usize>,
     /// The server whose disk is damaged gets trees, which have the names that a Java leader gives them when they are damaged
@@ -358,10 +360,11 @@ impl Climate {
             .with_rivals()
             .with_java_trees()
             .with_rewrites()
+            .with_growth()
     }
 
     /// Reconfigurations in a hurry, with what of this world does not disturb them.
-    fn in_a_hurry(&self) -> Self {
+    pub(super) fn in_a_hurry(&self) -> Self {
         Self {
             hurries: true,
             changes: true,

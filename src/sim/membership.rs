@@ -37,12 +37,13 @@ fn members(climate: &Climate, me: usize) -> Vec<String> {
     }
     if first <= me {
         // Operators start a server that is to vote later as either; with groups, a participant would be in none of them.
-        lines.push(member(me, me.is_multiple_of(2) && !climate.groups));
+        let votes = climate.only_grows() || me.is_multiple_of(2);
+        lines.push(member(me, votes && !climate.groups));
     }
     lines
 }
 
-fn zoo_cfg(climate: &Climate, members: Vec<String>) -> String {
+fn zoo_cfg(climate: &Climate, me: usize, members: Vec<String>) -> String {
     let mut lines = vec![
         format!("tickTime={TICK_TIME_MS}\ninitLimit=10\nsyncLimit=5"),
         format!("connectToLearnerMasterLimit=5\nmaxSessionTimeout={}", 40 * TICK_TIME_MS),
@@ -60,6 +61,9 @@ fn zoo_cfg(climate: &Climate, members: Vec<String>) -> String {
     if climate.plant != Some(PlantedFault::UnconfirmedReads) {
         lines.push(format!("oxkeeper.quorumSync={}", climate.quorum_sync));
         lines.push(format!("oxkeeper.linearizableReads={}", climate.linearizable_reads));
+    }
+    if !climate.is_alone_standalone(me) {
+        lines.push("standaloneEnabled=false".to_owned());
     }
     if let Some(packing) = climate.packing {
         lines.push(format!("snapshot.compression.method={packing}"));
@@ -90,7 +94,7 @@ pub fn first_view(climate: &Climate) -> View {
 /// # Errors
 /// If the simulated disk fails: the process does not start.
 pub fn write_files(disk: &SimDisk, climate: &Climate, me: usize) -> io::Result<()> {
-    let zoo_cfg = zoo_cfg(climate, members(climate, me));
+    let zoo_cfg = zoo_cfg(climate, me, members(climate, me));
     replace_file(disk, Path::new(CONFIG_FILE), zoo_cfg.as_bytes())?;
     if climate.rewrites && me < climate.voters {
         write_lines(disk, Some(&(0..climate.voters).collect()))?;
@@ -153,7 +157,7 @@ pub fn rewrite_files(disk: &SimDisk, climate: &Climate, me: usize, view: &View) 
         let lines = text.lines().filter(|line| !line.starts_with("version="));
         lines.map(str::to_owned).chain([member(me, false)]).collect()
     };
-    replace_file(disk, Path::new(CONFIG_FILE), zoo_cfg(climate, members).as_bytes())
+    replace_file(disk, Path::new(CONFIG_FILE), zoo_cfg(climate, me, members).as_bytes())
 }
 
 /// Marks a server's directory as new, in worlds with `db.autocreate=false`.
@@ -224,14 +228,14 @@ pub fn load(
     let read = || config::load_from(&|path| read_file(disk, path), &launch, &Environment::new());
     if let Ok(lines) = read_file(disk, Path::new(LINES_FILE)) {
         let lines = vec![REWRITTEN.to_owned(), String::from_utf8(lines)?];
-        replace_file(disk, Path::new(CONFIG_FILE), zoo_cfg(climate, lines).as_bytes())?;
+        replace_file(disk, Path::new(CONFIG_FILE), zoo_cfg(climate, me, lines).as_bytes())?;
     } else if let Some(mut members) = written_members(disk)?
         && !members.iter().any(|line| line.starts_with(&format!("server.{me}=")))
         && read().is_err()
     {
-        members.push(member(me, false));
+        members.push(member(me, climate.only_grows()));
         members.insert(0, REWRITTEN.to_owned());
-        replace_file(disk, Path::new(CONFIG_FILE), zoo_cfg(climate, members).as_bytes())?;
+        replace_file(disk, Path::new(CONFIG_FILE), zoo_cfg(climate, me, members).as_bytes())?;
     }
     let config = read()?;
     if config.ensemble.is_some() == climate.alone {

@@ -27,6 +27,7 @@ mod disk;
 mod driver;
 mod election_connections;
 mod faults;
+mod growth;
 pub mod history;
 mod hurry;
 mod java;

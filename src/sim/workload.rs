@@ -202,6 +202,7 @@ impl Request {
         let is_spared = climate.damaged.is_some();
         let (mut joining, mut leaving, mut members) = (None, None, None);
         match rng.below(5) {
+            _ if climate.only_grows() => joining = Some(member(server, true)),
             0 | 1 if !is_whole => joining = Some(member(server, is_spared || !rng.one_in(4))),
             2 | 3 if !is_whole && !is_spared => leaving = Some(server.to_string()),
             _ if climate.oracle && !rng.one_in(3) => members = Some(some_pair(rng, climate)),

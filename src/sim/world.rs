@@ -158,6 +158,7 @@ impl World {
             (climate.returns, "worlds with a server that comes back"),
             (climate.rivals, "worlds with rivals that observers meet"),
             (climate.rewrites, "worlds whose operators write lines anew"),
+            (climate.grows, "worlds that begin with one server"),
             (climate.strays, "worlds with packets of another phase"),
             (climate.breaks_early, "worlds whose first connections end"),
             (

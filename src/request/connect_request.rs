@@ -96,7 +96,7 @@ impl Connection {
         let _open = self.conn.heard(now_ms);
         self.conn.stats.set_timeout_ms(timeout_ms);
         let conn = self.conn.clone();
-        self.phase = Phase::Connecting;
+        self.phase = Phase::Connecting { resumes: session.0 != 0 };
         self.counts.revalidations += u64::from(session.0 != 0);
         if session.0 == 0 {
             let open = OpenSession { conn, timeout_ms, received_us: now_us };

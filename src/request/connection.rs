@@ -10,7 +10,8 @@ use super::sliced_request::SlicedRequest;
 use super::throttle::Load;
 use super::write_request;
 use super::{
-    Batch, BatchedRequest, ClientCommand, ClientHandle, Counts, Namespaces, Outgoing, Shared, reply,
+    Batch, BatchedRequest, ClientCommand, ClientHandle, Counts, Namespaces, Need, Outgoing, Shared,
+    reply,
 };
 use crate::model::sync::{Arc, Ordering};
 use crate::model::{Code, Identity, SessionId, op};
@@ -31,26 +32,6 @@ const FRAME_MAX_BEFORE_SESSION: usize = 65 * 1024;
 
 /// A batch has room for more writes like its first one, within this many bytes.
 const BATCH_ROOM_MAX: usize = 64 * 1024;
-
-/// What the machine needs before it can go on.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Need {
-    /// More bytes from the client: at least this many, the rest of its frame.
-    Bytes(usize),
-    /// One of these, and no bytes before it: an answer of `replica`, the answer to a silent sync, or the end of a step that
-    /// [`Connection::take_step`] hands out.
-    Answer,
-    /// The client to receive what was sent to it.
-    Room,
-    /// Another turn: this one has used its share.
-    Turn,
-    /// Fewer outstanding writes on all connections.
-    FewerOutstanding,
-    /// A four-letter word came instead of a connect request: answer it and close.
-    Word([u8; 4]),
-    /// To be closed once everything is sent, for the reason given (empty: a regular end).
-    Close(String),
-}
 
 /// One whole request at the front of the input.
 #[derive(Clone, Copy)]
@@ -182,10 +163,11 @@ impl Connection {
     pub fn collect(&mut self) {
         let full = self.is_full();
         self.known = self.conn.take(&mut self.unsent, full);
-        if let (Phase::Connecting, Some(session)) = (self.phase, self.known.session) {
+        if let (Phase::Connecting { resumes }, Some(session)) = (self.phase, self.known.session) {
             self.phase = Phase::Open(session);
             let timeout_ms = self.timeout_ms;
-            tracing::debug!(peer = %self.conn.peer, %session, timeout_ms, "client connected");
+            let text = if resumes { "session resumed" } else { "session opened" };
+            tracing::debug!(peer = %self.conn.peer, %session, timeout_ms, "{text}");
         }
     }
 
@@ -219,7 +201,7 @@ impl Connection {
                     Ok(bytes) => taken += bytes,
                     Err(need) => break need,
                 },
-                Phase::Connecting | Phase::Ending => break Need::Answer,
+                Phase::Connecting { .. } | Phase::Ending => break Need::Answer,
                 Phase::Authenticating(session) => match self.finish_step(session, now_us) {
                     Ok(true) => {}
                     Ok(false) => break Need::Answer,

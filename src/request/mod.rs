@@ -28,6 +28,7 @@ mod limits;
 mod lookahead;
 pub mod multi;
 mod namespaces;
+mod need;
 mod outbox;
 mod outstanding_changes;
 mod password;
@@ -54,13 +55,14 @@ pub use commands::{
     Batch, BatchedRequest, BatchedWrite, ClientCommand, OpenSession, ReopenSession,
 };
 pub use conn_stats::{Answered, ConnFigures, ConnStats};
-pub use connection::{Connection, Need, identities_len};
+pub use connection::{Connection, identities_len};
 pub use connection_table::ClientHandles;
 pub use counts::{Counts, EnsembleCounts};
 pub use expansion::expansion;
 pub use frame_counts::{FrameKind, FrameSizes, Tally};
 pub use limits::Limits;
 pub use namespaces::{Namespace, Namespaces};
+pub use need::Need;
 pub use outbox::{ClientHandle, Outgoing};
 pub use outstanding_changes::ChangeCounts;
 pub use password::password;

@@ -7,8 +7,10 @@ use crate::model::SessionId;
 pub(super) enum Phase {
     /// Neither a connect request nor a four-letter word has come yet.
     Fresh,
-    /// The connect request is with `replica`.
-    Connecting,
+    /// The connect request is with `replica`. `resumes`: the client has named a session.
+    Connecting {
+        resumes: bool,
+    },
     Open(SessionId),
     /// A step of the client's SASL exchange is under way on another thread.
     Authenticating(SessionId),

@@ -390,3 +390,29 @@ fn ends_of_sessions_are_lines_with_cause_address_timeout_and_ephemerals() {
     assert!(lines.clone().any(|line| line.contains("client disconnected")), "{log}");
     assert!(lines.all(|line| !line.contains("closed by")), "{log}");
 }
+
+#[test]
+fn opened_and_resumed_sessions_are_different_lines() {
+    let mut server = Server::start("");
+    stop(&mut server);
+    server.again(&["--log-level=debug"]);
+    let (wire, opened) = server.session(&hello());
+    drop(wire);
+    line_with(&server, "client disconnected");
+    let (session_id, password) = (opened.session_id, opened.password);
+    let (wire, resumed) = server.session(&ConnectRequest { session_id, password, ..hello() });
+    assert_eq!(resumed.session_id, session_id);
+    drop(wire);
+    stop(&mut server);
+    let log = server.said("err");
+    let session = format!("session={session_id:#x} ");
+    let lines: Vec<&str> = log.lines().filter(|line| line.contains(&session)).collect();
+    for text in ["session opened", "session resumed"] {
+        let count = lines.iter().filter(|line| line.contains(text)).count();
+        assert_eq!(count, 1, "{text}: {log}");
+    }
+    for part in ["DEBUG", "peer=127.0.0.1:", "timeout_ms=30000"] {
+        let begins = lines.iter().filter(|line| line.contains("session "));
+        assert!(begins.clone().all(|line| line.contains(part)), "{part}: {log}");
+    }
+}

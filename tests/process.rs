@@ -5,6 +5,7 @@ mod process {
     mod audit;
     mod command_line;
     mod cut_log;
+    mod duplicate_id;
     mod logs;
     mod members;
 }

@@ -9,6 +9,7 @@
 //! asks for it. Sockets, names and the race between several addresses of one server (`net::election`).
 
 use super::dial::HostPort;
+use super::duplicate_id::{Duplicate, other_address};
 pub use super::election_actions::{
     Action, ConnectionId, Event, Input, REFUSED_BY_TLS, ServerAddresses,
 };
@@ -18,13 +19,13 @@ use super::election_hello::{
 };
 use super::election_listeners::Listeners;
 use super::election_log::{ElectionLog, Repeats, places};
-use super::sasl_exchange::{ConnectionKind, SaslExchanges};
+pub use super::election_settings::{Settings, Stats};
+use super::sasl_exchange::ConnectionKind;
 use super::unreachable::{Reach, Unreachable};
 use crate::model::ServerId;
 use ConnectionStage::{AwaitingHello, Dialing, Established};
 use bytes::Bytes;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 /// Limit on connected servers in no known configuration.
 const UNKNOWN_SERVERS_MAX: usize = 64;
@@ -34,36 +35,6 @@ const SHORT_LIVED_MS: u64 = 5000;
 const NOT_CONNECTED_BACK: &str = "reached, but it has not connected back: it can't reach this server's election port, another server has this server's myid, or the two ports in server.N are swapped";
 /// Limit on accepted connections whose hello has not come.
 const AWAITED_HELLOS_MAX: usize = 256;
-
-/// The settings of the election connections.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    pub me: ServerId,
-    /// This server's addresses, as its hello names them.
-    pub addresses: Vec<HostPort>,
-    /// Listen on every address of the machine, at the ports of `addresses` (`quorumListenOnAllIPs`).
-    pub on_all_addresses: bool,
-    /// The hello names all addresses, which servers before 3.6 do not understand (`multiAddress.enabled`).
-    pub multi_address: bool,
-    /// Time for a connection to be made and the hello to be written (`cnxTimeout`).
-    pub connect_timeout_ms: u64,
-    /// Time for the hello of an accepted connection to come, and for the SASL exchange of each (`quorumCnxnTimeoutMs`).
-    pub hello_timeout_ms: u64,
-    /// How long a server with several addresses may leave bytes unacknowledged, and how long its other addresses are dialed
-    /// after one has refused (`multiAddress.reachabilityCheckTimeoutMs`). `None`: no limit.
-    pub reach_timeout_ms: Option<u64>,
-    /// Failures to listen after which [`Event::BindFailed`] is reported; 0 is never (`electionPortBindRetry`).
-    pub bind_tries_max: u32,
-    /// What is exchanged after the hello.
-    pub exchanges: Arc<dyn SaslExchanges>,
-}
-
-/// Counts for metrics and the simulator.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Stats {
-    /// Messages that were sent again over a new connection.
-    pub resent: u64,
-}
 
 /// One other server.
 #[derive(Debug, Default)]
@@ -77,6 +48,8 @@ struct Peer {
     is_up: bool,
     up_ms: u64,
     repeats: Repeats,
+    /// Another server says that it is this one: each of them is given the other's address with its next message.
+    duplicate: Option<Duplicate>,
     /// Dials in a row that failed.
     failures: u32,
     /// The connection over which the last message came. A server may accept a connection and end it before any, as one without SASL.
@@ -324,6 +297,9 @@ impl ElectionConnections {
                 }
                 (Ok(Some(Received::Message(message))), Established(from)) => {
                     self.peers.entry(from).or_default().heard = Some(connection);
+                    if let Some(other) = other_address(&message) {
+                        self.log.own_double(&self.settings, from, other, now_ms);
+                    }
                     out.push(Action::Report(Event::Heard { from, message }));
                 }
                 (Ok(Some(Received::Message(_))), stage) => panic!("a message while {stage:?}"),
@@ -392,6 +368,8 @@ impl ElectionConnections {
             && peer.repeats.note(connected, dials, id < self.settings.me, peer.up_ms, now_ms)
         {
             self.log.double(id, connected, dials, now_ms);
+            let (connected, dials) = (connected.to_owned(), dials.to_owned());
+            peer.duplicate = Some(Duplicate { connected, dials });
         }
     }
 
@@ -432,7 +410,9 @@ impl ElectionConnections {
             && let Some(peer) = self.peers.get_mut(&to)
             && let Some(message) = peer.unsent.take()
         {
-            held.machine.send(&message);
+            let duplicate = peer.duplicate.take();
+            let with_address = duplicate.map(|duplicate| duplicate.append(&message, &held.peer));
+            held.machine.send(with_address.as_ref().unwrap_or(&message));
             peer.last_sent = Some(message);
         }
         if let Some(bytes) = held.machine.take_output() {

@@ -1,8 +1,11 @@
 //! The WARNs about election connections: one a minute for each thing, as the other end can cause them again and again.
 
 use super::dial::HostPort;
+use super::duplicate_id::host;
 use super::election_actions::REFUSED_BY_TLS;
+use super::election_settings::Settings;
 use crate::model::{LogMinute, STRANGERS, ServerId};
+use core::net::{IpAddr, SocketAddr};
 use std::fmt::Display;
 
 /// A server that was connected for this long, and whose connection stays, dials again only if its network has failed.
@@ -20,6 +23,8 @@ pub struct ElectionLog {
     closed: LogMinute<(String, String)>,
     /// About two servers with one id.
     doubles: LogMinute<ServerId>,
+    /// About another server with this server's id.
+    own_doubles: LogMinute<IpAddr>,
 }
 
 impl ElectionLog {
@@ -55,6 +60,23 @@ impl ElectionLog {
             tracing::warn!(
                 target: STRANGERS, server_id = server.0, peer = %dials, connected_peer = %connected,
                 "two servers seem to have the same myid: server_id is connected already, and dials again; correct the file myid of one of them"
+            );
+        }
+    }
+
+    /// The server `from` has seen another server, at `other`, that says that it is this one.
+    pub fn own_double(
+        &mut self,
+        settings: &Settings,
+        from: ServerId,
+        other: SocketAddr,
+        now_ms: u64,
+    ) {
+        if self.own_doubles.admit(other.ip(), now_ms) {
+            tracing::warn!(
+                target: STRANGERS, server_id = settings.me.0, peer = %other, own_addresses = %places(&settings.addresses),
+                reported_by = from.0,
+                "another server seems to have this server's myid: correct the file myid of one of them"
             );
         }
     }
@@ -103,10 +125,6 @@ pub fn places(addresses: &[HostPort]) -> String {
         }
     }
     shown.join(" or ")
-}
-
-fn host(address: &str) -> &str {
-    address.rsplit_once(':').map_or(address, |(host, _port)| host)
 }
 
 #[cfg(test)]

@@ -339,7 +339,7 @@ fn znodes_above_jute_maxbuffer_are_reported_at_the_start() {
 }
 
 /// The first line of the log with this text, once it is there.
-fn line_with(server: &Server, text: &str) -> String {
+pub(super) fn line_with(server: &Server, text: &str) -> String {
     let began = Instant::now();
     loop {
         let log = server.said("err");

@@ -14,6 +14,7 @@ use oxkeeper::tools::{
 use rustix::fs::Access;
 use std::ffi::OsString;
 use std::io::{Read as _, Write};
+use std::os::fd::AsFd as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::process::ExitCode;
 
@@ -308,7 +309,14 @@ fn helped(name: &str) -> ExitCode {
 /// Runs a toolkit with the process's own streams. A reader that closes the pipe, as `head` does, ends it quietly.
 fn ran(run: toolkits::Tool, arguments: &[String]) -> ExitCode {
     let (mut input, mut err) = (std::io::stdin().lock(), std::io::stderr().lock());
-    let mut out = std::io::BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
+    // Not through std's own buffer, which looks for the last end of a line in each piece and writes what comes after it by itself.
+    let mut out = match std::io::stdout().as_fd().try_clone_to_owned() {
+        Ok(out) => std::io::BufWriter::with_capacity(1 << 17, std::fs::File::from(out)),
+        Err(error) => {
+            let _unread = writeln!(err, "oxkeeper: open standard output: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
     let mut streams = toolkits::Streams { input: &mut input, out: &mut out, err: &mut err };
     let ended = run(arguments, &mut streams);
     let ended = ended.and_then(|code| Ok(out.flush().map(|()| code)?));

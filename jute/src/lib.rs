@@ -11,6 +11,7 @@
 //! Source: `zookeeper.jute`, `BinaryInputArchive`, `BinaryOutputArchive`, ZooKeeper 3.9.5.
 
 mod read;
+mod utf8;
 mod vector;
 mod write;
 
@@ -20,7 +21,8 @@ pub mod proto;
 pub mod quorum;
 pub mod txn;
 
-pub use read::{Decode, DecodeError, Reader, read_utf8};
+pub use read::{Decode, DecodeError, Reader};
+pub use utf8::{put_utf8, read_utf8};
 pub use vector::{Items, Vector};
 pub use write::{Encode, patch_length, put_buffer, put_frame, put_i32, put_i64, put_string};
 

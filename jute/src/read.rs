@@ -1,5 +1,6 @@
 //! Reading primitives: a cursor over borrowed bytes.
 
+use crate::read_utf8;
 use std::borrow::Cow;
 
 /// Why bytes are not the record that was asked for.
@@ -120,29 +121,4 @@ impl<'a> Decode<'a> for Option<Cow<'a, str>> {
         // Java decodes malformed UTF-8 to replacement characters and goes on (P-08).
         Ok(Option::<&[u8]>::decode(from)?.map(read_utf8))
     }
-}
-
-/// Decodes as Java's `new String(bytes, UTF_8)`: borrowed when well formed, else with U+FFFD where it is not.
-///
-/// The standard library's lossy decoding replaces each byte of an encoded surrogate; Java sees the three bytes, or
-/// the first two alone, as one mistake. The difference shows: Java itself writes such bytes (see `put_string`).
-pub fn read_utf8(bytes: &[u8]) -> Cow<'_, str> {
-    if let Ok(text) = std::str::from_utf8(bytes) {
-        return Cow::Borrowed(text);
-    }
-    let (mut text, mut rest) = (String::with_capacity(bytes.len() + 8), bytes);
-    while let Some(chunk) = rest.utf8_chunks().next() {
-        text.push_str(chunk.valid());
-        rest = &rest[chunk.valid().len()..];
-        let malformed = match rest {
-            [0xED, 0xA0..=0xBF, 0x80..=0xBF, ..] => 3,
-            [0xED, 0xA0..=0xBF, ..] => 2,
-            _ => chunk.invalid().len(),
-        };
-        if 0 < malformed {
-            text.push(char::REPLACEMENT_CHARACTER);
-        }
-        rest = &rest[malformed..];
-    }
-    Cow::Owned(text)
 }

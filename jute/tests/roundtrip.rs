@@ -1,7 +1,7 @@
 //! Every record, filled at random: written as the format says, read back whole, and no bytes make reading panic.
 
 use codecs::{CODECS, Codec, Schema, Type, Value, reference, reread};
-use jute::{Buffer, Decode, DecodeError, Reader, Ustring, Vector, data};
+use jute::{Buffer, Decode, DecodeError, Reader, Ustring, Vector, data, put_utf8, read_utf8};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
@@ -167,5 +167,28 @@ proptest! {
         for codec in CODECS {
             decode_is_sound(codec, &bytes);
         }
+    }
+
+    /// Characters of each length, cut, halves of surrogate pairs and stray bytes, also across blocks.
+    #[test]
+    fn appended_text_is_the_decoded_text(
+        before in 0_usize..600,
+        parts in prop::collection::vec(prop_oneof![
+            any::<char>().prop_map(|c| c.to_string().into_bytes()),
+            (any::<char>(), 1_usize..4).prop_map(|(c, len)| {
+                let mut bytes = c.to_string().into_bytes();
+                bytes.truncate(len);
+                bytes
+            }),
+            (0xA0_u8..0xC0, any::<u8>()).prop_map(|(two, three)| vec![0xED, two, three]),
+            prop::collection::vec(any::<u8>(), 0..4),
+        ], 0..200),
+    ) {
+        let mut bytes = vec![0xFF; before];
+        bytes.extend(parts.concat());
+        let mut text = vec![b'x'];
+        put_utf8(&mut text, &bytes);
+        let decoded = read_utf8(&bytes);
+        prop_assert_eq!(&text[1..], decoded.as_bytes());
     }
 }

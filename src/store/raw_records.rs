@@ -2,7 +2,7 @@
 //!
 //! [`record::Records`](super::record::Records) stops at the first damage; these go on, so that damage can be shown and repaired.
 
-use std::io::{self, Read};
+use std::io::{self, BufRead};
 
 use byteorder::{BE, ByteOrder};
 
@@ -67,8 +67,7 @@ pub struct RawRecords<R> {
     entry: Vec<u8>,
 }
 
-impl<R: Read> RawRecords<R> {
-    /// * `from`: buffered.
+impl<R: BufRead> RawRecords<R> {
     pub const fn new(from: R) -> Self {
         Self { from, entry: Vec::new() }
     }
@@ -94,20 +93,36 @@ impl<R: Read> RawRecords<R> {
             return Ok(RawStep::End);
         }
         let (stored, len) = (BE::read_i64(&head), BE::read_i32(&head[8..]));
-        let Ok(wanted) = u64::try_from(len) else { return Ok(RawStep::Length(len)) };
+        let Ok(wanted) = usize::try_from(len) else { return Ok(RawStep::Length(len)) };
         if wanted == 0 {
             return Ok(RawStep::End);
         }
-        self.entry.clear();
-        // Grows with what is there, not with what the length says.
-        let read = (&mut self.from).take(wanted).read_to_end(&mut self.entry)?;
-        if (read as u64) < wanted {
+        if self.entry(wanted)? < wanted {
             let is_for_java = len <= JAVA_ENTRY_MAX;
             return Ok(if is_for_java { RawStep::End } else { RawStep::Length(len) });
         }
         let mut mark = [0; 1];
         let end_mark = self.filled(&mut mark)?.then_some(mark[0]);
         Ok(RawStep::Record(RawRecord { stored, entry: &self.entry, end_mark }))
+    }
+
+    /// Reads an entry that should be `wanted` bytes long. Returns how many are there.
+    fn entry(&mut self, wanted: usize) -> io::Result<usize> {
+        self.entry.clear();
+        while self.entry.len() < wanted {
+            let there = match self.from.fill_buf() {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                there => there?,
+            };
+            let taken = there.len().min(wanted - self.entry.len());
+            if taken == 0 {
+                break;
+            }
+            // Grows with what is there, not with what the length says.
+            self.entry.extend_from_slice(&there[..taken]);
+            self.from.consume(taken);
+        }
+        Ok(self.entry.len())
     }
 
     /// Fills `into`; `false`: the file ends first.

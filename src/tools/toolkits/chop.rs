@@ -100,7 +100,7 @@ fn open(from: &Path, to: &Path) -> Result<(BufReader<File>, BufWriter<File>), St
 
 /// Copies the records up to `zxid`; `false`: there was nothing to chop.
 fn copy(
-    from: impl io::Read,
+    from: impl io::BufRead,
     mut to: BufWriter<File>,
     zxid: i64,
     is_json: bool,

@@ -1,5 +1,6 @@
 //! `TxnLogToolkit`: prints a transaction log, repairs checksums, chops.
 
+use std::cell::RefCell;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, BufWriter, Seek as _, Write};
 use std::path::{Path, PathBuf};
@@ -79,7 +80,7 @@ fn dump(path: &Path, parsed: &Parsed, is_json: bool, streams: &mut Streams<'_>) 
     }
     let failed = |source| Failed::File { path: path.to_owned(), source };
     let mut records =
-        RawRecords::new(BufReader::with_capacity(1 << 20, File::open(path).map_err(failed)?));
+        RawRecords::new(BufReader::with_capacity(1 << 17, File::open(path).map_err(failed)?));
     let mut repaired = match parsed.has('r') {
         true => Some(Repaired::create(fixed)?),
         false => None,
@@ -90,7 +91,7 @@ fn dump(path: &Path, parsed: &Parsed, is_json: bool, streams: &mut Streams<'_>) 
         writeln!(streams.err, "Invalid magic number for {name}")?;
         return Ok(INVALID_INVOCATION);
     }
-    let printer = Printer { is_json, dates: Dates::of_machine(), path };
+    let printer = Printer { is_json, dates: Dates::of_machine(), path, text: RefCell::default() };
     printer.header(header, streams.out)?;
     if let Some(repaired) = &mut repaired {
         repaired.begin(header)?;
@@ -304,6 +305,8 @@ struct Printer<'p> {
     is_json: bool,
     dates: Dates,
     path: &'p Path,
+    /// The text of the last transaction, kept for its capacity.
+    text: RefCell<Vec<u8>>,
 }
 
 impl Printer<'_> {
@@ -334,8 +337,11 @@ impl Printer<'_> {
             let object = txn_text::json(record.entry, record.stored == record.actual());
             writeln!(out, "{}", object.map_err(foreign)?)?;
         } else {
-            let text = txn_text::text(record.entry, &self.dates).map_err(foreign)?;
-            write!(out, "{prefix}{text}")?;
+            let mut text = self.text.borrow_mut();
+            text.clear();
+            text.extend_from_slice(prefix.as_bytes());
+            txn_text::put_text(record.entry, &self.dates, &mut text).map_err(foreign)?;
+            out.write_all(&text)?;
         }
         Ok(())
     }

@@ -3,33 +3,37 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use jute::Vector;
-use jute::data::Acl;
+use jute::data::{Acl, Id};
 use serde_json::{Value, json};
 use std::borrow::Cow;
-use std::fmt::Write as _;
+use std::io::Write as _;
 
 use super::dates::Dates;
 use crate::model::op;
 use crate::tree::txn::{Create, CreateKind, Entry, Txn};
 
-/// The transaction of a log entry in one line, or in several: Java's text of an access list has a line break.
+/// Appends the transaction of a log entry in one line, or in several: Java's text of an access list has a line break.
 ///
 /// # Errors
-/// Why the entry is no transaction that Java's tool knows.
+/// Why the entry is no transaction that Java's tool knows; nothing is appended then.
 ///
 /// Source: `TxnLogToolkit.printTxn`, ZooKeeper 3.9.5.
-pub fn text(entry: &[u8], dates: &Dates) -> Result<String, String> {
+pub fn put_text(entry: &[u8], dates: &Dates, to: &mut Vec<u8>) -> Result<(), String> {
     let Entry { header, txn, .. } = decode(entry)?;
-    let (time, session) = (dates.short(header.time), header.client_id);
-    let (cxid, zxid, name) = (i64::from(header.cxid), header.zxid, op_name(header.kind));
-    let mut text = format!(
-        "{time} session 0x{session:x} cxid 0x{cxid:x} zxid 0x{zxid:x} {name} {}",
-        body(&txn)
-    );
-    if !text.ends_with('\n') {
-        text.push('\n');
+    let (session, cxid, zxid) = (header.client_id, i64::from(header.cxid), header.zxid);
+    dates.put_short(header.time, to);
+    put(to, format_args!(" session 0x{session:x} cxid 0x{cxid:x} zxid 0x{zxid:x} "));
+    to.extend_from_slice(op_name(header.kind).as_bytes());
+    to.push(b' ');
+    put_body(&txn, to);
+    if !to.ends_with(b"\n") {
+        to.push(b'\n');
     }
-    Ok(text)
+    Ok(())
+}
+
+fn put(to: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
+    to.write_fmt(text).expect("a Vec takes all bytes");
 }
 
 fn decode(entry: &[u8]) -> Result<Entry<'_>, String> {
@@ -40,86 +44,101 @@ fn decode(entry: &[u8]) -> Result<Entry<'_>, String> {
     }
 }
 
-fn body(txn: &Txn<'_>) -> String {
+fn put_body(txn: &Txn<'_>, to: &mut Vec<u8>) {
     match txn {
-        Txn::Create(create) => created(create),
-        Txn::Delete { path } | Txn::Check { path } => format!("{}\n", escaped(path)),
-        Txn::SetData { path, data, version } => format!("{path},{},{version}", raw(*data)),
+        Txn::Create(create) => put_created(create, to),
+        Txn::Delete { path } | Txn::Check { path } => {
+            put_escaped(path, to);
+            to.push(b'\n');
+        }
+        Txn::SetData { path, data, version } => {
+            to.extend_from_slice(path.as_bytes());
+            to.push(b',');
+            put_raw(*data, to);
+            put(to, format_args!(",{version}"));
+        }
         Txn::SetAcl { path, acl, version } => {
-            let entries: Vec<String> = entries(acl)
-                .map(|(perms, scheme, id)| {
-                    format!("s{{{perms},s{{{},{}}}}}", escaped(&scheme), escaped(&id))
-                })
-                .collect();
-            format!("{},v{{{}}},{version}\n", escaped(path), entries.join(","))
+            put_escaped(path, to);
+            to.extend_from_slice(b",v{");
+            for (at, acl) in entries(acl).iter().enumerate() {
+                put(to, format_args!("{}s{{{},", if at == 0 { "" } else { "," }, acl.perms));
+                put_id(&acl.id, to);
+                to.push(b'}');
+            }
+            put(to, format_args!("}},{version}\n"));
         }
-        Txn::CreateSession { timeout_ms } => format!("{timeout_ms}\n"),
-        Txn::CloseSession { paths: None } => String::new(),
+        Txn::CreateSession { timeout_ms } => put(to, format_args!("{timeout_ms}\n")),
+        Txn::CloseSession { paths: None } => {}
         Txn::CloseSession { paths: Some(paths) } => {
-            let paths: Vec<String> = paths
-                .iter()
-                .map(|path| path.map_or_else(String::new, |path| escaped(&path)))
-                .collect();
-            format!("v{{{}}}\n", paths.join(","))
+            to.extend_from_slice(b"v{");
+            for (at, path) in paths.iter().enumerate() {
+                to.extend_from_slice(if at == 0 { b"" } else { b"," });
+                if let Some(path) = path {
+                    put_escaped(&path, to);
+                }
+            }
+            to.extend_from_slice(b"}\n");
         }
-        Txn::Error(code) => format!("{}\n", code.0),
+        Txn::Error(code) => put(to, format_args!("{}\n", code.0)),
         Txn::Multi(parts) => {
-            let parts: Vec<String> = parts
-                .iter()
-                .map(|part| format!("{}:{}", op_name(part.kind), raw(part.data)))
-                .collect();
-            parts.join(";")
+            for (at, part) in parts.iter().enumerate() {
+                let semicolon = if at == 0 { "" } else { ";" };
+                put(to, format_args!("{semicolon}{}:", op_name(part.kind)));
+                put_raw(part.data, to);
+            }
         }
     }
 }
 
-fn created(create: &Create<'_>) -> String {
+fn put_created(create: &Create<'_>, to: &mut Vec<u8>) {
     let Create { path, data, acl, kind, parent_cversion } = create;
-    let mut text = format!("{path},{},[", raw(*data));
-    for (at, (perms, scheme, id)) in entries(acl).enumerate() {
-        let comma = if at == 0 { "" } else { ", " };
-        let _infallible =
-            writeln!(text, "{comma}{perms},s{{{},{}}}", escaped(&scheme), escaped(&id));
+    to.extend_from_slice(path.as_bytes());
+    to.push(b',');
+    put_raw(*data, to);
+    to.extend_from_slice(b",[");
+    for (at, acl) in entries(acl).iter().enumerate() {
+        put(to, format_args!("{}{},", if at == 0 { "" } else { ", " }, acl.perms));
+        put_id(&acl.id, to);
+        to.push(b'\n');
     }
-    text.push_str("],");
-    let _infallible = match kind {
-        CreateKind::Persistent => write!(text, "false,{parent_cversion}"),
-        CreateKind::Ephemeral => write!(text, "true,{parent_cversion}"),
-        CreateKind::Container => write!(text, "{parent_cversion}"),
-        CreateKind::Ttl(ttl_ms) => write!(text, "{parent_cversion},{ttl_ms}"),
-    };
-    text
+    to.extend_from_slice(b"],");
+    match kind {
+        CreateKind::Persistent => put(to, format_args!("false,{parent_cversion}")),
+        CreateKind::Ephemeral => put(to, format_args!("true,{parent_cversion}")),
+        CreateKind::Container => put(to, format_args!("{parent_cversion}")),
+        CreateKind::Ttl(ttl_ms) => put(to, format_args!("{parent_cversion},{ttl_ms}")),
+    }
 }
 
-/// Permissions, scheme and id of each entry of an access list.
-fn entries(acl: &[u8]) -> impl Iterator<Item = (i32, String, String)> {
-    let entries: Vector<'_, Acl<'_>> = jute::Reader::new(acl).read().unwrap_or(Vector::Null);
-    let owned = |text: Option<Cow<'_, str>>| text.unwrap_or_default().into_owned();
-    let entries: Vec<_> =
-        entries.iter().map(|acl| (acl.perms, owned(acl.id.scheme), owned(acl.id.id))).collect();
-    entries.into_iter()
+/// The entries of an access list.
+fn entries(acl: &[u8]) -> Vector<'_, Acl<'_>> {
+    jute::Reader::new(acl).read().unwrap_or(Vector::Null)
+}
+
+fn put_id(id: &Id<'_>, to: &mut Vec<u8>) {
+    to.extend_from_slice(b"s{");
+    put_escaped(id.scheme.as_deref().unwrap_or_default(), to);
+    to.push(b',');
+    put_escaped(id.id.as_deref().unwrap_or_default(), to);
+    to.push(b'}');
 }
 
 /// Data as Java prints it: decoded as UTF-8, whatever it is.
-fn raw(data: Option<&[u8]>) -> Cow<'_, str> {
-    jute::read_utf8(data.unwrap_or_default())
+fn put_raw(data: Option<&[u8]>, to: &mut Vec<u8>) {
+    jute::put_utf8(to, data.unwrap_or_default());
 }
 
 /// A string inside a record's text.
 ///
 /// Source: `ToStringOutputArchive.escapeString`, ZooKeeper 3.9.5.
-fn escaped(text: &str) -> String {
-    let mut to = String::with_capacity(text.len() + 1);
-    to.push('\'');
-    for c in text.chars() {
-        match c {
-            '\0' | '\n' | '\r' | ',' | '}' | '%' => {
-                let _infallible = write!(to, "%{:02X}", c as u32);
-            }
-            c => to.push(c),
+fn put_escaped(text: &str, to: &mut Vec<u8>) {
+    to.push(b'\'');
+    for &byte in text.as_bytes() {
+        match byte {
+            b'\0' | b'\n' | b'\r' | b',' | b'}' | b'%' => put(to, format_args!("%{byte:02X}")),
+            byte => to.push(byte),
         }
     }
-    to
 }
 
 /// The transaction of a log entry as a JSON object.
@@ -193,9 +212,11 @@ fn fields(txn: &Txn<'_>) -> Value {
 }
 
 fn acl_json(acl: &[u8]) -> Vec<Value> {
-    entries(acl)
-        .map(|(perms, scheme, id)| json!({ "perms": perms, "scheme": scheme, "id": id }))
-        .collect()
+    let object = |acl: Acl<'_>| {
+        let (scheme, id) = (acl.id.scheme.unwrap_or_default(), acl.id.id.unwrap_or_default());
+        json!({ "perms": acl.perms, "scheme": scheme, "id": id })
+    };
+    entries(acl).iter().map(object).collect()
 }
 
 fn packed(data: Option<&[u8]>) -> Option<String> {

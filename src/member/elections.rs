@@ -102,11 +102,9 @@ impl Elections {
         reach.without_vote =
             reach.heard.iter().filter(|id| self.without_vote.contains(id)).copied().collect();
         let other_lines = |id: &ServerId| {
-            let text = self.configs.get(id)?;
-            let theirs = View::parse(&String::from_utf8_lossy(text)).ok()?;
+            let theirs = View::from_bytes(self.configs.get(id)?).ok()?;
             let are_lines = view.version == 0 && theirs.version == 0;
-            let is_other = !theirs.voters().eq(view.voters()) || theirs.rule != view.rule;
-            (are_lines && is_other).then(|| (*id, theirs.voters().collect()))
+            (are_lines && !theirs.has_quorums_of(view)).then(|| (*id, theirs.voters_text()))
         };
         reach.other_lines = reach.heard.iter().filter_map(other_lines).collect();
         reach

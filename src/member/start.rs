@@ -4,7 +4,7 @@ use super::config_files::LastInForce;
 use super::configured::PartSettings;
 use super::{Action, Member, Now};
 use crate::config::Config;
-use crate::model::{Epoch, Epochs, Rule, ServerId, View, Zxid};
+use crate::model::{Epoch, Epochs, ServerId, View, Zxid};
 use crate::replica::{Mode, Replica};
 use crate::request::Shared;
 use crate::store::decide::Start;
@@ -172,27 +172,13 @@ pub fn assemble<D: Disk + Clone>(
 
 /// The newest configuration that counts beside the operator's lines (version 0) and has other quorums.
 pub fn with_other_quorums(core: &zab::Core) -> Option<&View> {
-    let is_other =
-        |view: &&View| !view.voters().eq(core.view.voters()) || view.rule != core.view.rule;
-    core.views_beside_operators().filter(is_other).max_by_key(|view| view.version)
+    let others = core.views_beside_operators().filter(|view| !view.has_quorums_of(&core.view));
+    others.max_by_key(|view| view.version)
 }
 
 /// The voters of [`with_other_quorums`].
 pub fn last_voters(core: &zab::Core) -> Option<String> {
-    with_other_quorums(core).map(voters)
-}
-
-/// The voters, each weight other than 1, and `|` between groups: `1 2 | 3 (weight 5)`.
-fn voters(view: &View) -> String {
-    let Rule::Hierarchical { groups, weights } = &view.rule else {
-        return view.voters().map(|id| id.to_string()).collect::<Vec<_>>().join(" ");
-    };
-    let shown = |id: &ServerId| match weights.get(id) {
-        None | Some(1) => id.to_string(),
-        Some(weight) => format!("{id} (weight {weight})"),
-    };
-    let groups = groups.values().map(|ids| ids.iter().map(shown).collect::<Vec<_>>().join(" "));
-    groups.collect::<Vec<_>>().join(" | ")
+    with_other_quorums(core).map(View::voters_text)
 }
 
 /// Refuses a standalone start with the data of a member whose ensemble may go on: by the same zxids it would have another history.
@@ -202,7 +188,7 @@ fn check_alone<D: Disk>(disk: &D, folders: &Folders, reconfigs: bool) -> Result<
     // A file that can't be read says nothing, and a standalone server does not need it.
     let last = LastInForce::read(disk, &folders.snapshots).ok().flatten();
     let Some(last) = last.filter(|last| 1 < last.view.voters().count()) else { return Ok(()) };
-    let last_voters = voters(&last.view);
+    let last_voters = last.view.voters_text();
     if reconfigs {
         return Err(AssembleError::Alone { last_voters });
     }
@@ -216,7 +202,7 @@ fn check_alone<D: Disk>(disk: &D, folders: &Folders, reconfigs: bool) -> Result<
 fn warn_of_other_quorums(core: &zab::Core) {
     if let Some(last_voters) = last_voters(core) {
         tracing::warn!(
-            voters = %voters(&core.view), %last_voters,
+            voters = %core.view.voters_text(), %last_voters,
             "zoo.cfg has other voters, weights or groups than the last configuration in force: a leader needs a quorum of both, and then zoo.cfg counts alone; if a quorum of the last one is gone for good, stop ALL servers, remove version-2/lastConfiguration at each, and start those with data first"
         );
     }
@@ -268,22 +254,4 @@ pub fn saved_view_counts(saved: &View, current: Epoch, last: Option<Zxid>) -> bo
     let (Some(last), Some(version)) = (last, Zxid::from_wire(saved.version)) else { return true };
     let is_of_one_epoch = version.epoch() == current && last.epoch() == current;
     !(is_of_one_epoch && last < version)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    // rows: D-09
-    #[test]
-    fn voters_are_shown_with_their_groups_and_weights() {
-        let three = "server.1=a:1:2\nserver.2=b:1:2\nserver.3=c:1:2\n";
-        for (rule, shown) in [
-            ("", "1 2 3"),
-            ("group.1=1:2:3\nweight.3=5", "1 2 3 (weight 5)"),
-            ("group.1=1:2\ngroup.2=3\nweight.1=0", "1 (weight 0) 2 | 3"),
-        ] {
-            assert_eq!(voters(&View::parse(&format!("{three}{rule}")).unwrap()), shown);
-        }
-    }
 }

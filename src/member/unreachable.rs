@@ -12,7 +12,7 @@ pub struct Reach {
     /// Members that say that they have no data that counts, and so don't vote.
     pub without_vote: Vec<ServerId>,
     /// Members whose operator has written other `server.N` lines than this server's, each with the voters there.
-    pub other_lines: Vec<(ServerId, Vec<ServerId>)>,
+    pub other_lines: Vec<(ServerId, String)>,
     /// Why this server can't listen at its election port; `None`: it does.
     pub deaf: Option<String>,
 }
@@ -40,8 +40,7 @@ impl Reach {
 
     /// The members with other `server.N` lines, each with the voters there; `None`: no member that is heard of has such lines.
     pub fn other_lines(&self) -> Option<String> {
-        let lines =
-            self.other_lines.iter().map(|(id, voters)| format!("{id} has voters {}", ids(voters)));
+        let lines = self.other_lines.iter().map(|(id, voters)| format!("{id} has voters {voters}"));
         let lines: Vec<String> = lines.collect();
         (!lines.is_empty()).then(|| lines.join(", "))
     }

@@ -129,6 +129,11 @@ impl View {
         self.rule == Rule::Majority && self.voters().count() == 2
     }
 
+    /// Whether it has the voters of another configuration, with the same weights and groups.
+    pub fn has_quorums_of(&self, other: &Self) -> bool {
+        self.voters().eq(other.voters()) && self.rule == other.rule
+    }
+
     /// As [`View::has_quorum`]; `alone`: this one of two voters is enough.
     pub fn has_quorum_or(&self, ids: &BTreeSet<ServerId>, alone: Option<ServerId>) -> bool {
         self.lets(alone).is_some_and(|id| ids.contains(&id)) || self.has_quorum(ids)

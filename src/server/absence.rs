@@ -156,8 +156,7 @@ mod tests {
         absence.reach.missing = vec![missing];
         let text = line(&absence);
         assert!(text.contains("start the missing") && text.contains("without_vote=2;"), "{text}");
-        absence.reach.other_lines =
-            vec![(ServerId(2), vec![ServerId(1), ServerId(2), ServerId(4)])];
+        absence.reach.other_lines = vec![(ServerId(2), "1 2 4".to_owned())];
         let text = line(&absence);
         assert!(text.contains("other_lines=2 has voters 1 2 4;"), "{text}");
         absence.is_unsure = true;

@@ -1,13 +1,24 @@
 //! The forms of the command line, and the files that are read for it.
 
-use oxkeeper::config::{Environment, Launch, Settings, dynamic, load, parse_args};
+use oxkeeper::config::{Config, Environment, Launch, Settings, dynamic, load, parse_args};
 use oxkeeper::model::View;
 use std::fs;
+use std::path::Path;
 
 fn settings(args: &[&str], env: &[(&str, &str)]) -> Settings {
     let args: Vec<String> = args.iter().map(|&arg| arg.to_owned()).collect();
     let env = env.iter().map(|&(k, v)| (k.to_owned(), v.to_owned())).collect();
     parse_args(&args, &env).unwrap().settings
+}
+
+/// A start with a file alone.
+fn launch(file: &Path) -> Launch {
+    Launch { settings: Settings::File(file.to_owned()), flags: vec![] }
+}
+
+/// The configuration in a file, or its problems.
+fn loaded_from(file: &Path) -> Result<Config, String> {
+    load(&launch(file), &Environment::new()).map_err(|error| error.to_string())
 }
 
 // rows: C-07
@@ -44,7 +55,7 @@ fn word_that_is_no_port_and_an_unknown_option_are_named_as_such() {
 fn missing_myid_is_named_with_its_path_and_whether_the_folder_is_there() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("zoo.cfg");
-    let launch = Launch { settings: Settings::File(path.clone()), flags: vec![] };
+    let launch = launch(&path);
     let error_of = |data: &std::path::Path| {
         let text = format!(
             "# ours\ndataDir={}\nclientPort=1\ninitLimit=5\nsyncLimit=2\nserver.1=a:1:2\nserver.2=b:1:2\n",
@@ -75,7 +86,7 @@ fn missing_myid_is_named_with_its_path_and_whether_the_folder_is_there() {
 fn reads_the_file_and_myid() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("zoo.cfg");
-    let launch = Launch { settings: Settings::File(file.clone()), flags: vec![] };
+    let launch = launch(&file);
     let error = load(&launch, &Environment::new()).unwrap_err().to_string();
     assert!(error.contains("zoo.cfg: can't read file"), "{error}");
 
@@ -92,17 +103,16 @@ fn reads_the_file_and_myid() {
 fn servers_may_stand_in_a_dynamic_file() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name);
-    let launch = Launch { settings: Settings::File(path("zoo.cfg")), flags: vec![] };
     let data = dir.path().display();
     let fixed = format!("dataDir={data}\ndynamicConfigFile={data}/zoo.dyn\n");
     fs::write(path("zoo.cfg"), &fixed).unwrap();
     fs::write(path("myid"), "3\n").unwrap();
-    let loaded = || load(&launch, &Environment::new()).map_err(|error| error.to_string());
+    let loaded = || loaded_from(&path("zoo.cfg"));
     let error = loaded().unwrap_err();
     assert!(error.contains("zoo.cfg:2: dynamicConfigFile=") && error.contains("No such file"));
     assert_eq!(error.lines().count(), 1, "what only follows from that is not told: {error}");
     fs::write(path("zoo.cfg"), format!("{fixed}initLimit=5\nsyncLimit=2\n")).unwrap();
-    let check = oxkeeper::config::check(&launch, &Environment::new());
+    let check = oxkeeper::config::check(&launch(&path("zoo.cfg")), &Environment::new());
     assert_eq!(check.warnings, vec![], "the limits are used once the file can be read");
     fs::write(path("zoo.dyn"), "server.3=localhost:1;2189\nserver.4=b:1:2;2181\n").unwrap();
     let error = loaded().unwrap_err();
@@ -129,8 +139,7 @@ fn servers_may_stand_in_a_dynamic_file() {
 fn config_of_a_member_names_its_static_and_dynamic_file() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name);
-    let launch = Launch { settings: Settings::File(path("zoo.cfg")), flags: vec![] };
-    let loaded = || load(&launch, &Environment::new()).map_err(|error| error.to_string());
+    let loaded = || loaded_from(&path("zoo.cfg"));
     let (data, dynamic_file) = (dir.path().display(), path("zoo.cfg.dynamic.1f"));
     let fixed = format!("dataDir={data}\nclientPort=2181\ninitLimit=5\nsyncLimit=2\n");
     let servers = "server.3=a:1:2\nserver.4=b:1:2\n";
@@ -201,8 +210,7 @@ fn config_of_a_member_names_its_static_and_dynamic_file() {
 fn server_that_was_stopped_while_it_joined_has_its_line_in_the_proposed_configuration() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name);
-    let launch = Launch { settings: Settings::File(path("zoo.cfg")), flags: vec![] };
-    let loaded = || load(&launch, &Environment::new()).map_err(|error| error.to_string());
+    let loaded = || loaded_from(&path("zoo.cfg"));
     let (data, dynamic_file) = (dir.path().display(), path("zoo.cfg.dynamic.1f"));
     let limits = "initLimit=5\nsyncLimit=2\nreconfigEnabled=true";
     let text = format!("dataDir={data}\n{limits}\ndynamicConfigFile={}\n", dynamic_file.display());

@@ -32,6 +32,19 @@ impl View {
         Self::parse(std::str::from_utf8(text).map_err(|_| ViewError::Encoding)?)
     }
 
+    /// The voters, each weight other than 1, and `|` between groups: `1 2 | 3 (weight 5)`.
+    pub fn voters_text(&self) -> String {
+        let Rule::Hierarchical { groups, weights } = &self.rule else {
+            return self.voters().map(|id| id.to_string()).collect::<Vec<_>>().join(" ");
+        };
+        let shown = |id: &ServerId| match weights.get(id) {
+            None | Some(1) => id.to_string(),
+            Some(weight) => format!("{id} (weight {weight})"),
+        };
+        let groups = groups.values().map(|ids| ids.iter().map(shown).collect::<Vec<_>>().join(" "));
+        groups.collect::<Vec<_>>().join(" | ")
+    }
+
     /// As [`View::parse`], for entries that are parsed already.
     ///
     /// # Errors
@@ -228,5 +241,18 @@ mod tests {
         assert_eq!(wrong.key().as_deref(), Some("server.2"));
         assert_eq!(error("\\u1"), ViewError::Unicode { line: 1 });
         assert_eq!(error("server.1=a:1:2:observer").key(), None);
+    }
+
+    // rows: D-09
+    #[test]
+    fn voters_are_shown_with_their_groups_and_weights() {
+        let three = "server.1=a:1:2\nserver.2=b:1:2\nserver.3=c:1:2\n";
+        for (rule, shown) in [
+            ("", "1 2 3"),
+            ("group.1=1:2:3\nweight.3=5", "1 2 3 (weight 5)"),
+            ("group.1=1:2\ngroup.2=3\nweight.1=0", "1 (weight 0) 2 | 3"),
+        ] {
+            assert_eq!(View::parse(&format!("{three}{rule}")).unwrap().voters_text(), shown);
+        }
     }
 }

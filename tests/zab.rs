@@ -15,6 +15,7 @@ mod zab {
     mod election;
     mod election_network;
     mod election_orders;
+    mod election_yielding;
     pub mod explorer;
     mod history;
     pub mod losses;

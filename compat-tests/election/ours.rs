@@ -179,6 +179,7 @@ fn setup(id: i64, views: Views, vote: Vote, last_round: i64, down: &[i64]) -> Se
         adopts_views: false,
         vote,
         history: vote,
+        yields: false,
         failed_candidate: false,
         oracle: None,
         down: down.iter().copied().map(ServerId).collect(),

@@ -103,6 +103,8 @@ pub struct Core {
     /// The tree does not fit the digests in the log: ticks without a leader until it counts nevertheless, because digests may be
     /// wrong in the same way everywhere.
     pub(super) doubt_ticks: u64,
+    /// It has doubted its tree, and has not taken one from a leader since.
+    pub(super) yields: bool,
     /// The last answer of the oracle: whether this server may go on without the other of two voters. `None`: there is no
     /// oracle. `Some(false)` before it was asked.
     pub oracle: Option<bool>,
@@ -153,6 +155,7 @@ impl Core {
             history,
             is_unsure: false,
             doubt_ticks: 0,
+            yields: false,
             oracle: None,
             promising: 0,
             truncating: 0,
@@ -390,7 +393,7 @@ impl Core {
         let is_known = 0 < self.doubt_ticks || Epoch(0) < self.current;
         let knows_epoch = is_known && self.current <= epoch;
         self.is_unsure &= !knows_epoch;
-        (self.doubt_ticks, self.wants_tree) = (0, None);
+        (self.doubt_ticks, self.yields, self.wants_tree) = (0, false, None);
         self.installing += 1;
         out.push(Action::Install { zxid });
     }

@@ -321,10 +321,10 @@ impl Leader {
             tracing::error!(
                 server_id = server,
                 "server {server} is refused: its history is of epoch {theirs}, and this ensemble's is of epoch {ours}. Data of \
-                 the other members was lost, or that server is of another ensemble. First copy every version-2 away. To keep that \
-                 server's history: leave it running, stop all others, empty their version-2 directories, and start just as many of \
-                 them as make a majority with it; once it leads, start the rest. To discard it: stop it and empty its version-2 \
-                 directories"
+                 the other members was lost, or that server is of another ensemble. Stop it until you have decided: it might be elected \
+                 if this leader ended. First copy every version-2 away. To keep that server's history: stop all others, empty their \
+                 version-2 directories, start it and then just as many of them as make a majority with it; once it leads, start the \
+                 rest. To discard it: empty its version-2 directories"
             );
         }
         let why = format!(
@@ -524,9 +524,13 @@ impl Leader {
         } else if let Phase::Leaving { to } = self.phase {
             self.try_leave(core, to);
         } else if settings.init_ticks() < self.ticks {
-            let why = match self.accepted.next() {
-                None if self.phase == Phase::Discovering => "no epoch is left".to_owned(),
-                _ => format!("no quorum within initLimit while {}", self.phase),
+            let why = match (self.phase, self.accepted.next()) {
+                (Phase::Discovering, None) => "no epoch is left".to_owned(),
+                (Phase::Synchronising, _) => format!(
+                    "no quorum within initLimit while {}; if learners get whole trees, raise initLimit",
+                    self.phase
+                ),
+                (phase, _) => format!("no quorum within initLimit while {phase}"),
             };
             core.end_role(why);
         }

@@ -26,6 +26,7 @@ mod bring_up;
 mod broadcast;
 mod configurations;
 mod core;
+mod doubt;
 mod early_learners;
 pub mod election;
 mod entry_error;

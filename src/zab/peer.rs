@@ -98,16 +98,6 @@ impl Peer {
         Self { due: Some("this server has just started".to_owned()), ..Self::new(core) }
     }
 
-    /// The tree does not fit the digests in the log. A leader's tree replaces it; if no server has led for
-    /// initLimit, this server's data counts again, because its log is whole, and digests may be wrong in the same way everywhere.
-    pub fn doubt(&mut self) {
-        if self.core.is_unsure {
-            return; // This server has nothing that could count later.
-        }
-        self.core.is_unsure = true;
-        self.core.doubt_ticks = self.core.settings.init_ticks().max(1);
-    }
-
     fn new(core: Core) -> Self {
         Self {
             core,
@@ -352,7 +342,7 @@ impl Peer {
     }
 
     /// Begins an election.
-    fn look(&mut self, out: &mut Vec<Action>) {
+    pub(super) fn look(&mut self, out: &mut Vec<Action>) {
         self.core.vote_epochs.clear();
         let core = &self.core;
         let zxid = match core.history.last() {
@@ -372,6 +362,7 @@ impl Peer {
             vote: if votes { own } else { Vote::NOTHING },
             history: own,
             failed_candidate: core.leaders_view.is_some(),
+            yields: votes && core.yields && !core.is_unsure,
             oracle: core.oracle,
             down: self.down.clone(),
             last_round: self.round,
@@ -405,21 +396,6 @@ impl Peer {
             return self.look(out);
         }
         self.stands_ticks = self.stands_ticks.saturating_sub(1);
-    }
-
-    /// Lets a tree that does not fit its digests count once no server has led for initLimit.
-    fn stop_doubting_in_time(&mut self, out: &mut Vec<Action>) {
-        if self.core.doubt_ticks == 0 || !matches!(self.role, Role::Looking(_)) {
-            return;
-        }
-        self.core.doubt_ticks -= 1;
-        if self.core.doubt_ticks == 0 {
-            self.core.is_unsure = false;
-            self.core.notes.push(Note::Believed);
-            if matches!(self.role, Role::Looking(Some(_))) {
-                self.look(out);
-            }
-        }
     }
 
     fn elect(&mut self, input: election::Input, out: &mut Vec<Action>) {

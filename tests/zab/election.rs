@@ -28,6 +28,7 @@ pub fn setup(me: i64, views: Views, vote: Vote, last_round: i64) -> Setup {
         failed_candidate: false,
         vote,
         history: vote,
+        yields: false,
         oracle: None,
         down: BTreeSet::new(),
         last_round,
@@ -46,7 +47,7 @@ fn ids<const N: usize>(ids: [i64; N]) -> BTreeSet<ServerId> {
 }
 
 /// One election, and its actions since they were last taken.
-struct One {
+pub struct One {
     election: Election,
     out: Vec<Action>,
 }
@@ -54,40 +55,40 @@ struct One {
 use PeerState::{Following, Leading, Looking, Observing};
 
 impl One {
-    fn begin(setup: Setup) -> Self {
+    pub fn begin(setup: Setup) -> Self {
         let mut out = Vec::new();
         let election = Election::begin(setup, &mut out);
         Self { election, out }
     }
 
     /// Server 1 of three, at zxid 5 of epoch 1, in round 1.
-    fn of_three() -> Self {
+    pub fn of_three() -> Self {
         Self::begin(setup(1, Views::of(view(1..=3, &[9])), vote(1, 5, 1), 0)).quiet()
     }
 
-    fn quiet(mut self) -> Self {
+    pub fn quiet(mut self) -> Self {
         self.out.clear();
         self
     }
 
-    fn hear(&mut self, from: i64, state: PeerState, vote: Vote, round: i64) -> Vec<String> {
+    pub fn hear(&mut self, from: i64, state: PeerState, vote: Vote, round: i64) -> Vec<String> {
         self.step(Input::Notification {
             from: ServerId(from),
             notification: heard(state, vote, round),
         })
     }
 
-    fn step(&mut self, input: Input) -> Vec<String> {
+    pub fn step(&mut self, input: Input) -> Vec<String> {
         self.election.step(input, &mut self.out);
         self.said()
     }
 
-    fn said(&mut self) -> Vec<String> {
+    pub fn said(&mut self) -> Vec<String> {
         self.out.drain(..).map(|action| short(&action)).collect()
     }
 
     /// The actions until `ms` have passed, each with its time.
-    fn wait(&mut self, ms: u32) -> Vec<String> {
+    pub fn wait(&mut self, ms: u32) -> Vec<String> {
         let mut said = Vec::new();
         for tick in 1..=ms / TICK_MS {
             let at = tick * TICK_MS;
@@ -121,7 +122,7 @@ fn short(action: &Action) -> String {
 }
 
 #[track_caller]
-fn check<const N: usize>(said: Vec<String>, expected: [&str; N]) {
+pub fn check<const N: usize>(said: Vec<String>, expected: [&str; N]) {
     assert_eq!(said, expected);
 }
 

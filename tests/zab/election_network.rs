@@ -36,6 +36,8 @@ struct World {
     net: VirtualElectionNet,
     views: Views,
     own: BTreeMap<i64, Vote>,
+    /// Servers that have doubted their data.
+    yields: BTreeSet<i64>,
     phases: BTreeMap<i64, Phase>,
     /// Servers that were elected by a quorum of looking servers, by round.
     leaders: BTreeMap<i64, BTreeSet<ServerId>>,
@@ -56,6 +58,7 @@ impl World {
             net: VirtualElectionNet::new(seed, servers, delay_max * u64::from(TICK_MS)),
             views: Views::of(view(1..=servers, &[])),
             own: BTreeMap::new(),
+            yields: BTreeSet::new(),
             phases: BTreeMap::new(),
             leaders: BTreeMap::new(),
             cast: BTreeSet::new(),
@@ -64,6 +67,9 @@ impl World {
         for id in 1..=servers {
             let (zxid, epoch) = (world.below(3) as i64, world.below(2) as i64);
             world.own.insert(id, vote(id, zxid, epoch));
+            if world.below(4) == 0 {
+                world.yields.insert(id);
+            }
             world.phases.insert(id, Phase::Down);
         }
         world
@@ -87,7 +93,9 @@ impl World {
         }
         let down = self.down.iter().filter(|(at, _)| *at == id).map(|(_, other)| *other).collect();
         let mut out = Vec::new();
-        let setup = Setup { down, ..setup(id, self.views.clone(), self.own[&id], last_round) };
+        let yields = self.yields.contains(&id);
+        let setup =
+            Setup { down, yields, ..setup(id, self.views.clone(), self.own[&id], last_round) };
         let elector = Elector::look(setup, &mut out);
         self.phases.insert(id, Phase::Up { elector, alone: 0 });
         self.perform(id, out);
@@ -317,6 +325,7 @@ fn zk_3398_elections_converge_once_faults_stop() {
 fn a_dead_leader_is_replaced_without_a_wait() {
     for seed in 0..100 {
         let mut world = World::new(seed, if seed % 2 == 0 { 3 } else { 5 }, 1);
+        world.yields.clear();
         start_all(&mut world);
         assert!(world.comes_to(400, World::has_converged), "seed {seed}");
         for _ in 0..50 {

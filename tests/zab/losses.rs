@@ -132,7 +132,7 @@ impl World {
         let mut is_noticed = false;
         match loss {
             // The server does not start, and its operator empties the directory.
-            Loss::AcceptedEpoch if Epoch(0) < disk.current => {
+            Loss::AcceptedEpoch if shows_lost_promise(&disk) => {
                 return self.left_by(at, Loss::Everything);
             }
             Loss::AcceptedEpoch => disk.lose_epochs(true, false),
@@ -255,4 +255,10 @@ impl World {
         let newest = views.max_by_key(|view| view.version).cloned();
         newest.unwrap_or_else(|| self.witness.conditions.first_view())
     }
+}
+
+/// Whether a disk without acceptedEpoch shows by its currentEpoch, or by that and its history, that the server has promised an epoch.
+fn shows_lost_promise(disk: &Disk) -> bool {
+    let is_ahead = !disk.is_unsure && Epoch(0) < last_of(disk.whole()).epoch();
+    Epoch(0) < disk.current || !disk.lacks_current && is_ahead
 }

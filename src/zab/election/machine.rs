@@ -15,6 +15,8 @@ const REDIAL_TICKS: u32 = 1000 / TICK_MS;
 /// When a quorum of the configuration in force follows a leader: how long this server waits until a quorum of each proposed
 /// configuration does, too. 400 ms.
 const UNITE_TICKS: u64 = 400 / TICK_MS as u64;
+/// How long a server that has doubted its data waits for another candidate. 400 ms.
+pub const YIELD_TICKS: u64 = 400 / TICK_MS as u64;
 /// So many servers that don't vote are remembered as answered. There may be any number of them, since they name themselves.
 const ANSWERED_MAX: usize = 256;
 /// How long this server votes for a candidate that only another server's vote lets vote, without a quorum that agrees. 1 s.
@@ -78,6 +80,8 @@ pub struct Setup {
     pub vote: Vote,
     /// The vote that it would have for itself if it voted.
     pub history: Vote,
+    /// Whether this server has doubted its data: it stands only if no other server with as much does.
+    pub yields: bool,
     /// Whether this server may go on without the other of two voters, where there is an oracle to say so.
     pub oracle: Option<bool>,
     /// Servers whose connection broke and did not come back: they are not waited for (see [`Input::ElectionDisconnected`]).
@@ -92,23 +96,23 @@ pub struct Setup {
 /// One server in one election.
 #[derive(Clone, Debug)]
 pub struct Election {
-    setup: Setup,
+    pub(super) setup: Setup,
     /// Text of the current configuration.
     config: Bytes,
     /// This server's vote; within a round never worse than its vote for itself.
-    vote: Vote,
-    round: i64,
+    pub(super) vote: Vote,
+    pub(super) round: i64,
     /// Votes of this round.
-    votes: Ballots,
+    pub(super) votes: Ballots,
     /// Votes of servers that are not looking, of whatever round.
     settled: Ballots,
     /// Servers that count as dead.
     down: BTreeSet<ServerId>,
     /// Ticks since the begin.
-    now: u64,
+    pub(super) now: u64,
     /// Without news the vote is sent to all again at that tick; the pause doubles.
     resend_at: u64,
-    resend_ticks: u64,
+    pub(super) resend_ticks: u64,
     /// A voter seems to have lost the better vote, and is sent it again at that tick, whatever others say until then.
     owed_at: Option<u64>,
     /// A quorum agrees, and the election is over at that tick.
@@ -120,10 +124,14 @@ pub struct Election {
     candidates_from: u64,
     /// A leader that a quorum of the configuration in force follows, and not yet one of each proposed configuration.
     found: Option<Found>,
+    /// This server waits for another candidate, and stands at that tick: see [`Setup::yields`].
+    pub(super) stands_at: Option<u64>,
+    /// It has waited once more, for a candidate that came later.
+    pub(super) has_waited_again: bool,
     /// The vote was sent to all once more, because a voter follows another server than the one elected.
     has_doubted: bool,
     /// Servers that say that they lead, and until which tick that counts.
-    leading: BTreeMap<ServerId, u64>,
+    pub(super) leading: BTreeMap<ServerId, u64>,
     /// When servers that don't vote were last answered.
     answered: BTreeMap<ServerId, u64>,
     is_over: bool,
@@ -144,7 +152,7 @@ impl Election {
         let resend_ticks = u64::from(setup.resend_min_ms / TICK_MS).max(1);
         let mut election = Self {
             config: setup.views.current.to_string().into(),
-            vote: setup.vote,
+            vote: if setup.yields { Vote::NOTHING } else { setup.vote },
             round: setup.last_round.saturating_add(1),
             votes: Ballots::default(),
             settled: Ballots::default(),
@@ -157,6 +165,8 @@ impl Election {
             candidates: None,
             candidates_from: if setup.failed_candidate { WITHOUT_CANDIDATES_TICKS } else { 0 },
             found: None,
+            stands_at: setup.yields.then_some(YIELD_TICKS),
+            has_waited_again: false,
             has_doubted: false,
             leading: BTreeMap::new(),
             answered: BTreeMap::new(),
@@ -204,6 +214,7 @@ impl Election {
 
     fn on_tick(&mut self, out: &mut Vec<Action>) {
         self.now += 1;
+        self.stand_in_time(out);
         // Not while this server's own vote is about to elect a leader.
         if self.ends_at.is_none()
             && let Some(Found { heard, .. }) = self.found.take_if(|found| found.until <= self.now)
@@ -320,11 +331,15 @@ impl Election {
         self.candidates = None;
         if voted {
             self.candidates_from = self.now + WITHOUT_CANDIDATES_TICKS;
-            self.round = self.round.saturating_add(1);
-            self.votes.clear();
-            self.vote = self.setup.vote;
-            self.send_vote_to_all(out);
+            self.begin_round(self.round.saturating_add(1), out);
         }
+    }
+
+    pub(super) fn begin_round(&mut self, round: i64, out: &mut Vec<Action>) {
+        self.round = round;
+        self.votes.clear();
+        self.vote = self.first_vote();
+        self.send_vote_to_all(out);
     }
 
     /// The proposed configuration that lets this vote's candidate vote, where the one in force does not.
@@ -357,10 +372,7 @@ impl Election {
     fn join_round(&mut self, heard: &Notification, out: &mut Vec<Action>) {
         let wants_nobody = heard.state == PeerState::Looking && heard.vote == Vote::NOTHING;
         if wants_nobody && self.round < heard.round {
-            self.round = heard.round;
-            self.votes.clear();
-            self.vote = self.setup.vote;
-            self.send_vote_to_all(out);
+            self.begin_round(heard.round, out);
         }
     }
 
@@ -381,12 +393,14 @@ impl Election {
             }
             self.round = heard.round;
             self.votes.clear();
-            let own = self.setup.vote;
+            let own = self.first_vote();
             self.vote = if self.is_better(heard.vote, own) { heard.vote } else { own };
             self.send_vote_to_all(out);
         } else if self.is_better(heard.vote, self.vote) {
             self.vote = heard.vote;
             self.send_vote_to_all(out);
+        } else if self.waits_again(heard.vote) {
+            return self.begin_later_round(out);
         } else if self.votes.get(from).is_none() && self.setup.views.is_voter(self.setup.me) {
             // The sender may have missed our vote while it still followed, and would get it with the next resend only.
             self.send_vote(from, out);
@@ -448,7 +462,7 @@ impl Election {
 
     /// Ends the election if a quorum agrees on this server's vote and no voter can have a better one.
     fn judge(&mut self, out: &mut Vec<Action>) {
-        if self.is_over {
+        if self.is_over || self.vote == Vote::NOTHING {
             return;
         }
         let agreeing = self.agreeing();
@@ -493,34 +507,6 @@ impl Election {
         self.votes.settled_leaders().any(leads)
     }
 
-    fn note_leading(&mut self, from: ServerId, heard: &Notification) {
-        if heard.state == PeerState::Leading {
-            // A leader that is up answers each resend.
-            self.leading.insert(from, self.now + 2 * self.resend_ticks);
-        } else {
-            self.leading.remove(&from);
-        }
-    }
-
-    /// This server, if it may elect itself without the other of two voters.
-    ///
-    /// Not while the other voter says that it leads: its oracle may have let it go on alone until now, and it may not know yet that
-    /// the oracle has changed. Java's server does not wait for that.
-    fn alone(&self) -> Option<ServerId> {
-        let me = self.setup.me;
-        let is_led = self.leading.values().any(|&until| self.now < until);
-        (self.setup.oracle == Some(true) && self.vote.leader == me && !is_led).then_some(me)
-    }
-
-    /// With an oracle that does not let this server go on alone, the other of two voters may lead alone: its vote for itself is enough.
-    ///
-    /// Source: `FastLeaderElection.receivedLeadingNotification`, ZooKeeper 3.9.5, where it holds among more voters as well.
-    fn oracle_follows(&self, from: ServerId, heard: &Notification) -> Option<BTreeSet<ServerId>> {
-        let leads = heard.state == PeerState::Leading && heard.vote.leader == from;
-        let follows = self.setup.oracle == Some(false) && self.setup.views.current.is_pair();
-        (leads && follows).then(|| BTreeSet::from([from]))
-    }
-
     fn end(&mut self, vote: Vote, electors: BTreeSet<ServerId>, out: &mut Vec<Action>) {
         self.is_over = true;
         let is_known = self.setup.views.is_voter(vote.leader);
@@ -532,6 +518,9 @@ impl Election {
     /// ever if its id is higher, and a configuration that needs its vote elects no leader.
     fn is_better(&self, new: Vote, than: Vote) -> bool {
         let views = &self.setup.views;
+        if self.setup.yields && than == Vote::NOTHING {
+            return self.has_as_much(new);
+        }
         let is_no_rival =
             views.weighs_nothing(than.leader) && (than.epoch, than.zxid) <= (new.epoch, new.zxid);
         !views.weighs_nothing(new.leader) && (than < new || is_no_rival)
@@ -539,7 +528,7 @@ impl Election {
 
     /// Sends the vote to every other voter, and to its candidate if that was heard of and is no voter known here. A server's own vote
     /// counts here like any other.
-    fn send_vote_to_all(&mut self, out: &mut Vec<Action>) {
+    pub(super) fn send_vote_to_all(&mut self, out: &mut Vec<Action>) {
         // A new vote begins a new wait.
         (self.ends_at, self.owed_at) = (None, None);
         let notification = self.notification();
@@ -580,7 +569,12 @@ impl Election {
     fn assert_invariants(&self) {
         let Setup { vote: own, last_round, .. } = &self.setup;
         let own_is_light = self.setup.views.weighs_nothing(own.leader);
-        assert!(own_is_light || *own <= self.vote, "votes for {}, worse than {own}", self.vote);
+        let yields = self.vote == Vote::NOTHING || self.has_as_much(self.vote);
+        assert!(
+            own_is_light || self.setup.yields && yields || *own <= self.vote,
+            "votes for {}, worse than {own}",
+            self.vote
+        );
         let joined = self.is_over; // The leader may have been elected in an earlier round.
         // Rounds don't overflow: a peer that claims the last one does no other harm than that no round follows.
         assert!(joined || *last_round <= self.round, "round {} after {last_round}", self.round);

@@ -14,13 +14,16 @@
 //!   two servers answer each other without end when a voter restarts beside an observer of a later round.
 //! * A voter without an election connection is dialed every second. Java dials only when it resends: in the end once a
 //!   minute.
+//! * A server that has doubted its tree (digests) votes for any other with as much history, and stands after 400 ms without one.
 
 mod ballots;
 mod candidates;
 mod current_vote;
 mod machine;
 mod notification;
+mod pair;
 mod views;
+mod yielding;
 
 pub use current_vote::{CurrentVote, Electors};
 pub use machine::{Action, Elected, Election, Input, Setup, TICK_MS};

@@ -2,6 +2,7 @@
 
 mod store {
     mod epoch;
+    mod log_folder;
     mod log_read;
     mod quarantine;
     mod recover;

@@ -269,6 +269,36 @@ def member_with_a_later_epoch_does_not_join(ensemble):
     write(last, others[0])
 
 
+def older_data_beside_newer_logs_refuses_to_start(ensemble):
+    """A member's dataDir goes back to an older copy, and its dataLogDir does not: it has forgotten which epochs it accepted."""
+    three = ensemble.members[:3]
+    for member in three:
+        configure(member, [line(other) for other in three], settings=[f"dataLogDir={member.folder / 'logs'}"])
+    restart(ensemble, *three)
+    restored, data, copied = three[0], three[0].folder / "data/version-2", three[0].folder / "copied"
+    ensemble.stop()
+    shutil.copytree(data, copied)
+    launch(*three)
+    serve(*three)
+    path = write(*three[:2])
+    ensemble.stop()
+    shutil.rmtree(data)
+    copied.rename(data)
+    launch(restored)
+    assert ends(restored) != 0, f"{restored} starts"
+    shutil.rmtree(data)
+    shutil.rmtree(restored.folder / "logs")
+    launch(*three)
+    serve(*three)
+    c = Client([restored.address])
+    c.sync()
+    assert c.exists(path), "an acknowledged write is lost"
+    c.close()
+    ensemble.stop()
+    for member in three:
+        shutil.rmtree(member.folder / "logs")
+
+
 def members_without_logs_restart_from_snapshots(ensemble):
     """QuorumZxidSyncTest.testLateLogs: without logs members start from their snapshots, and later writes survive a restart."""
     whole(ensemble)
@@ -381,7 +411,7 @@ CASES = [
     members_complete_a_proposed_configuration, voters_become_observers, members_wait_for_a_quorum_of_the_proposed_configuration,
     old_members_join_the_new_configuration, observer_learns_that_it_is_a_voter,
     ack_of_an_observer_completes_the_configuration_where_it_votes, member_with_a_later_epoch_does_not_join,
-    members_without_logs_restart_from_snapshots, followers_without_snapshots_take_one,
+    older_data_beside_newer_logs_refuses_to_start, members_without_logs_restart_from_snapshots, followers_without_snapshots_take_one,
     standalone_server_without_snapshots_refuses_to_start, uncommitted_write_of_a_late_leader_is_truncated,
 ]
 

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 const TRIED_OUT: &str = ".dynamic.try";
 
 /// Name of the copy of the last configuration that was in force, in `version-2` of `dataDir`. Java does not look at it.
-const LAST_IN_FORCE: &str = "lastConfiguration";
+pub const LAST_IN_FORCE: &str = "lastConfiguration";
 
 /// Line before a version beside which the copy counts, because that one is older and has come in force after it.
 const BESIDE: &str = "#beside ";

@@ -147,12 +147,17 @@ pub fn assemble<D: Disk + Clone>(
             Replica::standalone(shared.clone(), replica, now_ms)
         }
         Some((ensemble, settings)) => {
+            let last = match settings.reconfigs {
+                true => LastInForce::read(disk, &folders.snapshots)?,
+                false => None,
+            };
+            if last.is_some() {
+                epoch::check_member(disk, &folders.snapshots)?;
+            }
             let epochs = epoch::promised(disk, &folders.snapshots, history.last)?;
             let (view, saved) = (ensemble.view.clone(), ensemble.last_seen.clone());
             let mut peer = peer(ensemble.my_id, settings, view, saved, epochs, history);
-            if settings.reconfigs
-                && let Some(last) = LastInForce::read(disk, &folders.snapshots)?
-            {
+            if let Some(last) = last {
                 let saved =
                     acknowledged(ensemble.seen_before_lines.clone(), epochs.current, history.last);
                 let LastInForce { view, promised, beside } = last;

@@ -30,9 +30,10 @@ use crate::model::{AuditResult, AuditedOperation, chain};
 use crate::net::{ClientPorts, ServerHandles, Sink, WordAnswer};
 use crate::request::Shared;
 use crate::store::decide::Start;
+use crate::store::log_folder;
 use crate::store::log_thread::{self, LogQueue, LogThread};
 use crate::store::quarantine;
-use crate::store::recover::{self};
+use crate::store::recover::{self, RecoverError};
 use crate::store::start::{self, StartError};
 use crate::store::{FailStop, Folders, Log, RealDisk, RecoverOptions, Recovered, SnapshotError};
 use crate::tree::freeze::Frozen;
@@ -43,6 +44,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -101,7 +103,7 @@ async fn serve(
     let (options, recovery) = (parts.tree, parts.recovery);
     let now = Now { us: clock.now_us(), wall_ms: clock.wall_ms() };
     let started = assemble(&disk, &folders, &config, parts, tree, history, now)?;
-    let purging = purging::start(&config, &folders);
+    let purging = purge_and_note(&disk, &folders, &config, &recovered, options.seed)?;
     let started = started.take_first_snapshot(&recovered, now, |shared, frozen| {
         write_first_snapshot(&disk, &folders, &config, &metrics, shared, frozen)
     })?;
@@ -308,6 +310,23 @@ pub fn restore(
         );
     }
     Ok(RestoredData { lock, tree, recovered, history, has_data })
+}
+
+/// Starts the purging, and notes the log folder: not before the start, which the note of the last one may refuse, and after the first purge,
+/// since on a full disk the note needs the room.
+fn purge_and_note(
+    disk: &Disk,
+    folders: &Folders,
+    config: &Config,
+    recovered: &Recovered,
+    new_id: u64,
+) -> Result<Option<JoinHandle<()>>, ServerError> {
+    let purging = purging::start(config, folders, &recovered.skipped);
+    log_folder::note(disk, folders, new_id).map_err(|source| {
+        let path = folders.snapshots.clone();
+        ServerError::Folders(Box::new(RecoverError::NotWritable { path, source }))
+    })?;
+    Ok(purging)
 }
 
 /// Says why a member without data does not vote, and what to do: less if its data was quarantined once.

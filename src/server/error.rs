@@ -184,6 +184,13 @@ impl ServerError {
             Self::Epoch(EpochError::Read { .. } | EpochError::Save { .. }) => {
                 Some("check the disk, and the rights of dataDir")
             }
+            Self::Epoch(EpochError::OldPromise { .. }) => Some(
+                "keep both folders, and follow docs/operations.md, \"Files of different times\"",
+            ),
+            Self::Epoch(EpochError::Neither { .. }) => Some(
+                "empty this member's version-2 folders, and the leader sends its tree: docs/operations.md, \"Replace a disk\"; \
+                 if all members go back to one backup, remove lastConfiguration from all of them, too",
+            ),
             Self::Epoch(_) | Self::LastConfiguration { .. } => Some(
                 "empty this member's version-2 folders, and the leader sends its tree: docs/operations.md, \"Replace a disk\"",
             ),
@@ -193,19 +200,7 @@ impl ServerError {
             Self::DataDirLock(DataDirLockError::Taken(_)) => {
                 Some("stop the other server or name another directory")
             }
-            Self::Folders(error) => match **error {
-                // These errors say what to do themselves.
-                RecoverError::Misplaced { .. }
-                | RecoverError::NotAFolder { .. }
-                | RecoverError::NoLogFolder { .. } => None,
-                RecoverError::NotWritable { .. } => {
-                    Some("give this user the right to write there (chown -R)")
-                }
-                _ => Some(
-                    "name a directory that this user may write to; \
-                     with datadir.autocreate=false it has to exist",
-                ),
-            },
+            Self::Folders(error) => advice_on_folders(error),
             _ => None,
         }
     }
@@ -225,6 +220,24 @@ const fn of_failure(cause: FailureCause) -> Option<&'static str> {
         FailureCause::DiskFull => Some("make room: docs/operations.md, \"The disk is full\""),
         FailureCause::Thread => Some("raise ulimit -u"),
         FailureCause::Other => None,
+    }
+}
+
+const fn advice_on_folders(error: &RecoverError<Infallible>) -> Option<&'static str> {
+    match error {
+        // These errors say what to do themselves.
+        RecoverError::Misplaced { .. }
+        | RecoverError::NotAFolder { .. }
+        | RecoverError::NoLogFolder { .. }
+        | RecoverError::OtherLogFolder { .. }
+        | RecoverError::LogsElsewhere { .. }
+        | RecoverError::LogsGone { .. } => None,
+        RecoverError::NotWritable { .. } => {
+            Some("give this user the right to write there (chown -R)")
+        }
+        _ => Some(
+            "name a directory that this user may write to; with datadir.autocreate=false it has to exist",
+        ),
     }
 }
 

@@ -170,8 +170,9 @@ impl Roles {
             Note::SyncEnded { sync, under_way } => self.on_sync(sync, under_way, false),
             Note::Believed => tracing::error!(
                 "no server has led for initLimit whose tree could replace this server's, which \
-                 does not match the digests in its log: this server votes again with its own \
-                 tree; compare the znodes of the members"
+                 does not match the digests in its log: this server votes again, and stands if \
+                 no other has as much; compare the znodes of the members, and restart this server \
+                 once others have a leader without it"
             ),
             Note::Reconfigured { version } => {
                 let config_version = format!("{version:x}");

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use rustix::fs::Access;
+use rustix::fs::{Access, Advice};
+use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
 
 /// The operations that this room needs from a file system.
@@ -44,6 +45,10 @@ pub trait Disk: Send + Sync {
     /// Truncates a file, or extends it without writing: the extension reads as zeros.
     fn set_len(&self, file: &Self::File, len: u64) -> io::Result<()>;
     fn sync_data(&self, file: &Self::File) -> io::Result<()>;
+    /// Has the operating system drop what it keeps in memory of a file without unsynced writes, where it can: reads then come from the medium.
+    fn forget_cached(&self, file: &Self::File);
+    /// Truncates a file whose last change failed to what is durable of it, where it can.
+    fn give_up_after(&self, file: &Self::File, len: u64);
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
     fn remove(&self, path: &Path) -> io::Result<()>;
     /// Removes a file that recovery ignores, so that it does no harm if the removal fails.
@@ -132,6 +137,15 @@ impl Disk for RealDisk {
         Ok(rustix::fs::fdatasync(file)?)
     }
 
+    fn forget_cached(&self, file: &File) {
+        // Not all file systems can, and a start is right without it unless a flush failed before.
+        let _refused = rustix::fs::fadvise(file, 0, None, Advice::DontNeed);
+    }
+
+    fn give_up_after(&self, file: &File, len: u64) {
+        let _refused = file.set_len(len);
+    }
+
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         fs::rename(from, to)
     }
@@ -149,6 +163,18 @@ impl Disk for RealDisk {
         // A change in the future says that the clock has been set back, or not yet set.
         Ok(fs::metadata(path)?.modified()?.elapsed().map_or(true, |since| running < since))
     }
+}
+
+/// Whether a failed read says that the medium is damaged. Other errors of the operating system come of this process, its limits or the network:
+/// the next start may read the file.
+pub fn is_of_medium(error: &io::Error) -> bool {
+    let Some(code) = error.raw_os_error() else {
+        return error.kind() != io::ErrorKind::PermissionDenied;
+    };
+    // EUCLEAN and EBADMSG: ext4, xfs and btrfs found a wrong checksum. EREMOTEIO and ENODATA come from drives.
+    [Errno::IO, Errno::UCLEAN, Errno::BADMSG, Errno::REMOTEIO, Errno::NODATA, Errno::ILSEQ]
+        .iter()
+        .any(|errno| errno.raw_os_error() == code)
 }
 
 /// A disk that refuses every change after its first failed one.
@@ -242,6 +268,15 @@ impl<D: Disk> Disk for FailStop<D> {
 
     fn sync_data(&self, file: &D::File) -> io::Result<()> {
         self.change(|disk| disk.sync_data(file))
+    }
+
+    fn forget_cached(&self, file: &D::File) {
+        self.disk.forget_cached(file);
+    }
+
+    /// The change that stopped the disk is the one that failed.
+    fn give_up_after(&self, file: &D::File, len: u64) {
+        self.disk.give_up_after(file, len);
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {

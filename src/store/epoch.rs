@@ -41,11 +41,24 @@ pub enum EpochError {
     Unpromised { path: PathBuf, current: Epoch, accepted: Epoch },
     /// A server that does not know its promise may break it: two leaders in one epoch.
     #[error(
-        "epoch file {} is missing, and currentEpoch is {current}: the epoch that this server has accepted is not known",
+        "epoch file {} is missing, currentEpoch is {current}, and the last transaction is {last}: the epoch that this server has accepted is not known",
         path.display(),
         current = current.0
     )]
-    NoPromise { path: PathBuf, current: Epoch },
+    NoPromise { path: PathBuf, current: Epoch, last: Zxid },
+    /// A member has both files from its first start on.
+    #[error(
+        "acceptedEpoch and currentEpoch are missing in {}, and lastConfiguration there says that this server has been a member: the epoch that it has accepted is not known",
+        folder.display()
+    )]
+    Neither { folder: PathBuf },
+    /// A server saves acceptedEpoch before it logs anything of that epoch, so the file is an older copy.
+    #[error(
+        "epoch file {}: acceptedEpoch is {accepted}, and the last transaction is {last}, of a later epoch: the epoch that this server has accepted is not known",
+        path.display(),
+        accepted = accepted.0
+    )]
+    OldPromise { path: PathBuf, accepted: Epoch, last: Zxid },
     /// If the epoch were guessed too low, a leader with an older epoch could truncate the history.
     #[error(
         "epoch file {} is missing, acceptedEpoch is {accepted}, and the log ends with {last}: the epoch of the history is not known",
@@ -108,34 +121,43 @@ fn read_epoch<D: Disk>(disk: &D, path: PathBuf) -> Result<Option<Epoch>, EpochEr
 /// 2. A leader sends its tree, and a crash leaves the tree here, before its epoch is saved.
 /// 3. At the next start [`check_history`] notices that: acceptedEpoch is later than the log's epoch, and currentEpoch is missing.
 ///
-/// A log ahead of currentEpoch is left by an interrupted synchronisation: its end was not acknowledged in the new epoch, and the next leader decides about
-/// it. Java does not start on such a directory.
+/// A log ahead of currentEpoch is left by an interrupted synchronisation, or the file is a copy of an earlier time. What is logged of an epoch comes after all that its
+/// leader had before it, so the epoch of the log's end is the one that counts. A log ahead of acceptedEpoch is left by no server: that file is a copy of an
+/// earlier time. Java starts on neither.
 ///
 /// # Errors
-/// As [`read`] and [`save`], and [`EpochError::NoPromise`].
+/// As [`read`] and [`save`], and [`EpochError::NoPromise`] and [`EpochError::OldPromise`].
 pub fn promised<D: Disk>(disk: &D, dir: &Path, last: Option<Zxid>) -> Result<Epochs, EpochError> {
     let counts = last.is_some();
     let last = last.unwrap_or(Zxid::ZERO);
-    let newest = |which| -> Result<Option<Epoch>, EpochError> {
-        let (there, left) = newest(disk, dir, which)?;
-        if let Some(epoch) = left.filter(|_| there < left) {
+    let found = |which| -> Result<Option<Epoch>, EpochError> {
+        let newest = newest(disk, dir, which)?;
+        if let Some(epoch) = newest
+            && read(disk, dir, which)? < newest
+        {
             // The temporary file may be in the operating system's cache only.
             save(disk, dir, which, epoch)?;
         }
-        Ok(there.max(left))
+        Ok(newest)
     };
-    let found = newest(EpochFile::Current)?;
-    let current = found.unwrap_or(last.epoch());
-    if current < last.epoch() {
-        tracing::warn!(
-            current_epoch = current.0,
-            last_zxid = %last,
-            "the log is ahead of currentEpoch: a synchronisation was interrupted; nothing to do, the next leader decides what is kept"
-        );
+    let promised = found(EpochFile::Accepted)?;
+    if let Some(accepted) = promised.filter(|promised| *promised < last.epoch()) {
+        let path = dir.join(EpochFile::Accepted.name());
+        return Err(EpochError::OldPromise { path, accepted, last });
     }
-    let promised = newest(EpochFile::Accepted)?;
-    if promised.is_none() && found.is_some_and(|epoch| Epoch(0) < epoch) {
-        return Err(EpochError::NoPromise { path: dir.join(EpochFile::Accepted.name()), current });
+    let found = found(EpochFile::Current)?;
+    let current = found.unwrap_or(last.epoch()).max(last.epoch());
+    if let Some(current) = found.filter(|_| promised.is_none() && Epoch(0) < current) {
+        let path = dir.join(EpochFile::Accepted.name());
+        return Err(EpochError::NoPromise { path, current, last });
+    }
+    if let Some(earlier) = found.filter(|found| *found < current) {
+        tracing::warn!(
+            current_epoch = earlier.0,
+            last_zxid = %last,
+            "the log is ahead of currentEpoch: a synchronisation was interrupted, or the file is an older copy; nothing to do, the log's epoch counts"
+        );
+        save(disk, dir, EpochFile::Current, current)?;
     }
     let accepted = promised.unwrap_or(last.epoch()).max(current);
     // An interrupted synchronisation may extend or truncate the log, so a later start must not take the epoch from it again.
@@ -149,13 +171,29 @@ pub fn promised<D: Disk>(disk: &D, dir: &Path, last: Option<Zxid>) -> Result<Epo
     Ok(Epochs { accepted, current })
 }
 
-/// The epoch in a file, and the one in the temporary file that a crash left.
-fn newest<D: Disk>(
+/// Refuses a folder without either file, if other files show that it is that of a member: it looks like that of a standalone server, and
+/// the member would promise an epoch twice.
+///
+/// # Errors
+/// As [`newest`], and [`EpochError::Neither`].
+pub fn check_member<D: Disk>(disk: &D, dir: &Path) -> Result<(), EpochError> {
+    let is_missing = |which| newest(disk, dir, which).map(|epoch| epoch.is_none());
+    if is_missing(EpochFile::Accepted)? && is_missing(EpochFile::Current)? {
+        return Err(EpochError::Neither { folder: dir.to_path_buf() });
+    }
+    Ok(())
+}
+
+/// The epoch in a file, or the later one in the temporary file that a crash left.
+///
+/// # Errors
+/// As [`read`] and [`read_left_over`].
+pub fn newest<D: Disk>(
     disk: &D,
     dir: &Path,
     which: EpochFile,
-) -> Result<(Option<Epoch>, Option<Epoch>), EpochError> {
-    Ok((read(disk, dir, which)?, read_left_over(disk, dir, which)?))
+) -> Result<Option<Epoch>, EpochError> {
+    Ok(read(disk, dir, which)?.max(read_left_over(disk, dir, which)?))
 }
 
 /// Refuses a missing currentEpoch if the log does not show what it was. A first start writes both files with the log's epoch, so
@@ -166,9 +204,8 @@ fn newest<D: Disk>(
 /// # Errors
 /// As [`read`], and [`EpochError::NoCurrent`].
 pub fn check_history<D: Disk>(disk: &D, dir: &Path, last: Zxid) -> Result<(), EpochError> {
-    let accepted = newest(disk, dir, EpochFile::Accepted)?;
-    match (newest(disk, dir, EpochFile::Current)?, accepted.0.max(accepted.1)) {
-        ((None, None), Some(accepted)) if last.epoch() < accepted => {
+    match (newest(disk, dir, EpochFile::Current)?, newest(disk, dir, EpochFile::Accepted)?) {
+        (None, Some(accepted)) if last.epoch() < accepted => {
             let path = dir.join(EpochFile::Current.name());
             Err(EpochError::NoCurrent { path, accepted, last })
         }

@@ -225,7 +225,12 @@ impl<D: Disk> Log<D> {
                 through: flushed.through,
                 source,
             };
-            self.disk.sync_data(&open.file).map_err(error)?;
+            let synced = self.disk.sync_data(&open.file);
+            if synced.is_err() {
+                // A part of it may be on the disk, and none of it was acknowledged.
+                self.disk.give_up_after(&open.file, open.head - flushed.bytes);
+            }
+            synced.map_err(error)?;
         }
         if self.options.size_limit != 0 && self.options.size_limit < open.head {
             self.file = None;

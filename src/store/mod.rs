@@ -4,7 +4,7 @@
 //! [`Restore`].
 //!
 //! Reading order: [`disk`] (the only access to the file system), [`names`], [`record`] and [`log`] (append, flush,
-//! truncate), [`scan`] (reading a whole log back), [`raw_records`] (reading a damaged one),
+//! truncate), [`scan`] (reading a whole log back), [`log_copies`] (files that only look like logs), [`raw_records`] (reading a damaged one),
 //! [`snapshot`] and [`snapshot_read`] (and their compression),
 //! [`epoch`], [`truncation_check`] (the check before a truncation), [`decide`] (the decisions of recovery, as tables),
 //! [`mod@recover`] (which follows those tables), [`quarantine`] (a member's data that can't be recovered),
@@ -25,6 +25,8 @@ pub mod decide;
 pub mod disk;
 pub mod epoch;
 pub mod log;
+pub mod log_copies;
+pub mod log_folder;
 pub mod log_read;
 pub mod log_thread;
 pub mod names;
@@ -38,6 +40,7 @@ mod recover_error;
 pub mod replaced_files;
 pub mod scan;
 pub mod sim_disk;
+mod sim_inode;
 pub mod snapshot;
 pub mod snapshot_read;
 pub mod start;

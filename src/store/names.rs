@@ -81,12 +81,36 @@ pub fn is_snapshot_temporary(name: &str) -> bool {
     name.starts_with(".snapshot.") && name.ends_with(".tmp")
 }
 
-/// Log files of a folder, oldest first.
+/// Log files of a folder, oldest first: those with a name that a server gives, and so no two of one zxid.
 ///
 /// # Errors
 /// Those of [`Disk::list`].
 pub fn logs<D: Disk>(disk: &D, dir: &Path) -> io::Result<Vec<Named>> {
+    let mut found = logs_and_copies(disk, dir)?;
+    found.retain(is_log);
+    Ok(found)
+}
+
+/// The other files that Java would take for logs, such as `log.5.fixed`, oldest first.
+///
+/// # Errors
+/// Those of [`Disk::list`].
+pub fn log_copies<D: Disk>(disk: &D, dir: &Path) -> io::Result<Vec<Named>> {
+    let mut found = logs_and_copies(disk, dir)?;
+    found.retain(|file| !is_log(file));
+    Ok(found)
+}
+
+/// All files that Java would take for logs, oldest first.
+///
+/// # Errors
+/// Those of [`Disk::list`].
+pub fn logs_and_copies<D: Disk>(disk: &D, dir: &Path) -> io::Result<Vec<Named>> {
     named(disk, dir, "log")
+}
+
+fn is_log(file: &Named) -> bool {
+    file.name == log_name(file.zxid)
 }
 
 /// Snapshot files of a folder, whole or not, oldest first. Java's `snapshot.5.tmp` is left out: it was never finished, so no

@@ -27,6 +27,24 @@ pub enum PurgeError {
 pub struct Plan {
     pub snapshots: Vec<String>,
     pub logs: Vec<String>,
+    /// The oldest snapshot that is kept. Nothing is removed without it.
+    pub kept: Option<String>,
+}
+
+impl Plan {
+    /// Whether the oldest kept snapshot is still there. A server removes it for an older tree of its leader, or to truncate its log, and may
+    /// be left with no other snapshots than those that were to be removed.
+    ///
+    /// # Errors
+    /// If the disk does not say.
+    pub fn holds<D: Disk>(&self, disk: &D, folders: &Folders) -> io::Result<bool> {
+        let Some(kept) = &self.kept else { return Ok(false) };
+        match disk.open(&folders.snapshots.join(kept)) {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
 }
 
 /// Chooses the files to remove: snapshots older than the oldest one kept, and logs that end before it.
@@ -55,24 +73,35 @@ pub fn plan(
     // Java compares zxids, so files of one zxid stay together.
     let newest = logs[..started].iter().rev().find(has_records).map(|log| log.zxid);
     let ended = logs.partition_point(|log| Some(log.zxid) < newest);
-    Plan { snapshots: names(&snapshots[..older]), logs: names(&logs[..ended]) }
+    let kept = Some(kept.name.clone());
+    Plan { snapshots: names(&snapshots[..older]), logs: names(&logs[..ended]), kept }
+}
+
+/// Looks for the end of a snapshot, as deep as need be: [`snapshot::is_whole`].
+pub fn read_whole<D: Disk>(disk: &D) -> impl FnMut(&Path, Packing) -> bool {
+    |path, packing| snapshot::is_whole(disk, path, packing).unwrap_or(false)
 }
 
 /// The files that [`plan`] chooses among those on the disk.
 ///
+/// * `is_whole`: whether a snapshot may be one of those that are kept.
+///
 /// # Errors
 /// [`PurgeError`].
-pub fn obsolete<D: Disk>(disk: &D, folders: &Folders, keep: usize) -> Result<Plan, PurgeError> {
+pub fn obsolete<D: Disk>(
+    disk: &D,
+    folders: &Folders,
+    keep: usize,
+    mut is_whole: impl FnMut(&Path, Packing) -> bool,
+) -> Result<Plan, PurgeError> {
     let list = |path: &Path| {
         let path = path.to_owned();
         move |source| PurgeError::List { path, source }
     };
     let snapshots = names::snapshots(disk, &folders.snapshots).map_err(list(&folders.snapshots))?;
     let logs = names::logs(disk, &folders.logs).map_err(list(&folders.logs))?;
-    let whole = |file: &&Named| {
-        let path = folders.snapshots.join(&file.name);
-        snapshot::looks_whole(disk, &path, Packing::of(&file.name)).unwrap_or(false)
-    };
+    let whole =
+        |file: &&Named| is_whole(&folders.snapshots.join(&file.name), Packing::of(&file.name));
     let has_records =
         |file: &&Named| scan::has_records(disk, &folders.logs.join(&file.name)).unwrap_or(false);
     Ok(plan(&snapshots, &logs, keep, whole, has_records))
@@ -82,19 +111,32 @@ pub fn obsolete<D: Disk>(disk: &D, folders: &Folders, keep: usize) -> Result<Pla
 ///
 /// Not for a disk that stops after an error ([`disk::FailStop`]): a file that cannot be removed is no reason to stop a server.
 ///
+/// * `is_whole`: as for [`obsolete`].
+///
+/// Ends as soon as the plan no longer [holds](Plan::holds).
+///
 /// # Errors
 /// [`PurgeError`]. Snapshots go before logs, and oldest first, so what is left is whole after any error or crash.
 pub fn purge<D: Disk>(
     disk: &D,
     folders: &Folders,
     keep: usize,
+    is_whole: impl FnMut(&Path, Packing) -> bool,
 ) -> Result<Vec<PathBuf>, PurgeError> {
     if keep < KEEP_MIN {
         return Err(PurgeError::TooFew { keep });
     }
-    let plan = obsolete(disk, folders, keep)?;
-    let mut removed = remove(disk, &folders.snapshots, plan.snapshots)?;
-    removed.extend(remove(disk, &folders.logs, plan.logs)?);
+    let plan = obsolete(disk, folders, keep, is_whole)?;
+    let mut removed = Vec::new();
+    for (dir, names) in [(&folders.snapshots, &plan.snapshots), (&folders.logs, &plan.logs)] {
+        for name in names {
+            let error = |source| PurgeError::Remove { path: dir.join(name), source };
+            if !plan.holds(disk, folders).map_err(error)? {
+                return Ok(removed);
+            }
+            removed.extend(remove(disk, dir, vec![name.clone()])?);
+        }
+    }
     Ok(removed)
 }
 
@@ -153,6 +195,7 @@ fn remove<D: Disk>(disk: &D, dir: &Path, names: Vec<String>) -> Result<Vec<PathB
 mod tests {
     use super::*;
     use crate::store::sim_disk::SimDisk;
+    use crate::store::{SnapshotWriter, Trailers};
 
     fn named(zxids: &[i64], prefix: &str) -> Vec<Named> {
         let name =
@@ -194,8 +237,11 @@ mod tests {
         }
         ["log.1", "log.4", "log.6"].into_iter().for_each(|name| put(name, b"as long as a header"));
         ["currentEpoch", "snapshot.bak"].into_iter().for_each(|name| put(name, b"."));
-        assert!(matches!(purge(&disk, &folders, 2), Err(PurgeError::TooFew { keep: 2 })));
-        assert_eq!(purge(&disk, &folders, 3).unwrap().len(), 2);
+        assert!(matches!(
+            purge(&disk, &folders, 2, read_whole(&disk)),
+            Err(PurgeError::TooFew { keep: 2 })
+        ));
+        assert_eq!(purge(&disk, &folders, 3, read_whole(&disk)).unwrap().len(), 2);
         let left = [
             "currentEpoch",
             "log.4",
@@ -208,6 +254,50 @@ mod tests {
         assert_eq!(disk.image().crash(0).list(&folders.logs).unwrap(), left);
         remove_snapshots_after(&disk, &folders.snapshots, Zxid::from_wire(5).unwrap()).unwrap();
         assert!(!disk.list(&folders.logs).unwrap().contains(&"snapshot.8".to_owned()));
+    }
+
+    // Java leaves three torn snapshots on a full disk. If they counted, the one that a start can load would be removed.
+    #[test]
+    fn torn_compressed_snapshots_do_not_count_as_kept() {
+        let disk = SimDisk::new();
+        let folders = Folders::new(Path::new("/data"), Path::new("/data"));
+        for (zxid, cut) in [(2, false), (3, false), (4, false), (6, true), (7, true), (8, true)] {
+            let at = Zxid::from_wire(zxid).unwrap();
+            let writer = SnapshotWriter::create(&disk, &folders.snapshots, at, Packing::Gzip);
+            let mut writer = writer.unwrap();
+            writer.body(b"\0\0\0\0\0\0\0\0\0\0\0\x01/").unwrap();
+            let path = writer.finish(Trailers { digest: None, zxid: Some(zxid) }).unwrap().path;
+            if cut {
+                let file = disk.open(&path).unwrap();
+                let len = disk.len(&file).unwrap();
+                disk.set_len(&file, len - 3 * (zxid as u64 - 5)).unwrap();
+            }
+        }
+        assert!(purge(&disk, &folders, 3, read_whole(&disk)).unwrap().is_empty());
+        let looks_whole =
+            |path: &Path, packing| snapshot::looks_whole(&disk, path, packing).unwrap();
+        assert_eq!(purge(&disk, &folders, 3, looks_whole).unwrap().len(), 3);
+    }
+
+    // The last snapshot that a member has left may be among those that its purge was about to remove.
+    #[test]
+    fn purge_ends_if_a_kept_snapshot_is_removed_meanwhile() {
+        let (disk, folders) =
+            (SimDisk::new(), Folders::new(Path::new("/data"), Path::new("/data")));
+        for name in ["snapshot.5", "snapshot.7", "snapshot.8", "snapshot.9", "log.1", "log.6"] {
+            disk.create(&folders.logs.join(name)).unwrap();
+        }
+        let placed = folders.snapshots.join("snapshot.5");
+        let mut seen = 0;
+        let is_whole = |_: &Path, _| {
+            seen += 1;
+            if seen == 3 {
+                remove_snapshots_for(&disk, &placed, Zxid::from_wire(5).unwrap()).unwrap();
+            }
+            true
+        };
+        assert!(purge(&disk, &folders, 3, is_whole).unwrap().is_empty());
+        assert!(disk.open(&placed).is_ok());
     }
 
     // A start prefers one of two snapshots with one zxid, and that may be this server's own.

@@ -6,14 +6,16 @@
 //! disk is whole. If the servers with whole disks are no majority, no leader is elected, and an operator has to restore data.
 //! For all this the epoch that the server promised has to be known, so a lost acceptedEpoch is never quarantined.
 //!
-//! Two things look like damage and are none. A log ahead of currentEpoch is left by an interrupted synchronisation; its end
-//! counts as history of currentEpoch. A currentEpoch ahead of the log is normal when nothing was written since that epoch
+//! Two things look like damage and are none. A log ahead of currentEpoch is left by an interrupted synchronisation, and counts
+//! as history of the log's epoch. A currentEpoch ahead of the log is normal when nothing was written since that epoch
 //! began, and is believed: with a smaller one a server could win an election whose history comes from an earlier, failed
 //! leader. A Java server without the fix of ZOOKEEPER-4643 can also leave such a currentEpoch with a part of the history
 //! missing, if it stops in the middle of a synchronisation; the two cases can't be distinguished.
 
+use std::convert::Infallible;
 use std::error::Error;
 use std::io;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use super::disk::{self, Disk};
@@ -21,7 +23,8 @@ use super::epoch::{self, EpochError, EpochFile};
 use super::names::{self, Folders};
 use super::record;
 use super::recover::RecoverError;
-use super::scan::ScanError;
+use super::scan::{self, ScanError};
+use crate::model::Zxid;
 
 /// The mark: as long as this file is in the snapshot folder, what is or is not in the data directory does not count.
 const MARK: &str = "unsure";
@@ -53,7 +56,7 @@ pub enum StartFailure {
     AcceptedEpoch,
     /// A record is whole but can't be decoded or applied.
     Meaning,
-    /// This user may not read or write a folder or file.
+    /// A folder or file can't be read or written, and that is no damage: a missing right, a limit, a network that does not answer.
     Access,
 }
 
@@ -107,9 +110,7 @@ pub const fn rescue(trouble: StartFailure, is_member: bool) -> Remedy {
 pub fn trouble<E: Error>(error: &RecoverError<E>) -> StartFailure {
     match error {
         RecoverError::Log(ScanError::Taken { .. }) => StartFailure::Meaning,
-        RecoverError::Log(ScanError::Read { source, .. })
-            if source.kind() == io::ErrorKind::PermissionDenied =>
-        {
+        RecoverError::Log(ScanError::Read { source, .. }) if !disk::is_of_medium(source) => {
             StartFailure::Access
         }
         RecoverError::Log(
@@ -131,6 +132,10 @@ pub fn trouble<E: Error>(error: &RecoverError<E>) -> StartFailure {
         | RecoverError::NotWritable { .. }
         | RecoverError::Misplaced { .. }
         | RecoverError::NoLogFolder { .. }
+        | RecoverError::OtherLogFolder { .. }
+        | RecoverError::LogsElsewhere { .. }
+        | RecoverError::LogsGone { .. }
+        | RecoverError::LogCopy { .. }
         | RecoverError::List { .. }
         | RecoverError::Remove { .. }
         | RecoverError::Repair { .. } => StartFailure::Access,
@@ -161,14 +166,27 @@ pub fn has_quarantined<D: Disk>(disk: &D, folders: &Folders) -> bool {
     is_there(&folders.snapshots) || is_there(&folders.logs)
 }
 
-/// Whether the epoch that this server promised is known: from acceptedEpoch, or because it never was a member.
-pub fn knows_promises<D: Disk>(disk: &D, dir: &Path) -> bool {
-    let read = |which| epoch::read(disk, dir, which);
-    match read(EpochFile::Accepted) {
-        Ok(Some(_)) => true,
-        Ok(None) => matches!(read(EpochFile::Current), Ok(None)),
-        Err(_) => false,
-    }
+/// Whether the epoch that this server promised is known: from acceptedEpoch, or because it never was a member. An acceptedEpoch before the
+/// epochs in the names of snapshots or logs, or in the log's records, is a copy of an earlier time.
+///
+/// # Errors
+/// If a folder can't be listed.
+pub fn knows_promises<D: Disk>(disk: &D, folders: &Folders) -> io::Result<bool> {
+    let read = |which| epoch::newest(disk, &folders.snapshots, which);
+    let accepted = match read(EpochFile::Accepted) {
+        Ok(Some(accepted)) => accepted,
+        Ok(None) => return Ok(matches!(read(EpochFile::Current), Ok(None))),
+        Err(_) => return Ok(false),
+    };
+    let mut files = names::snapshots(disk, &folders.snapshots)?;
+    files.extend(names::logs(disk, &folders.logs)?);
+    let mut newest = files.iter().map(|file| file.zxid.epoch()).max();
+    // Damage ends the scan, and what comes before it counts.
+    let _damage = scan::scan(disk, &folders.logs, None, |zxid, _, _| {
+        newest = newest.max(Zxid::from_wire(zxid).map(Zxid::epoch));
+        Ok::<_, Infallible>(ControlFlow::Continue(()))
+    });
+    Ok(newest <= Some(accepted))
 }
 
 /// Renames snapshots and log files so that no reader takes them for such; returns the new paths.
@@ -184,6 +202,12 @@ pub fn knows_promises<D: Disk>(disk: &D, dir: &Path) -> bool {
 /// If a file can't be listed or renamed. Files may be renamed already: the caller ends the start, and the next start goes on.
 pub fn rename_as_damaged<D: Disk>(disk: &D, folders: &Folders) -> Result<Vec<PathBuf>, EpochError> {
     let dir = &folders.snapshots;
+    // One that can't be read ends the start before anything is renamed.
+    for which in [EpochFile::Accepted, EpochFile::Current] {
+        if let Err(error @ EpochError::Read { .. }) = epoch::read(disk, dir, which) {
+            return Err(error);
+        }
+    }
     let mut quarantined = move_files(disk, folders)
         .map_err(|source| EpochError::Read { path: dir.clone(), source })?;
     if let Err(EpochError::Unpromised { current, accepted, .. }) = epoch::check_current(disk, dir)
@@ -222,7 +246,8 @@ fn move_files<D: Disk>(disk: &D, folders: &Folders) -> io::Result<Vec<PathBuf>> 
         disk.sync_data(&file)?;
     }
     let snapshots = names::snapshots(disk, &folders.snapshots)?;
-    let logs = names::logs(disk, &folders.logs)?;
+    // Without a snapshot a start would refuse the copies.
+    let logs = names::logs_and_copies(disk, &folders.logs)?;
     let mut quarantined = Vec::new();
     for (dir, files) in [(&folders.snapshots, snapshots), (&folders.logs, logs)] {
         for file in files.into_iter().filter(|file| file.name != GUARD) {

@@ -12,7 +12,9 @@ use std::time::Duration;
 
 use super::decide::{self, BadSnapshot, LogFact, SnapshotFact, Start, StartFacts};
 use super::disk::{self, Disk, Reading};
-use super::epoch::{self, EpochFile};
+use super::epoch::{self, EpochError, EpochFile};
+use super::log_copies;
+use super::log_folder::{self, Lacking, NotedFolder};
 use super::names::{self, Folders, Named, Packing};
 use super::packing::Unpacker;
 pub use super::recover_error::{RecoverError, SkipReason, Skipped};
@@ -94,7 +96,7 @@ pub struct Recovered {
 ///
 /// # Errors
 /// [`RecoverError::Folder`], [`RecoverError::NotAFolder`], [`RecoverError::NotWritable`], [`RecoverError::Misplaced`],
-/// [`RecoverError::NoLogFolder`].
+/// [`RecoverError::NoLogFolder`], [`RecoverError::OtherLogFolder`], [`RecoverError::LogsElsewhere`], [`RecoverError::LogsGone`].
 pub fn prepare_folders<D: Disk>(
     disk: &D,
     folders: &Folders,
@@ -102,9 +104,25 @@ pub fn prepare_folders<D: Disk>(
 ) -> Result<(), RecoverError<Infallible>> {
     let is_missing =
         disk.list(&folders.logs).is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
-    if is_missing && member_epoch(disk, folders).is_some() {
+    let list = |source| RecoverError::List { path: folders.snapshots.clone(), source };
+    let noted = log_folder::noted_here(disk, folders).map_err(list)?;
+    if is_missing && (was_member(disk, folders) || noted.is_some()) {
         let (logs, snapshots) = (folders.logs.clone(), folders.snapshots.clone());
         return Err(RecoverError::NoLogFolder { logs, snapshots });
+    }
+    if noted.is_some_and(|noted| noted == NotedFolder::Other) {
+        let (logs, note) = (folders.logs.clone(), log_folder::path_of_note(folders));
+        return Err(RecoverError::OtherLogFolder { logs, note });
+    }
+    match log_folder::lacking(disk, folders).map_err(list)? {
+        None => {}
+        Some(Lacking::Newest(newest)) => {
+            return Err(RecoverError::LogsElsewhere { newest, logs: folders.logs.clone() });
+        }
+        Some(Lacking::All(before)) => {
+            let (logs, note) = (folders.logs.clone(), log_folder::path_of_note(folders));
+            return Err(RecoverError::LogsGone { before, logs, note });
+        }
     }
     for path in [&folders.snapshots, &folders.logs] {
         let there = if create { disk.create_dir(path) } else { disk.list(path).map(drop) };
@@ -131,10 +149,12 @@ pub fn prepare_folders<D: Disk>(
     Ok(())
 }
 
-/// The currentEpoch of a server that has synchronised with a leader; `None` if it never has.
-fn member_epoch<D: Disk>(disk: &D, folders: &Folders) -> Option<Epoch> {
-    let current = epoch::read(disk, &folders.snapshots, EpochFile::Current).ok()?;
-    current.filter(|epoch| Epoch(0) < *epoch)
+/// Whether the server has promised an epoch, or may have: a file that can't be read says nothing else.
+fn was_member<D: Disk>(disk: &D, folders: &Folders) -> bool {
+    [EpochFile::Accepted, EpochFile::Current].into_iter().any(|which| {
+        let epoch = epoch::read(disk, &folders.snapshots, which);
+        epoch.map_or(true, |epoch| epoch.is_some_and(|epoch| Epoch(0) < epoch))
+    })
 }
 
 /// Removes the file `initialize` (D-02); true when there was one.
@@ -191,7 +211,12 @@ pub fn recover<D: Disk, R: Restore>(
     if options.is_member && start == Start::Empty && !initialize {
         look_for_epochs(disk, folders)?;
     }
+    let repair = |source| RecoverError::Repair { dir: folders.logs.clone(), source };
     let after = loaded.as_ref().map(|loaded| loaded.zxid);
+    if !options.running {
+        look_for_copies(disk, &folders.logs, after)?;
+        scan::settle(disk, &folders.logs, after).map_err(repair)?;
+    }
     let mut ends_met = Vec::new();
     let scanned = scan::scan(disk, &folders.logs, after, |zxid, entry, so_far| {
         if bad.iter().any(|bad| bad.file.zxid.to_wire() == zxid) {
@@ -208,8 +233,7 @@ pub fn recover<D: Disk, R: Restore>(
     bad.retain(|bad| after < Some(bad.file.zxid) && (bad.may_count || !options.trust_empty));
     look_for_missed(bad, &ends_met, last, scanned.gap.map(|gap| gap.0), &folders.snapshots)?;
     go_on_after_gap(gap, options, &folders.logs)?;
-    let repair = |source| RecoverError::Repair { dir: folders.logs.clone(), source };
-    mend(disk, folders, &scanned).map_err(repair)?;
+    mend(disk, folders, &scanned, loaded.as_ref()).map_err(repair)?;
     if initialize && start != Start::Empty {
         consume_initialize(disk, folders).map_err(repair)?;
     }
@@ -241,18 +265,41 @@ fn unused(scanned: &Scanned) -> impl Iterator<Item = Skipped> {
 }
 
 /// Repairs the log, and makes everything that was read durable, since this server will acknowledge it.
-fn mend<D: Disk>(disk: &D, folders: &Folders, scanned: &Scanned) -> io::Result<()> {
+fn mend<D: Disk>(
+    disk: &D,
+    folders: &Folders,
+    scanned: &Scanned,
+    loaded: Option<&Loaded>,
+) -> io::Result<()> {
     scan::repair(disk, &folders.logs, scanned)?;
-    // The names of a snapshot and of epoch files may be in the operating system's cache only, too.
+    // A snapshot may be in the operating system's cache only, too: Java does not flush its own, and an operator may have copied one.
+    if let Some(Loaded { name, .. }) = loaded {
+        disk.sync_data(&disk.open(&folders.snapshots.join(name))?)?;
+    }
     disk.sync_dir(&folders.snapshots)
 }
 
 /// Refuses an empty directory with a currentEpoch: a member that was in an epoch had data.
 fn look_for_epochs<D: Disk, E: Error>(disk: &D, folders: &Folders) -> Result<(), RecoverError<E>> {
-    match member_epoch(disk, folders) {
-        Some(epoch) => Err(RecoverError::OnlyEpochs { dir: folders.snapshots.clone(), epoch }),
-        None => Ok(()),
+    match epoch::read(disk, &folders.snapshots, EpochFile::Current) {
+        Ok(Some(epoch)) if Epoch(0) < epoch => {
+            Err(RecoverError::OnlyEpochs { dir: folders.snapshots.clone(), epoch })
+        }
+        Err(EpochError::Read { path, source }) => Err(RecoverError::Denied { path, source }),
+        _ => Ok(()),
     }
+}
+
+/// Refuses a copy of a log that may have what is wanted.
+fn look_for_copies<D: Disk, E: Error>(
+    disk: &D,
+    dir: &Path,
+    after: Option<Zxid>,
+) -> Result<(), RecoverError<E>> {
+    let copy = log_copies::newer(disk, dir, after);
+    let copy = copy.map_err(|source| RecoverError::List { path: dir.to_owned(), source })?;
+    let Some(Named { zxid, name }) = copy else { return Ok(()) };
+    Err(RecoverError::LogCopy { copy: dir.join(name), log: dir.join(names::log_name(zxid)) })
 }
 
 /// Refuses a log that lacks transactions between two others of one epoch: they are lost (D-48). Returns its gap: the transactions before
@@ -343,6 +390,7 @@ fn remove_leftovers<D: Disk, E: Error>(
 
 struct Loaded {
     zxid: Zxid,
+    name: String,
     bytes: u64,
     trailers: Trailers,
 }
@@ -384,6 +432,11 @@ fn refusal<E: std::error::Error>(
     })
 }
 
+/// Whether currentEpoch is above 0; if it can't be read it may be.
+fn may_have_been_led<D: Disk>(disk: &D, dir: &Path) -> bool {
+    epoch::read(disk, dir, EpochFile::Current).map_or(true, |epoch| epoch > Some(Epoch(0)))
+}
+
 /// Loads the newest snapshot that can be loaded.
 fn load_newest<D: Disk, R: Restore>(
     disk: &D,
@@ -393,8 +446,7 @@ fn load_newest<D: Disk, R: Restore>(
 ) -> Result<Newest, RecoverError<R::Error>> {
     // A snapshot without an end may never have been finished: Java writes it under its final name. But a member may have
     // acknowledged it to its leader; then it is a damaged one, and the log has to hold what it held.
-    let was_led =
-        epoch::read(disk, dir, EpochFile::Current).is_ok_and(|epoch| epoch > Some(Epoch(0)));
+    let was_led = may_have_been_led(disk, dir);
     let files = names::snapshots(disk, dir)
         .map_err(|source| RecoverError::List { path: dir.to_owned(), source })?;
     let (mut tried, mut bad) = (0, Vec::new());
@@ -412,8 +464,8 @@ fn load_newest<D: Disk, R: Restore>(
                 bad.push(NotLoaded { file: file.clone(), may_count: was_led });
                 continue;
             }
-            // A missing permission is no damage: the start fails with the error, and no older state is served.
-            Err(source) if source.kind() == io::ErrorKind::PermissionDenied => {
+            // A missing right, or too many open files, is no damage: the start fails with the error, and no older state is served.
+            Err(source) if !disk::is_of_medium(&source) => {
                 return Err(RecoverError::Denied { path, source });
             }
             Err(error) => {
@@ -429,6 +481,9 @@ fn load_newest<D: Disk, R: Restore>(
         match load(disk, &path, file, state) {
             Ok(loaded) => {
                 return Ok(Newest { fact: SnapshotFact::Loaded, loaded: Some(loaded), tried, bad });
+            }
+            Err(ReadError::Io { source, .. }) if !disk::is_of_medium(&source) => {
+                return Err(RecoverError::Denied { path, source });
             }
             // The quick check can't see the end of a compressed file; if it is missing that is the same case as above.
             Err(ReadError::Short { .. }) if packing != Packing::Plain => {
@@ -471,7 +526,7 @@ fn load<D: Disk, R: Restore>(
     })?;
     let done = state.snapshot_done(file.zxid, trailers);
     done.map_err(|source| ReadError::Body { at: bytes, source })?;
-    Ok(Loaded { zxid: file.zxid, bytes, trailers })
+    Ok(Loaded { zxid: file.zxid, name: file.name.clone(), bytes, trailers })
 }
 
 /// Counts the bytes read from a file, before they are decompressed.

@@ -18,11 +18,11 @@ pub enum RecoverError<E: Error + 'static> {
     NotWritable { path: PathBuf, source: io::Error },
     #[error("{what} {} is in the wrong folder; check dataDir and dataLogDir, or, if dataLogDir was set only now, move log.* there", path.display())]
     Misplaced { what: &'static str, path: PathBuf },
-    #[error("list snapshot folder {}", path.display())]
+    #[error("list folder {}", path.display())]
     List { path: PathBuf, source: io::Error },
     #[error("remove leftover {}", path.display())]
     Remove { path: PathBuf, source: io::Error },
-    #[error("read snapshot {}", path.display())]
+    #[error("read {}", path.display())]
     Denied { path: PathBuf, source: io::Error },
     #[error(
         "load snapshot: none of {tried} in {} could be loaded, and the log does not make up for them; the newest, {}: {}",
@@ -52,13 +52,45 @@ pub enum RecoverError<E: Error + 'static> {
     #[error("{} has a currentEpoch of {epoch}, and neither a snapshot nor a log entry is there", dir.display(), epoch = epoch.0)]
     OnlyEpochs { dir: PathBuf, epoch: Epoch },
     #[error(
-        "there is no folder {}, although {} is the folder of a member with data. If log.* is in {}, make the folder and move log.* there. Else mount its disk. \
-         Only if the logs are lost: empty both folders, and the leader sends its tree; to go on with what the snapshot has, make the folder",
+        "there is no folder {}, although {} is the folder of a server with data. If log.* is in {}, make the folder and move log.* there. Else mount its disk. \
+         Only if the logs are lost: to go on with what the snapshot has, make the folder; a member rather empties both folders, and the leader sends its tree",
         logs.display(),
         snapshots.display(),
         snapshots.display()
     )]
     NoLogFolder { logs: PathBuf, snapshots: PathBuf },
+    #[error(
+        "{} is not the folder in which the last start had its logs: the file logFolderId is missing there, or is that of another folder. If the disk of dataLogDir is \
+         not mounted, mount it. If all log.* of the last start are here, without that file, remove {}. Only if the logs are lost: remove it too, to go on \
+         with what the snapshot has; a member rather empties both folders, and the leader sends its tree",
+        logs.display(),
+        note.display()
+    )]
+    OtherLogFolder { logs: PathBuf, note: PathBuf },
+    #[error(
+        "the last start's newest log, {}, is not in {}, the log folder now, or the file there lacks some of its transactions: set dataLogDir as it was, \
+         or move the log files here",
+        newest.display(),
+        logs.display()
+    )]
+    LogsElsewhere { newest: PathBuf, logs: PathBuf },
+    #[error(
+        "the last start had its logs in {}, which is gone, or is another folder now, and {}, the log folder now, has no log: mount the disk with those logs, \
+         and set dataLogDir as it was or move the log files here. Only if the logs are lost, or there were none: remove {}, to go on with what the \
+         snapshot has; a member rather empties both folders, and the leader sends its tree",
+        before.display(),
+        logs.display(),
+        note.display()
+    )]
+    LogsGone { before: PathBuf, logs: PathBuf, note: PathBuf },
+    /// Which of two files that begin with one name is the log, the server can't know.
+    #[error(
+        "{} is a copy of a log, and has or may have transactions after those of the snapshot: they would be replayed after the log. Move it out of the folder; \
+         if it is to take the place of {}, move that file away and give this one its name",
+        copy.display(),
+        log.display()
+    )]
+    LogCopy { copy: PathBuf, log: PathBuf },
     #[error(transparent)]
     Log(#[from] ScanError<E>),
     #[error("repair the log in {}", dir.display())]
@@ -75,7 +107,11 @@ impl<E: Error + 'static> RecoverError<E> {
             | Self::NotWritable { .. }
             | Self::Misplaced { .. }
             | Self::NoSnapshot { .. }
-            | Self::NoLogFolder { .. } => return None,
+            | Self::NoLogFolder { .. }
+            | Self::OtherLogFolder { .. }
+            | Self::LogsElsewhere { .. }
+            | Self::LogsGone { .. }
+            | Self::LogCopy { .. } => return None,
             Self::Denied { .. }
             | Self::List { .. }
             | Self::Remove { .. }

@@ -24,9 +24,8 @@ const PREFIX: &str = "restored-over";
 pub fn rename_all_but<D: Disk>(disk: &D, placed: &Path, logs: &Path) -> io::Result<Vec<PathBuf>> {
     let snapshots = placed.parent().unwrap_or(Path::new(""));
     let mut renamed = Vec::new();
-    for (dir, files) in
-        [(snapshots, names::snapshots(disk, snapshots)?), (logs, names::logs(disk, logs)?)]
-    {
+    let logs_and_copies = names::logs_and_copies(disk, logs)?;
+    for (dir, files) in [(snapshots, names::snapshots(disk, snapshots)?), (logs, logs_and_copies)] {
         for file in files {
             let from = dir.join(&file.name);
             if from != placed {

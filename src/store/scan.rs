@@ -161,8 +161,28 @@ pub fn scan<D: Disk, E>(
     Ok(scanned)
 }
 
-/// Repairs what [`scan`] found: removes files without a header, truncates a torn flush, and makes what is left durable. A
-/// killed process may have left records in the operating system's cache only, and this server will acknowledge what it read.
+/// Sees to it that [`scan`] reads what a power cut would leave, since this server will acknowledge what it reads:
+/// 1. A killed process may have left records in the operating system's cache only; Java flushes a file after it has begun the next. They are
+///    flushed.
+/// 2. A flush that failed may have left records there that count as flushed, and that the disk does not have. Each flush after it succeeds.
+///    The cache is dropped.
+///
+/// * `after`: as for [`scan`].
+///
+/// # Errors
+/// If a file can't be flushed. The scan reports those that can't be opened or read.
+pub fn settle<D: Disk>(disk: &D, dir: &Path, after: Option<Zxid>) -> io::Result<()> {
+    let Ok(files) = names::logs(disk, dir) else { return Ok(()) };
+    let read = names::logs_after(&files, after, |file| has_records(disk, &dir.join(&file.name)));
+    for file in read.unwrap_or_default() {
+        let Ok(file) = disk.open(&dir.join(&file.name)) else { continue };
+        disk.sync_data(&file)?;
+        disk.forget_cached(&file);
+    }
+    Ok(())
+}
+
+/// Repairs what [`scan`] found: removes files without a header, truncates a torn flush, and makes what is left durable.
 ///
 /// Must run before a new log file is made, after which the torn one would no longer be the newest.
 ///
@@ -178,10 +198,6 @@ pub fn repair<D: Disk>(disk: &D, dir: &Path, scanned: &Scanned) -> io::Result<()
     for path in &scanned.unwritten {
         disk.remove(path)?;
         tracing::warn!(path = %path.display(), "removed a log file without a header; nothing to do");
-    }
-    // Older files were durable before a newer one existed.
-    if let Some(newest) = names::logs(disk, dir)?.pop() {
-        disk.sync_data(&disk.open(&dir.join(newest.name))?)?;
     }
     disk.sync_dir(dir)
 }
@@ -233,13 +249,6 @@ fn written<'f, D: Disk, E>(
             break; // Good, or refused when it is opened.
         }
         count = last;
-        if files[last].name != names::log_name(files[last].zxid) {
-            tracing::warn!(
-                path = %path.display(),
-                "skipped a file that is not a log: it has no header, and its name is not `log.` and a zxid; move it away"
-            );
-            continue;
-        }
         tracing::warn!(
             path = %path.display(),
             "log file without a header, as a crash leaves it: it held no transaction, nothing to do"
@@ -323,7 +332,7 @@ fn judge<D: Disk, S: Source, E>(
                 offset = at.at,
                 reason = %kind,
                 %records_after,
-                "log file ends in a torn flush, which is cut off and kept in a file torn-flush: none of it was acknowledged; check the disk unless the power failed"
+                "log file ends in a torn flush, which is cut off and kept in a file torn-flush: none of it was acknowledged if the power failed then; if it did not, keep that file and check the disk"
             );
             let end = after.map_or(claimed_end, |after| after.end);
             scanned.torn = Some(TornFlush { from: at, end });

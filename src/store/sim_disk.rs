@@ -11,18 +11,15 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use super::disk::Disk;
+use super::sim_inode::{Inode, PAGE, place};
 use crate::model::Rng;
 
-const PAGE: usize = 4096;
 const SECTOR: usize = 512;
-
-type Page = Arc<[u8; PAGE]>;
-type Pages = BTreeMap<u64, Page>;
 
 /// An error to inject.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Fault {
-    /// The next sync fails and drops the dirty pages, a later sync succeeds although their data is lost.
+    /// The next sync fails and loses some unsynced pages: a later sync succeeds, and reads show them as long as they are cached.
     Sync,
     /// The next write fails for want of space, having written nothing.
     NoSpace,
@@ -73,23 +70,13 @@ struct State {
     /// How long each sync takes.
     sync_takes: Duration,
     /// Files that can't be read.
-    spoiled: BTreeSet<u64>,
+    spoiled: BTreeMap<u64, Option<i32>>,
     /// This folder is missing, as if its disk were not mounted; creating it creates another folder.
     absent: Option<PathBuf>,
     /// No power cut came since any file was changed.
     has_kept_power: bool,
     keep_images: bool,
     images: Vec<Image>,
-}
-
-#[derive(Clone, Debug, Default)]
-struct Inode {
-    live: Pages,
-    durable: Pages,
-    /// Pages whose live bytes may differ from the durable ones.
-    dirty: BTreeSet<u64>,
-    live_len: u64,
-    durable_len: u64,
 }
 
 impl SimDisk {
@@ -117,7 +104,8 @@ impl SimDisk {
         (state.cut_at, state.fail_at) = (None, None);
     }
 
-    /// Makes one change fail, the one after `n` others: nothing of it happens, and those after it work.
+    /// Makes one change fail, the one after `n` others: nothing of it happens, and those after it work. A sync that fails loses some of
+    /// what it should have made durable, although reads show it as long as it is cached.
     pub fn fail_change(&self, n: u64) {
         let mut state = self.state();
         state.fail_at = Some(state.counts.changes + n);
@@ -147,7 +135,17 @@ impl SimDisk {
     pub fn spoil(&self, path: &Path) {
         let mut state = self.state();
         let inode = state.live.get(path).copied();
-        state.spoiled.extend(inode);
+        state.spoiled.extend(inode.map(|inode| (inode, None)));
+    }
+
+    /// Makes reads of a file fail with an error number of the operating system, until `None` is given.
+    pub fn refuse(&self, path: &Path, errno: Option<i32>) {
+        let mut state = self.state();
+        let Some(inode) = state.live.get(path).copied() else { return };
+        match errno {
+            Some(errno) => state.spoiled.insert(inode, Some(errno)),
+            None => state.spoiled.remove(&inode),
+        };
     }
 
     /// Flips a bit of one byte, as bit rot does; true if the file has such a byte.
@@ -198,6 +196,15 @@ impl SimDisk {
 
     /// Runs one change, counted, and remembers the image after it.
     fn change<T>(&self, call: impl FnOnce(&mut State) -> io::Result<T>) -> io::Result<T> {
+        self.change_or(call, |_| ())
+    }
+
+    /// * `fail`: what happens in place of a change that is to fail.
+    fn change_or<T>(
+        &self,
+        call: impl FnOnce(&mut State) -> io::Result<T>,
+        fail: impl FnOnce(&mut State),
+    ) -> io::Result<T> {
         let mut state = self.state();
         if state.cut_at.is_some_and(|at| at <= state.counts.changes) {
             return Err(io::Error::other("power is gone"));
@@ -205,6 +212,7 @@ impl SimDisk {
         state.counts.changes += 1;
         let result = if state.fail_at.is_some_and(|at| at < state.counts.changes) {
             state.fail_at = None;
+            fail(&mut state);
             Err(io::ErrorKind::StorageFull.into())
         } else {
             call(&mut state)
@@ -269,84 +277,6 @@ impl State {
     }
 }
 
-impl Inode {
-    fn write(&mut self, at: u64, bytes: &[u8]) {
-        let mut done = 0;
-        while done < bytes.len() {
-            let (page, from) = place(at + done as u64);
-            let len = (PAGE - from).min(bytes.len() - done);
-            let held = self.live.entry(page).or_insert_with(|| Arc::new([0; PAGE]));
-            Arc::make_mut(held)[from..from + len].copy_from_slice(&bytes[done..done + len]);
-            self.dirty.insert(page);
-            done += len;
-        }
-        self.live_len = self.live_len.max(at + bytes.len() as u64);
-    }
-
-    fn set_len(&mut self, len: u64) {
-        if len < self.live_len {
-            let gone: Vec<u64> =
-                self.live.range(len.div_ceil(PAGE as u64)..).map(|(&page, _)| page).collect();
-            self.dirty.extend(&gone);
-            cut(&mut self.live, len);
-            self.dirty.insert(place(len).0);
-        }
-        self.live_len = len;
-    }
-
-    fn sync(&mut self) {
-        for page in std::mem::take(&mut self.dirty) {
-            match self.live.get(&page) {
-                Some(bytes) => self.durable.insert(page, bytes.clone()),
-                None => self.durable.remove(&page),
-            };
-        }
-        self.durable_len = self.live_len;
-    }
-
-    fn crash(&self, unit: usize, keep: &mut impl FnMut() -> bool) -> Self {
-        let mut pages = self.durable.clone();
-        for &page in &self.dirty {
-            let zeros = Arc::new([0; PAGE]);
-            let live = self.live.get(&page).unwrap_or(&zeros);
-            let mut found = self.durable.get(&page).unwrap_or(&zeros).clone();
-            for start in (0..PAGE).step_by(unit) {
-                if keep() {
-                    Arc::make_mut(&mut found)[start..start + unit]
-                        .copy_from_slice(&live[start..start + unit]);
-                }
-            }
-            pages.insert(page, found);
-        }
-        let len = if keep() { self.live_len } else { self.durable_len };
-        cut(&mut pages, len);
-        Self {
-            live: pages.clone(),
-            durable: pages,
-            dirty: BTreeSet::new(),
-            live_len: len,
-            durable_len: len,
-        }
-    }
-}
-
-/// Page number and offset in it.
-fn place(at: u64) -> (u64, usize) {
-    (at / PAGE as u64, (at % PAGE as u64) as usize)
-}
-
-/// Drops the pages after `len` and fills the rest of the last page with zeros: a file extended again later reads as
-/// zeros there.
-fn cut(pages: &mut Pages, len: u64) {
-    pages.split_off(&len.div_ceil(PAGE as u64));
-    let (page, from) = place(len);
-    if let Some(bytes) = pages.get_mut(&page)
-        && 0 < from
-    {
-        Arc::make_mut(bytes)[from..].fill(0);
-    }
-}
-
 fn not_found(path: &Path) -> io::Error {
     io::Error::new(io::ErrorKind::NotFound, format!("no file {}", path.display()))
 }
@@ -392,8 +322,9 @@ impl Disk for SimDisk {
 
     fn read_at(&self, file: &SimFile, at: u64, into: &mut [u8]) -> io::Result<usize> {
         let state = self.state();
-        if state.spoiled.contains(&file.0) {
-            return Err(io::Error::other("input/output error"));
+        if let Some(errno) = state.spoiled.get(&file.0) {
+            let on_medium = || io::Error::other("input/output error");
+            return Err(errno.map_or_else(on_medium, io::Error::from_raw_os_error));
         }
         let inode = &state.inodes[&file.0];
         let len = inode.live_len.saturating_sub(at).min(into.len() as u64) as usize;
@@ -443,15 +374,25 @@ impl Disk for SimDisk {
         if !takes.is_zero() {
             std::thread::sleep(takes);
         }
-        self.change(|state| {
+        let lose = |state: &mut State| state.inode(*file).sync_in_part();
+        let sync = |state: &mut State| {
             state.counts.syncs += 1;
             if state.take_fault(|fault| fault == Fault::Sync).is_some() {
-                state.inode(*file).dirty.clear();
+                lose(state);
                 return Err(io::Error::other("input/output error"));
             }
             state.inode(*file).sync();
             Ok(())
-        })
+        };
+        self.change_or(sync, lose)
+    }
+
+    fn forget_cached(&self, file: &SimFile) {
+        self.state().inode(*file).forget_clean();
+    }
+
+    fn give_up_after(&self, file: &SimFile, len: u64) {
+        let _refused = self.set_len(file, len);
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -524,7 +465,10 @@ mod tests {
         disk.fail_next(Fault::Sync);
         assert!(disk.sync_data(&file).is_err());
         assert!(disk.sync_data(&file).is_ok());
+        assert_eq!(content(&disk, "/d/a").as_deref(), Some(&b"lost"[..]));
         assert_eq!(content(&disk.image().crash(1), "/d/a"), Some(vec![0; 4]));
+        disk.forget_cached(&file);
+        assert_eq!(content(&disk, "/d/a"), Some(vec![0; 4]));
     }
 
     #[test]

@@ -20,7 +20,7 @@ use simd_adler32::Adler32;
 
 use super::disk::{Disk, Reading, is_echo};
 use super::names::{self, Packing};
-use super::packing::{GZIP_MAGIC, Packer, SNAPPY_MAGIC};
+use super::packing::{GZIP_MAGIC, Packer, SNAPPY_MAGIC, Unpacker};
 use crate::model::Zxid;
 
 /// "ZKSN".
@@ -320,6 +320,27 @@ pub fn looks_whole<D: Disk>(disk: &D, path: &Path, packing: Packing) -> io::Resu
                 && file.read_at(len - end.len() as u64, &mut end)? == end.len()
                 && end == SEAL_PATH)
         }
+    }
+}
+
+/// Whether a file is a snapshot with both ends: a compressed one is read to its end, which takes as long as a start.
+///
+/// # Errors
+/// If the file can't be read, or ends early within the compressed bytes.
+pub fn is_whole<D: Disk>(disk: &D, path: &Path, packing: Packing) -> io::Result<bool> {
+    let looks_whole = looks_whole(disk, path, packing)?;
+    if packing == Packing::Plain || !looks_whole {
+        return Ok(looks_whole);
+    }
+    let mut from = Unpacker::new(packing, Reading::open(disk, path)?);
+    let (mut chunk, mut end) = (vec![0; 1 << 16], Vec::new());
+    loop {
+        let read = from.read(&mut chunk)?;
+        if read == 0 {
+            return Ok(end == SEAL_PATH);
+        }
+        end.extend_from_slice(&chunk[..read]);
+        end.drain(..end.len().saturating_sub(SEAL_PATH.len()));
     }
 }
 

@@ -73,7 +73,11 @@ where
                         && let Err(error) =
                             epoch::check_history(disk, &folders.snapshots, last) =>
                 {
-                    (StartFailure::CurrentEpoch, Some(StartError::Epoch(error)))
+                    let trouble = match &error {
+                        EpochError::Read { .. } => StartFailure::Access,
+                        _ => StartFailure::CurrentEpoch,
+                    };
+                    (trouble, Some(StartError::Epoch(error)))
                 }
                 _ => return Ok(Found { recovered, was_quarantined: false }),
             },
@@ -81,7 +85,8 @@ where
         }
     };
     let may_quarantine = quarantine::rescue(trouble, is_member) == Remedy::Quarantine
-        && quarantine::knows_promises(disk, &folders.snapshots);
+        && quarantine::knows_promises(disk, folders)
+            .map_err(failed("look for snapshots and logs"))?;
     let why = match error {
         Some(error) if !may_quarantine => return Err(error),
         error => error.map(|error| chain(&error)),

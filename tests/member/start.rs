@@ -11,7 +11,7 @@ use oxkeeper::member::start::{
 use oxkeeper::member::{Action, ConfigChange, Input, Now};
 use oxkeeper::model::{Epoch, View, Zxid};
 use oxkeeper::store::decide::Start;
-use oxkeeper::store::disk::replace_file;
+use oxkeeper::store::disk::{remove_for_good, replace_file};
 use oxkeeper::store::epoch::{self, EpochFile};
 use oxkeeper::store::sim_disk::SimDisk;
 use oxkeeper::store::{Disk as _, Folders};
@@ -192,6 +192,39 @@ fn proposed_configuration_counts_beside_lines_that_were_written_later() {
         let other = with_other_quorums(core).map(|view| view.version);
         assert_eq!(other, counting.last().copied());
     }
+}
+
+// rows: D-05
+#[test]
+fn member_that_has_lost_both_epoch_files_does_not_start_if_it_had_a_configuration_in_force() {
+    let disk = SimDisk::new();
+    disk.create_dir(Path::new("/c")).unwrap();
+    disk.create_dir(&folders().logs).unwrap();
+    let path = Path::new("/c/zoo.cfg");
+    let files = ConfigFiles::new(disk.clone(), path.into(), path.into(), folders().snapshots);
+    files.keep_in_force(&View::parse(&format!("{MEMBERS}version=200000000")).unwrap()).unwrap();
+    let config = config(&format!("{CONFIG}reconfigEnabled=true\n{MEMBERS}"));
+    let start = |disk: &SimDisk| {
+        let parts = PartSettings::of(&config, Arc::new(NoSasl), 0, 0);
+        let history = RestoredHistory { last: Some(Zxid::new(Epoch(3), 7)), fits_digests: true };
+        let tree = Tree::new(Options::default());
+        assemble(disk, &folders(), &config, parts, tree, history, START).map(drop)
+    };
+    let error = start(&disk).unwrap_err().to_string();
+    assert!(
+        error.starts_with("acceptedEpoch and currentEpoch are missing in /d/version-2"),
+        "{error}"
+    );
+    // A crash left the one file that a first start had begun to write.
+    let temporary = folders().snapshots.join("acceptedEpoch.tmp");
+    replace_file(&disk, &temporary, b"3").unwrap();
+    assert!(start(&disk).is_ok());
+    remove_for_good(&disk, &folders().snapshots.join("acceptedEpoch")).unwrap();
+    remove_for_good(&disk, &folders().snapshots.join("currentEpoch")).unwrap();
+    let last = folders().snapshots.join("lastConfiguration");
+    assert!(start(&disk).is_err());
+    remove_for_good(&disk, &last).unwrap();
+    assert!(start(&disk).is_ok(), "an operator goes back to a backup with all members");
 }
 
 // If there is no dynamic file, copying the static file shows already that the folder can be written.

@@ -66,19 +66,51 @@ fn missing_epoch_files_take_the_logs_epoch_unless_a_promise_is_lost() {
         epochs.map(|epochs| (epochs.accepted.0, epochs.current.0))
     };
     assert_eq!(found(&[]), Some((5, 5)), "a standalone server's directory");
-    let disk = SimDisk::new();
-    let first = promised(&disk, dir, Some(Zxid::ZERO)).unwrap();
-    let later = promised(&disk.image().crash(0), dir, Some(last)).unwrap();
-    assert_eq!((first, later), (Epochs::default(), first), "the log's epoch is taken once");
     assert_eq!(found(&[("acceptedEpoch", "8"), ("currentEpoch", "6")]), Some((8, 6)));
-    assert_eq!(found(&[("acceptedEpoch", "6"), ("currentEpoch", "4")]), Some((6, 4)), "unfinished");
     let half = [("acceptedEpoch", "5"), ("currentEpoch", "4"), ("currentEpoch.tmp", "5")];
     assert_eq!(found(&half), Some((5, 5)));
     assert_eq!(found(&half[1..]), None, "a promise is saved first, so one was lost");
-    assert_eq!(found(&[("currentEpoch", "0")]), Some((5, 0)), "an interrupted first start of Java");
+    assert_eq!(found(&[("currentEpoch", "0")]), None, "no start leaves that beside such a log");
     assert_eq!(found(&[("currentEpoch", "six")]), None);
     assert_eq!(found(&[("acceptedEpoch", "2147483646")]), Some((i32::MAX as u32 - 1, 5)));
     assert_eq!(found(&[("acceptedEpoch", "2147483647")]), None, "no other epoch could follow");
+}
+
+// rows: D-06
+#[test]
+fn log_ahead_of_current_epoch_counts_with_its_own_epoch() {
+    let (disk, dir, last) = (SimDisk::new(), Path::new(DIR), Zxid::new(Epoch(5), 7));
+    let first = promised(&disk, dir, Some(Zxid::ZERO)).unwrap();
+    assert_eq!(first, Epochs::default());
+    save(&disk, dir, EpochFile::Accepted, Epoch(6)).unwrap();
+    let ahead = Epochs { accepted: Epoch(6), current: Epoch(5) };
+    assert_eq!(promised(&disk, dir, Some(last)).unwrap(), ahead);
+    // A later synchronisation may truncate the log.
+    let disk = disk.image().crash(0);
+    assert_eq!(promised(&disk, dir, Some(Zxid::new(Epoch(4), 9))).unwrap(), ahead);
+    assert_eq!(promised(&disk, dir, None).unwrap(), ahead);
+}
+
+// rows: D-05 D-06
+#[test]
+fn accepted_epoch_before_the_epoch_of_the_log_is_refused() {
+    let dir = Path::new(DIR);
+    let start = |files: &[(&str, &str)], last| {
+        let disk = SimDisk::new();
+        files.iter().for_each(|(name, text)| put_file(&disk, &dir.join(name), text.as_bytes()));
+        promised(&disk, dir, last).map_err(|error| error.to_string())
+    };
+    let last = Zxid::new(Epoch(5), 7);
+    let copied = [("acceptedEpoch", "4"), ("currentEpoch", "4"), ("acceptedEpoch.tmp", "5")];
+    let error = start(&copied[..2], Some(last)).unwrap_err();
+    assert!(
+        error.contains("acceptedEpoch is 4, and the last transaction is 0x500000007"),
+        "{error}"
+    );
+    assert!(start(&copied[..1], Some(last)).is_err());
+    assert!(start(&copied[..2], Some(Zxid::new(Epoch(4), 9))).is_ok());
+    assert!(start(&copied[..2], None).is_ok(), "quarantined data proves nothing");
+    assert!(start(&copied, Some(last)).is_ok(), "the promise is in the temporary file");
 }
 
 // rows: D-05 D-07

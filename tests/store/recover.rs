@@ -4,12 +4,12 @@ use crate::{entry, log_file, put, zxid};
 use oxkeeper::model::{Epoch, Zxid};
 use oxkeeper::store::decide::Start;
 use oxkeeper::store::epoch::{self, EpochFile};
-use oxkeeper::store::purge::purge;
+use oxkeeper::store::purge::{purge, read_whole};
 use oxkeeper::store::recover::{SkipReason, consume_initialize, prepare_folders};
 use oxkeeper::store::sim_disk::SimDisk;
 use oxkeeper::store::start;
 use oxkeeper::store::{
-    Disk as _, Folders, Log, LogOptions, Packing, Progress, RealDisk, RecoverError, RecoverOptions,
+    Disk as _, Folders, Log, LogOptions, Packing, Progress, RecoverError, RecoverOptions,
     Recovered, Restore, SnapshotWriter, Trailers, names, recover,
 };
 use std::path::Path;
@@ -157,7 +157,7 @@ fn empty_log_file_that_java_left_hides_no_later_transaction() {
     ["log.6", "log.7"].into_iter().for_each(|name| put_log(&disk, name, &[]));
     let all: Vec<i64> = (1..=12).collect();
     assert_eq!(default(&disk).0, all);
-    let removed = purge(&disk, &folders(), 3).unwrap();
+    let removed = purge(&disk, &folders(), 3, read_whole(&disk)).unwrap();
     assert_eq!(removed, [folders().logs.join("log.1")]);
     assert_eq!(default(&disk).0, all);
 }
@@ -312,20 +312,54 @@ fn member_with_a_current_epoch_and_no_data_does_not_start_as_new() {
     assert_eq!(run(&disk, MEMBER).unwrap().1.start, Start::Empty, "its operator says so");
 }
 
-// rows: D-13
+// rows: D-14
 #[test]
-fn missing_log_folder_of_a_member_is_an_error_and_not_created() {
-    let dir = tempfile::tempdir().unwrap();
-    let folders = Folders::new(&dir.path().join("data"), &dir.path().join("log"));
-    prepare_folders(&RealDisk, &folders, true).unwrap();
-    epoch::save(&RealDisk, &folders.snapshots, EpochFile::Current, Epoch(5)).unwrap();
-    prepare_folders(&RealDisk, &folders, true).unwrap();
-    std::fs::remove_dir(&folders.logs).unwrap();
-    let error = prepare_folders(&RealDisk, &folders, true).unwrap_err();
-    assert!(error.to_string().starts_with("there is no folder "), "{error}");
-    assert!(!folders.logs.exists(), "no folder is made, so that the next start misses it too");
-    epoch::save(&RealDisk, &folders.snapshots, EpochFile::Current, Epoch(0)).unwrap();
-    prepare_folders(&RealDisk, &folders, true).unwrap();
+fn damaged_copy_of_a_log_is_refused_unless_a_later_log_began_before_the_snapshot() {
+    let disk = SimDisk::new();
+    put_snapshot(&disk, 7, &[1, 2, 3, 4, 5, 6, 7]);
+    put_log(&disk, "log.1", &[1, 2, 3]);
+    put_log(&disk, "log.4", &[4, 5, 6, 7]);
+    for (name, is_refused) in [("log.1.cut", false), ("log.4.cut", true)] {
+        put_log(&disk, name, &[4]);
+        assert!(disk.flip(&folders().logs.join(name), 40));
+        let found = run(&disk, MEMBER);
+        assert_eq!(matches!(found, Err(RecoverError::LogCopy { .. })), is_refused, "{name}");
+        disk.remove(&folders().logs.join(name)).unwrap();
+    }
+    // The log itself is gone: the copy may have what is wanted.
+    disk.remove(&folders().logs.join("log.1")).unwrap();
+    disk.remove(&folders().snapshots.join("snapshot.7")).unwrap();
+    put_snapshot(&disk, 0, &[]);
+    put_log(&disk, "log.1.cut", &[1, 2, 3]);
+    let error = run(&disk, RecoverOptions::default()).unwrap_err();
+    assert!(matches!(error, RecoverError::LogCopy { .. }), "{error}");
+}
+
+// rows: D-14
+#[test]
+fn copy_of_a_log_with_transactions_after_the_snapshot_is_refused_and_never_replayed() {
+    let disk = SimDisk::new();
+    put_snapshot(&disk, 3, &[1, 2, 3]);
+    put_log(&disk, "log.1", &[1, 2, 3]);
+    put_log(&disk, "log.4", &[4, 5, 6, 7]);
+    put_log(&disk, "log.1.bak", &[1, 2, 3]);
+    put(&disk, &folders().logs.join("log.4.gz"), b"not a log");
+    assert_eq!(default(&disk).0, [1, 2, 3, 4, 5, 6, 7], "the snapshot has what the copy has");
+    for (name, zxids) in [("log.4.fixed", vec![4, 5]), ("log.1.chopped4", vec![1, 2, 3, 4])] {
+        put_log(&disk, name, &zxids);
+        for options in [RecoverOptions::default(), MEMBER] {
+            let error = run(&disk, options).unwrap_err();
+            assert!(matches!(error, RecoverError::LogCopy { .. }), "{error}");
+            let log = folders().logs.join(name.rsplit_once('.').unwrap().0);
+            let says = [name, "to take the place of", log.to_str().unwrap()];
+            assert!(says.iter().all(|part| error.to_string().contains(part)), "{error}");
+        }
+        disk.remove(&folders().logs.join(name)).unwrap();
+    }
+    // The copy is all that is left of a log.
+    disk.remove(&folders().logs.join("log.4")).unwrap();
+    put_log(&disk, "log.4.fixed", &[4, 5, 6, 7]);
+    assert!(matches!(run(&disk, MEMBER), Err(RecoverError::LogCopy { .. })));
 }
 
 // rows: D-31

@@ -39,7 +39,7 @@ fn zxids_that_repeat_or_go_back_are_read() {
     let disk = SimDisk::new();
     put(&disk, "log.1", &[1, 2, 3], b"\0\0\0\0\x01\x02\x03\x04\0\0\0\x09torn");
     put(&disk, "log.4", &[4, 6, 5, 6], &[0; 300]);
-    put(&disk, "log.7.old", &[7], b"");
+    put(&disk, "log.7", &[7], b"");
     assert_eq!(zxids(&disk, -1).unwrap().0, [1, 2, 3, 4, 6, 5, 6, 7]);
     assert_eq!(zxids(&disk, 2).unwrap().0, [3, 4, 6, 5, 6, 7]);
     let last = scan(&disk, Path::new("/logs"), None, |zxid, _, so_far| {

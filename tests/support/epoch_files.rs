@@ -27,7 +27,9 @@ impl EpochFiles {
     ///
     /// * `last`: of the history; `None`: the history does not count.
     pub fn start(self, last: Option<Zxid>) -> StartEpochs {
-        if let Self { accepted: Some(accepted), current: Some(current) } = self {
+        if let Self { accepted: Some(accepted), current: Some(current) } = self
+            && last.is_none_or(|last| last.epoch() <= current)
+        {
             let epochs = Epochs { accepted, current };
             return StartEpochs { epochs, files: self, quarantines: false };
         }

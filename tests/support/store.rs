@@ -88,7 +88,7 @@ impl ServerDisk {
     }
 
     pub fn purge(&self) {
-        purge::purge(&self.sim, &self.folders, 3).unwrap();
+        purge::purge(&self.sim, &self.folders, 3, purge::read_whole(&self.sim)).unwrap();
     }
 
     /// Begins a snapshot of a frozen tree.

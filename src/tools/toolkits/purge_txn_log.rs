@@ -91,15 +91,20 @@ fn remove(folders: &Folders, keep: usize, is_json: bool, streams: &mut Streams<'
     // As Java does.
     fs::create_dir_all(&folders.logs)
         .map_err(|source| Failed::File { path: folders.logs.clone(), source })?;
-    let plan = purge::obsolete(&RealDisk, folders, keep);
+    let plan = purge::obsolete(&RealDisk, folders, keep, purge::read_whole(&RealDisk));
     let plan = plan.map_err(|error| Failed::Argument(crate::model::chain(&error)))?;
     if plan.snapshots.is_empty() && plan.logs.is_empty() {
         let (count, folder) = (snapshots.len(), folders.snapshots.display());
         writeln!(streams.err, "nothing to remove: {folder} has {count} of {keep} snapshots")?;
     }
     let dates = Dates::of_machine();
-    for (dir, names) in [(&folders.snapshots, plan.snapshots), (&folders.logs, plan.logs)] {
+    for (dir, names) in [(&folders.snapshots, &plan.snapshots), (&folders.logs, &plan.logs)] {
         for path in names.iter().map(|name| dir.join(name)) {
+            if !plan.holds(&RealDisk, folders).unwrap_or(false) {
+                let kept = plan.kept.as_deref().unwrap_or_default();
+                writeln!(streams.err, "stopped: the server has removed {kept}; run this again")?;
+                return Ok(0);
+            }
             let changed = fs::metadata(&path).and_then(|found| found.modified()).ok();
             let changed = changed.and_then(|at| at.duration_since(UNIX_EPOCH).ok());
             let changed_ms = changed.map_or(0, |since| since.as_millis() as i64);

@@ -2,8 +2,7 @@
 
 use crate::member::sasl_exchange::{NoSasl, SaslExchanges};
 use crate::member::sim_exchange::{SimExchanges, digest_exchanges};
-use crate::model::Rng;
-use crate::model::Zxid;
+use crate::model::{Rng, Zxid};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -15,8 +14,8 @@ pub const MS: Micros = 1000;
 pub const STARTS_TOGETHER_US: Micros = 100 * MS;
 /// Servers that start together must serve within this time after the last start: less than initLimit, which is 1 s.
 pub const SERVES_US: Micros = 800 * MS;
-/// The same from the moment at which a first connection ended: learners of a leader that has given up for it are kept for half a second.
-pub const SERVES_AFTER_BREAK_US: Micros = 950 * MS;
+/// The same from the end of a first connection: learners of a leader that gave up for it are kept for half a second, and dials are slow.
+pub const SERVES_AFTER_BREAK_US: Micros = 990 * MS;
 
 /// The stream that says whether reconfigurations come in a hurry: none of the worlds that `tests/sabotage` names has them.
 const HURRY_STREAM: u64 = 179;
@@ -28,6 +27,8 @@ const STRAYS_STREAM: u64 = 168;
 const RIVALS_STREAM: u64 = 184;
 /// The same of operators that write zoo.cfg anew at each start.
 const REWRITES_STREAM: u64 = 5253;
+/// The same of older epoch files.
+const OLD_EPOCHS_STREAM: u64 = 7081;
 /// The same of damaged trees that have the names which a Java leader gives them.
 const JAVA_TREES_STREAM: u64 = 949;
 
@@ -232,6 +233,8 @@ pub struct Climate {
     /// Operators remove the snapshots of a server whose log has everything. It must not start without `snapshot.trust.empty`, votes with all
     /// that it had after a start with that setting, and has to start without it from then on.
     pub migrates: bool,
+    /// Epoch files are replaced by older copies: some servers can tell by their logs that they have promised more, and must not start.
+    pub restores_epochs: bool,
     /// Reconfigurations give members other client ports, some of which another program has for a while. No client is served at another port
     /// than the configuration in force names, and each member is at that port at the end.
     pub moves_ports: bool,
@@ -348,6 +351,7 @@ impl Climate {
             locks_folders: has(160, 8),
             loses_machine: has(106, 10),
             migrates: has(113, 10),
+            restores_epochs: has(OLD_EPOCHS_STREAM, 16),
             moves_ports: self.changes && has(137, 4),
             ..self
         }

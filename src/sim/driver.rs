@@ -163,20 +163,14 @@ impl World {
     /// Traces what comes from other servers, and keeps what a leader says about its epoch.
     fn note_input(&mut self, at: ProcessId, input: &Input) {
         let Some(process) = self.process(at) else { return };
-        let text = match input {
-            Input::Packets { from, packets } => {
-                if let QuorumPeer::Leader { .. } = from
-                    && process.member.is_current(*from)
-                {
-                    process.note_leaders_packets(packets);
-                }
-                format!("{from:?} {packets:x?}")
+        match input {
+            Input::Packets { from: from @ QuorumPeer::Leader { .. }, packets }
+                if process.member.is_current(*from) =>
+            {
+                process.note_leaders_packets(packets);
             }
-            Input::Disconnected { from, why } => {
-                if process.member.is_current(*from) {
-                    process.watched.replaced = None;
-                }
-                format!("{from:?} disconnected: {why}")
+            Input::Disconnected { from, .. } if process.member.is_current(*from) => {
+                process.watched.replaced = None;
             }
             Input::LeaderTree { zxid, dial, .. } => {
                 if process.learner_connections.leader_dial == Some(*dial) {
@@ -184,12 +178,26 @@ impl World {
                     self.note_leaders_tree(at, *zxid);
                 }
                 self.do_at(self.now_us, move |world| world.hurry_after_tree(at));
-                format!("leader's tree {zxid}")
             }
-            Input::Election(input) => format!("election connections: {input:?}"),
-            _ => return,
-        };
-        self.note(at.server, || format!("< {}", short(&text)));
+            _ => {}
+        }
+        // The text is made for a traced world only: it takes longer than what the server does with some inputs.
+        let line = |text: &str| format!("< {}", short(text));
+        match input {
+            Input::Packets { from, packets } => {
+                self.note(at.server, || line(&format!("{from:?} {packets:x?}")));
+            }
+            Input::Disconnected { from, why } => {
+                self.note(at.server, || line(&format!("{from:?} disconnected: {why}")));
+            }
+            Input::LeaderTree { zxid, .. } => {
+                self.note(at.server, || line(&format!("leader's tree {zxid}")));
+            }
+            Input::Election(input) => {
+                self.note(at.server, || line(&format!("election connections: {input:?}")));
+            }
+            _ => {}
+        }
     }
 
     /// Performs actions in order; log commands reach the log thread together.

@@ -7,6 +7,7 @@ use super::plan::{Crash, CrashKind, Fault, MS, Micros, PlantedFault};
 use super::process::folders;
 use super::world::World;
 use crate::member::Input;
+use crate::member::config_files::LAST_IN_FORCE;
 use crate::model::{ServerId, Zxid};
 use crate::store::{Disk as _, epoch::EpochFile, purge};
 
@@ -91,7 +92,12 @@ impl World {
         let Some(process) = &found.process else { return };
         self.trace.count("purges");
         // As `autopurge` does: not through the server's fail-stop disk, so that errors stop nothing.
-        let _files = purge::purge(&found.disk, &process.folders, purge::KEEP_MIN);
+        let _files = purge::purge(
+            &found.disk,
+            &process.folders,
+            purge::KEEP_MIN,
+            purge::read_whole(&found.disk),
+        );
     }
 
     pub fn cut_all_power(&mut self, keeps: u64, down_us: Micros) {
@@ -223,10 +229,10 @@ impl World {
         self.do_at(at_us, move |world| world.start(server));
     }
 
-    /// A planted fault: the epoch files are lost.
+    /// A planted fault: the epoch files are lost, and what shows that the server has been a member.
     fn forget_epochs(&mut self, server: usize) {
         let disk = &self.servers[server].disk;
-        for name in [EpochFile::Accepted, EpochFile::Current].map(EpochFile::name) {
+        for name in [EpochFile::Accepted.name(), EpochFile::Current.name(), LAST_IN_FORCE] {
             // A file that is not there can't be removed.
             let _gone = disk.remove(&folders().snapshots.join(name));
         }

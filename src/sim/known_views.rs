@@ -145,6 +145,7 @@ impl World {
         matches!(
             loss,
             Loss::AcceptedEpoch
+                | Loss::OldCurrentEpoch
                 | Loss::BothEpochs
                 | Loss::SnapshotFolder
                 | Loss::Data

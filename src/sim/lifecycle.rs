@@ -9,6 +9,8 @@ use super::script::Tape;
 use super::trace::Tracing;
 use super::workload::{Op, PATHS, Request, Required};
 use super::world::World;
+use crate::model::ServerId;
+use crate::replica::Mode;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// After the last fault the ensemble has to settle within this time.
@@ -75,6 +77,10 @@ impl World {
         if self.has_lost() && self.members_without_lost().is_none() {
             return self.trace.count("ensembles that can't do without a lost server");
         }
+        self.run_until(self.now_us + LOOK_US); // So that all have started.
+        if self.waits_for_lost_data() {
+            return self.trace.count("ensembles that need a server that lost its data");
+        }
         self.outdo_uncommitted();
         self.come_to_rest();
         if self.failure.is_some() {
@@ -86,6 +92,23 @@ impl World {
             self.crash(server, Crash { kind: CrashKind::Power { keeps }, down_us: 0 });
         }
         self.come_to_rest();
+    }
+
+    /// Whether no server leads, and a configuration has no quorum without a server that lost files. A leader that has yet to see that the
+    /// server's connection ended may propose such a configuration (world 1860000000596). Java's ensembles stand still then, too.
+    fn waits_for_lost_data(&self) -> bool {
+        let running = |at: usize| self.servers[at].process.as_ref();
+        let has_data = |at: &usize| {
+            running(*at).is_some_and(|it| !it.member.replica.peer().core.is_unsure)
+                || !self.servers[*at].has_lost
+        };
+        let all = || 0..self.servers.len();
+        let leads = |at| running(at).is_some_and(|it| it.member.replica.mode() == Mode::Leading);
+        let sure: BTreeSet<ServerId> =
+            all().filter(has_data).map(|at| ServerId(at as i64)).collect();
+        let mut views =
+            all().filter_map(running).flat_map(|it| it.member.replica.peer().core.all_views());
+        !self.climate().alone && !all().any(leads) && views.any(|view| !view.has_quorum(&sure))
     }
 
     fn wait_for_outsider(&mut self) {

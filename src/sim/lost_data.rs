@@ -11,6 +11,7 @@ use super::plan::{Crash, CrashKind, Loss, Micros, PlantedFault};
 use super::process::{Backup, LOG_DIR, folders, tried_twice};
 use super::workload;
 use super::world::World;
+use crate::member::config_files::LAST_IN_FORCE;
 use crate::model::{ServerId, View, Zxid};
 use crate::store::disk::{read_file, replace_file};
 use crate::store::epoch::{self, EpochFile};
@@ -64,6 +65,10 @@ impl World {
 
     /// A server's process ends, and files are lost before the next one starts.
     pub fn end_and_lose(&mut self, server: usize, loss: Loss, down_us: Micros) {
+        // Without the servers that have data, a quorum of empty ones would elect one of themselves (world 1810000005298).
+        if self.is_recovering {
+            return self.trace.count("losses that did not come about");
+        }
         // There is a file of proposed configurations for a few milliseconds at a time.
         if loss == Loss::ProposedFile
             && !self.can_lose(server, loss)
@@ -118,7 +123,12 @@ impl World {
         }
         let keeps_data = matches!(
             loss,
-            Loss::DynamicFile | Loss::ProposedFile | Loss::MyId | Loss::Digests | Loss::Machine
+            Loss::DynamicFile
+                | Loss::ProposedFile
+                | Loss::MyId
+                | Loss::Digests
+                | Loss::Machine
+                | Loss::OldCurrentEpoch
         );
         let (is_noticed, owes) = (self.is_noticed(server, loss), self.owes(server, loss));
         let found = &mut self.servers[server];
@@ -127,7 +137,8 @@ impl World {
         if !Self::remembers_views(loss) {
             found.acknowledged_views.clear();
         }
-        found.is_unsure |= is_noticed && !matches!(loss, Loss::DynamicFile | Loss::MyId);
+        let knows_all = matches!(loss, Loss::DynamicFile | Loss::MyId | Loss::OldCurrentEpoch);
+        found.is_unsure |= is_noticed && !knows_all;
         if is_noticed && !keeps_data {
             found.lost = found.acknowledged();
         }
@@ -157,21 +168,27 @@ impl World {
             Loss::MyId => gone(&disk, &membership::my_id()),
             Loss::Digests => found.has_other_digests = true,
             Loss::Machine => found.is_gone = true,
-            Loss::Migration => {}
-            Loss::OldData | Loss::OldDisk => {
-                let Some(Backup { disk: old, tree, view }) = &found.backup else { return };
-                found.tree = *tree;
-                if loss == Loss::OldData {
-                    empty(&disk);
-                    [folders().logs, folders().snapshots]
-                        .iter()
-                        .for_each(|at| copy(old, &disk, at));
-                } else {
-                    found.view = view.clone();
-                    found.disk = old.image().crash(1);
-                    self.see(&Seen::ForgetsView { server });
-                }
+            Loss::OldEpochs => {
+                self.restore_epochs(server, &[EpochFile::Accepted, EpochFile::Current]);
             }
+            Loss::OldCurrentEpoch => self.restore_epochs(server, &[EpochFile::Current]),
+            Loss::Migration => {}
+            Loss::OldData | Loss::OldDisk => self.restore_copy(server, loss == Loss::OldDisk),
+        }
+    }
+
+    /// * `all`: every file is as it was when the disk was copied, and not only those of version-2.
+    fn restore_copy(&mut self, server: usize, all: bool) {
+        let found = &mut self.servers[server];
+        let Some(Backup { disk: old, tree, view }) = &found.backup else { return };
+        found.tree = *tree;
+        if all {
+            found.view = view.clone();
+            found.disk = old.image().crash(1);
+            self.see(&Seen::ForgetsView { server });
+        } else {
+            empty(&found.disk);
+            [folders().logs, folders().snapshots].iter().for_each(|at| copy(old, &found.disk, at));
         }
     }
 
@@ -180,6 +197,15 @@ impl World {
         let found = &self.servers[server];
         match loss {
             Loss::OldData | Loss::OldDisk => found.backup.is_some(),
+            Loss::OldEpochs => {
+                found.backup.as_ref().is_some_and(|it| it.newest(EpochFile::Accepted).is_some())
+            }
+            Loss::OldCurrentEpoch => {
+                let copied = found.backup.as_ref().and_then(|it| it.newest(EpochFile::Current));
+                let is_last = found.durable.current == found.durable.last.epoch();
+                // The end of a damaged log does not show it (world 1850000011086).
+                copied.is_some() && is_last && !found.is_damaged
+            }
             Loss::DynamicFile => membership::dynamic_file(&found.disk).is_some(),
             Loss::NewestLog => newest_log(&found.disk).is_some(),
             // A loss that may not show: see `shows_lost_log`.
@@ -269,6 +295,8 @@ impl World {
         match loss {
             // The server does not start, and its operator empties it.
             Loss::AcceptedEpoch => self.was_led(server) && self.climate().marks_new,
+            Loss::BothEpochs => self.was_in_force(server) && self.climate().marks_new,
+            Loss::OldEpochs => self.has_older_promise(server) && self.climate().marks_new,
             // Its first start has used `initialize` up, although no server has led it yet (world 1120000024090).
             Loss::Snapshots | Loss::LogsAndSnapshots => {
                 let is_new = membership::is_marked_new(&self.servers[server].disk);
@@ -277,11 +305,13 @@ impl World {
             Loss::SnapshotFolder | Loss::Data => self.climate().marks_new,
             // The epoch at the end of the log, which is taken otherwise, is lower than acceptedEpoch.
             Loss::CurrentEpoch => durable.last.epoch() < durable.accepted,
-            Loss::Digests | Loss::DynamicFile | Loss::MyId | Loss::Machine | Loss::Migration => {
-                true
-            }
-            Loss::BothEpochs
-            | Loss::Logs
+            Loss::Digests
+            | Loss::DynamicFile
+            | Loss::MyId
+            | Loss::Machine
+            | Loss::Migration
+            | Loss::OldCurrentEpoch => true,
+            Loss::Logs
             | Loss::NewestLog
             | Loss::OlderLog
             | Loss::OlderLogAndSnapshots
@@ -295,8 +325,30 @@ impl World {
     fn owes(&self, server: usize, loss: Loss) -> bool {
         match loss {
             Loss::AcceptedEpoch | Loss::LogsAndSnapshots => self.was_led(server),
-            Loss::CurrentEpoch => true,
+            Loss::CurrentEpoch | Loss::OldCurrentEpoch => true,
+            Loss::BothEpochs => self.was_in_force(server),
+            Loss::OldEpochs => self.has_older_promise(server),
             _ => false,
+        }
+    }
+
+    /// Whether a server had promised less, when its disk was copied, than the epoch in which its log ends.
+    fn has_older_promise(&self, server: usize) -> bool {
+        let found = &self.servers[server];
+        let copied = found.backup.as_ref().and_then(|it| it.newest(EpochFile::Accepted));
+        copied.is_some_and(|promised| promised < found.durable.last.epoch())
+    }
+
+    /// Puts epoch files of a copy in place of newer ones.
+    fn restore_epochs(&self, server: usize, which: &[EpochFile]) {
+        let found = &self.servers[server];
+        let Some(Backup { disk: old, .. }) = &found.backup else { return };
+        remove_epochs(&found.disk, which);
+        for file in which {
+            let path = folders().snapshots.join(file.name());
+            if let Ok(bytes) = read_file(old, &path) {
+                let _tried = tried_twice(|| replace_file(&found.disk, &path, &bytes));
+            }
         }
     }
 
@@ -307,9 +359,15 @@ impl World {
         current.is_ok_and(|epoch| epoch.is_some_and(|epoch| 0 < epoch.0))
     }
 
+    /// Whether a file of the server says that it has been a member.
+    fn was_in_force(&self, server: usize) -> bool {
+        let disk = &self.servers[server].disk;
+        disk.open(&folders().snapshots.join(LAST_IN_FORCE)).is_ok()
+    }
+
     /// Whether nothing that was committed is lost with these files.
     fn may_lose(&self, server: usize, loss: Loss) -> bool {
-        if let Loss::DynamicFile | Loss::MyId | Loss::Migration = loss {
+        if let Loss::DynamicFile | Loss::MyId | Loss::Migration | Loss::OldCurrentEpoch = loss {
             return true;
         }
         let mut views = self.believed_views();
@@ -317,8 +375,10 @@ impl World {
             views.extend(self.servers[server].backup.iter().filter_map(|old| old.view.clone()));
         }
         let is_noticed = self.is_noticed(server, loss);
-        let votes_again =
-            matches!(loss, Loss::SnapshotFolder | Loss::Data | Loss::OldData | Loss::OldDisk);
+        let votes_again = matches!(
+            loss,
+            Loss::SnapshotFolder | Loss::Data | Loss::OldData | Loss::OldDisk | Loss::OldEpochs
+        );
         if self.servers[server].is_unsure && votes_again && !is_noticed {
             // What the server had and had promised before it lost its vote is not known any more, so no other server makes up for it.
             return false;
@@ -327,14 +387,24 @@ impl World {
         let newest = self.newest_view();
         let counts = |&other: &usize| {
             let found = &self.servers[other];
-            let is_whole = other != server && !found.is_damaged && !found.is_unsure;
+            // Its next start is yet to see what it lost (world 1850000012236).
+            let is_to_see = found.has_lost && found.process.is_none();
+            let is_whole = other != server && !found.is_damaged && !found.is_unsure && !is_to_see;
             // An observer does not acknowledge the reconfiguration that makes it a voter, so it does not help to remove the machine.
             let observes = newest.is_some_and(|view| view.is_observer(ServerId(other as i64)));
             let acknowledges = loss != Loss::Machine || !observes;
             is_whole && acknowledges && (is_noticed || self.makes_up_for(other, server))
         };
-        let others: BTreeSet<ServerId> =
-            all.filter(counts).map(|other| ServerId(other as i64)).collect();
+        let others: Vec<usize> = all.filter(counts).collect();
+        // Only a voter by what is in force leads, and none of an earlier epoch than theirs (world 1850000011692).
+        let current = |other: &usize| self.servers[*other].durable.current;
+        let may_lead = |other: &&usize| {
+            let view = self.servers[**other].view.as_ref();
+            view.is_none_or(|view| view.is_voter(ServerId(**other as i64)))
+        };
+        let newest_leader = others.iter().filter(may_lead).map(current).max();
+        let others = others.iter().filter(|other| Some(current(other)) <= newest_leader);
+        let others: BTreeSet<ServerId> = others.map(|other| ServerId(*other as i64)).collect();
         views.iter().all(|view| view.has_quorum(&others))
     }
 

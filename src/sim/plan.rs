@@ -128,6 +128,10 @@ pub enum Loss {
     OldData,
     /// All files are as they were when the disk was copied.
     OldDisk,
+    /// Both epoch files are as they were when the disk was copied: a dataDir was restored, and not the dataLogDir.
+    OldEpochs,
+    /// `currentEpoch` alone, where the log shows that it was later.
+    OldCurrentEpoch,
     /// The digests in the log are not those of the tree.
     Digests,
     /// The machine, for good: where members change, a reconfiguration removes it.
@@ -172,6 +176,8 @@ impl Loss {
             Self::MyId => "lost: myid",
             Self::OldData => "restored: older data",
             Self::OldDisk => "restored: older disk",
+            Self::OldEpochs => "restored: older epochs",
+            Self::OldCurrentEpoch => "restored: older currentEpoch",
             Self::Digests => "other digests",
             Self::Machine => "lost: machines",
             Self::Migration => "snapshots removed by the operator",
@@ -456,6 +462,11 @@ fn add_rare_operations(climate: &Climate, steps: &mut Vec<Step>) {
     }
     if climate.migrates {
         lose(63, 200..1200, Loss::Migration);
+    }
+    if climate.restores_epochs {
+        lose(7031, 200..1200, Loss::OldEpochs);
+        lose(7033, 200..1200, Loss::OldCurrentEpoch);
+        add_faults(climate, 7032, 100..800, steps, |rng| Fault::CopyDisk { server: server(rng) });
     }
     if climate.locks_folders {
         add_faults(climate, 64, 100..1200, steps, |rng| Fault::LockConfiguration {

@@ -15,6 +15,7 @@ use crate::member::{Action, Input, Member, QuorumPeer};
 use crate::model::{Epoch, ServerId, View, Zxid};
 use crate::replica::Mode;
 use crate::request::{self, ClientCommand, Need, Shared};
+use crate::store::epoch::{self, EpochFile};
 use crate::store::sim_disk::{Image, SimDisk};
 use crate::store::{self, FailStop, Folders, RecoverOptions, Worker, names};
 use crate::tree::Options;
@@ -256,6 +257,13 @@ pub struct Backup {
     /// As in [`Server`], when the copy was made.
     pub tree: Zxid,
     pub view: Option<View>,
+}
+
+impl Backup {
+    /// The epoch in one of the copy's epoch files, if it is there.
+    pub fn newest(&self, which: EpochFile) -> Option<Epoch> {
+        epoch::newest(&self.disk, &folders().snapshots, which).ok().flatten()
+    }
 }
 
 #[derive(Default)]

@@ -35,7 +35,8 @@ impl World {
         let version = acknowledged.to_wire();
         let Some(process) = self.process(at) else { return };
         let core = &process.member.replica.peer().core;
-        let is_proposed = core.all_views().skip(1).any(|view| view.version == version);
+        // What was in force before an operator wrote other lines is in `lastConfiguration` (world 1810000005675).
+        let is_proposed = core.current_and_proposed().skip(1).any(|view| view.version == version);
         if !is_proposed {
             return;
         }

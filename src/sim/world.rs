@@ -153,6 +153,7 @@ impl World {
             (climate.locks_folders, "worlds with locked configuration folders"),
             (climate.loses_machine, "worlds that lose a machine"),
             (climate.migrates, "worlds that start with snapshot.trust.empty"),
+            (climate.restores_epochs, "worlds that restore older epochs"),
             (climate.moves_ports, "worlds that move client ports"),
             (climate.hurries, "worlds that reconfigure in a hurry"),
             (climate.returns, "worlds with a server that comes back"),

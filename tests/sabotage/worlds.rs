@@ -49,25 +49,30 @@ fn failure_of(plan: &Plan) -> Option<Failure> {
 /// A world that fails only with a bug, and how.
 ///
 /// * `fits`: whether a world is tried.
-fn failure(bug: &Bug, fits: impl Fn(&Plan) -> bool) -> (Plan, Failure) {
+fn failure(bug: &Bug, fits: impl Fn(&Plan) -> bool) -> Option<(Plan, Failure)> {
     let worlds = bugs::worlds(bug.whole.as_deref()).take(1000);
-    let found = worlds.map(Plan::of).filter(fits).find_map(|plan| {
+    worlds.map(Plan::of).filter(fits).find_map(|plan| {
         let failure = switch::with(bug.name, || failure_of(&plan))?;
         if run(&plan, Tracing::Off).failure.is_some() {
             println!("seed {} fails without {} too", plan.climate.seed, bug.name);
             return None;
         }
         Some((plan, failure))
-    });
-    found.unwrap_or_else(|| panic!("{} is not found", bug.name))
+    })
 }
 
 #[test]
 fn every_bug_put_back_is_found_by_simulated_worlds() {
+    let mut missed = Vec::new();
     for bug in wanted() {
-        let (name, (plan, Failure { check, what })) = (bug.name, failure(&bug, |_| true));
-        println!("{name}: seed {}: {check}: {what}", plan.climate.seed);
+        match failure(&bug, |_| true) {
+            Some((Plan { climate, .. }, Failure { check, what })) => {
+                println!("{}: seed {}: {check}: {what}", bug.name, climate.seed);
+            }
+            None => missed.push(bug.name),
+        }
     }
+    assert!(missed.is_empty(), "not found: {}", missed.join(", "));
 }
 
 // The plan of a world that fails is shrunk, and its world becomes a script of one server, whose outcome differs with the bug.
@@ -77,7 +82,8 @@ fn failing_world_becomes_a_script_that_shows_the_bug() {
         let name = bug.name;
         // Worlds with a limit on lag, and those without an ensemble, have no scripts.
         let has_script = |Plan { climate, .. }: &Plan| !climate.alone && climate.lag_bytes.is_none();
-        let (plan, failure) = failure(&bug, has_script);
+        let (plan, failure) =
+            failure(&bug, has_script).unwrap_or_else(|| panic!("{name} is not found"));
         let fails = |kept: &[usize]| {
             let outcome = switch::with(name, || run(&plan.only(kept), Tracing::Off));
             outcome.failure.is_some_and(|found| found.check == failure.check)

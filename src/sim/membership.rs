@@ -1,10 +1,10 @@
 //! The configuration files of a world's servers.
 
 use super::plan::{Climate, PlantedFault};
-use super::process::{DATA_DIR, LOG_DIR, Server, TICK_TIME_MS};
+use super::process::{DATA_DIR, LOG_DIR, Server, TICK_TIME_MS, folders};
 use super::workload::{member, quorum_system};
 use crate::config::{self, Config, Environment, Launch, Settings, dynamic};
-use crate::member::config_files::ConfigFiles;
+use crate::member::config_files::{ConfigFiles, LAST_IN_FORCE};
 use crate::model::{Rng, Rule, ServerId, View};
 use crate::store::disk::{read_file, remove_for_good, replace_file};
 use crate::store::sim_disk::SimDisk;
@@ -148,7 +148,9 @@ pub fn rewrite_files(disk: &SimDisk, climate: &Climate, me: usize, view: &View) 
         files.forget_proposed()?;
     }
     if view.version != 0 && is_member {
-        return files.commit(view, true, true);
+        files.commit(view, true, true)?;
+        // The operator writes no copy in the data directory, and removes the one that is there.
+        return remove_for_good(disk, &folders().snapshots.join(LAST_IN_FORCE)).map(drop);
     }
     let members = if view.version == 0 {
         members(climate, me)

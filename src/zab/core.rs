@@ -103,7 +103,7 @@ pub struct Core {
     /// The tree does not fit the digests in the log: ticks without a leader until it counts nevertheless, because digests may be
     /// wrong in the same way everywhere.
     pub(super) doubt_ticks: u64,
-    /// It has doubted its tree, and has not taken one from a leader since.
+    /// It has doubted its tree, counts nevertheless, and has not taken one from a leader since.
     pub(super) yields: bool,
     /// The last answer of the oracle: whether this server may go on without the other of two voters. `None`: there is no
     /// oracle. `Some(false)` before it was asked.

@@ -423,7 +423,8 @@ impl Peer {
     }
 
     fn on_elected(&mut self, elected: Elected, out: &mut Vec<Action>) {
-        let Elected { vote, round, electors, leaders_view } = elected;
+        self.ask_if_not_needed(&elected);
+        let Elected { vote, round, electors, leaders_view, .. } = elected;
         let leader = vote.leader;
         self.core.leaders_view = leaders_view;
         let state = self.state_under(leader);

@@ -48,6 +48,8 @@ pub struct Server {
     pub repeats: bool,
     /// A planted fault: it does not know that its history was lost.
     pub misses_loss: bool,
+    /// At its next start its tree does not fit the digests in its log, although nothing is missing in it.
+    pub doubts: bool,
     /// The machine is lost, for good.
     pub is_gone: bool,
     /// `Some`: its configuration files can't be written. When the server has to write one, it ends
@@ -92,7 +94,7 @@ impl Server {
         if self.misses_loss {
             last.get_or_insert(last_of(&self.tree));
         }
-        let history = RestoredHistory { last, fits_digests: true };
+        let history = RestoredHistory { last, fits_digests: !self.doubts };
         let mut peer = peer(me, settings, view, self.disk.next.clone(), epochs, history);
         peer.core.finds_view = view_in;
         // Proposed configurations are in the log, committed or not.
@@ -106,9 +108,10 @@ impl Server {
     pub fn end(&mut self) {
         let mut disk = std::mem::take(&mut self.disk);
         disk.asked.clear();
-        let Self { oracle, is_java, repeats, misses_loss, is_gone, refuses_config, .. } = *self;
+        let Self { oracle, is_java, repeats, misses_loss, doubts, is_gone, .. } = *self;
+        let refuses_config = self.refuses_config;
         let kept = Self { oracle, is_java, repeats, misses_loss, is_gone, ..Self::default() };
-        *self = Self { disk, refuses_config, ..kept };
+        *self = Self { disk, doubts, refuses_config, ..kept };
     }
 
     /// The actions of a running server after an input.

@@ -97,6 +97,8 @@ fn candidate_of_an_unknown_configuration_is_elected_by_the_one_in_force() {
         _ => None,
     });
     let electors = [1, 2].map(ServerId).into();
-    let expected = Elected { vote: vote(5, 6, 1), round: 1, electors, leaders_view: Some(next) };
+    let leaders_view = Some(next);
+    let expected =
+        Elected { vote: vote(5, 6, 1), round: 1, electors, others_suffice: false, leaders_view };
     assert_eq!(elected, Some(expected));
 }

@@ -63,6 +63,8 @@ pub struct Conditions {
     pub hurries: bool,
     /// At the end a quorum loses its data, but no configuration files.
     pub destroys: bool,
+    /// Servers start with trees that do not fit the digests in their logs, though nothing is missing in them.
+    pub doubts: bool,
     /// A planted fault: the oracle changes to a voter without regard to what that voter has.
     pub oracle_is_wrong: bool,
 }
@@ -106,6 +108,7 @@ impl Conditions {
             all_java: false,
             hurries: false,
             destroys: false,
+            doubts: false,
         }
     }
 

@@ -68,8 +68,12 @@ impl World {
         let (batches, refuses) = (conditions.batches, conditions.refuses_config);
         let (strays, replaces) = (conditions.strays, conditions.replaces);
         let hurries = conditions.hurries;
+        let doubts = conditions.doubts;
         if conditions.oracle_switches {
             self.ask_oracle();
+        }
+        if doubts {
+            self.doubt_some();
         }
         if hurries {
             self.hurry();
@@ -85,6 +89,15 @@ impl World {
         }
         if batches {
             self.stall_or_turn();
+        }
+    }
+
+    /// Now and then a server's tree comes to fit its digests, or ceases to; its next start notices that.
+    fn doubt_some(&mut self) {
+        let count = self.servers.len();
+        let at = self.witness.rare.pick(count * 30);
+        if at < count {
+            self.servers[at].doubts ^= true;
         }
     }
 

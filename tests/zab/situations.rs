@@ -89,6 +89,10 @@ impl Conditions {
         }
         let is_needed = self.changes || self.destroys;
         self.loses.take_if(|_| is_needed);
+        // Servers that start together serve at once if none doubts.
+        if Rng::new(self.seed, 8).one_in(15) && self.starts != Starts::Together {
+            (self.elects, self.doubts) = (true, true);
+        }
         self
     }
 
@@ -106,6 +110,7 @@ impl Conditions {
         let has_turns = self.batches || self.refuses_config;
         let has_other_peers =
             self.repeats || self.strays || self.replaces || self.hurries || self.destroys;
+        let has_other_peers = has_other_peers || self.doubts;
         self.voters < 3
             || self.has_groups
             || self.starts != Starts::AtOnce

@@ -69,6 +69,13 @@ impl Ballots {
         settled.map(|cast| cast.vote.leader)
     }
 
+    /// The servers whose election is over, and ended with `leader`.
+    pub fn settled_for(&self, leader: ServerId) -> BTreeSet<ServerId> {
+        let is_settled = |cast: &Ballot| cast.state != PeerState::Looking;
+        let settled = self.0.iter().filter(|(_, cast)| is_settled(cast));
+        settled.filter(|(_, cast)| cast.vote.leader == leader).map(|(&id, _)| id).collect()
+    }
+
     /// The servers whose votes agree with `ballot`.
     pub fn for_same(&self, ballot: &Ballot) -> BTreeSet<ServerId> {
         self.0.iter().filter(|(_, cast)| ballot.agrees(cast)).map(|(&id, _)| id).collect()

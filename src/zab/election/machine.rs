@@ -62,6 +62,8 @@ pub struct Elected {
     pub round: i64,
     /// The servers that agreed, as far as this server knows.
     pub electors: BTreeSet<ServerId>,
+    /// The elections of a quorum of other servers had ended with this leader before, so it does not wait for this server.
+    pub others_suffice: bool,
     /// The proposed configuration that lets the leader vote, if none of this server's does: it has the leader's addresses.
     pub leaders_view: Option<View>,
 }
@@ -511,7 +513,10 @@ impl Election {
         self.is_over = true;
         let is_known = self.setup.views.is_voter(vote.leader);
         let leaders_view = self.candidates.take().filter(|_| !is_known).map(|it| it.view);
-        out.push(Action::Elected(Elected { vote, round: self.round, electors, leaders_view }));
+        let others_suffice = self.setup.views.have_quorums(&self.settled.settled_for(vote.leader));
+        let round = self.round;
+        let elected = Elected { vote, round, electors, others_suffice, leaders_view };
+        out.push(Action::Elected(elected));
     }
 
     /// A candidate that weighs nothing can't be elected: it votes for any other with as much history. In Java it votes for itself for

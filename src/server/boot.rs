@@ -103,7 +103,7 @@ async fn serve(
     let (options, recovery) = (parts.tree, parts.recovery);
     let now = Now { us: clock.now_us(), wall_ms: clock.wall_ms() };
     let started = assemble(&disk, &folders, &config, parts, tree, history, now)?;
-    let purging = purge_and_note(&disk, &folders, &config, &recovered, options.seed)?;
+    let purging = purge_and_note(&folders, &config, &recovered, options.seed)?;
     let started = started.take_first_snapshot(&recovered, now, |shared, frozen| {
         write_first_snapshot(&disk, &folders, &config, &metrics, shared, frozen)
     })?;
@@ -315,14 +315,14 @@ pub fn restore(
 /// Starts the purging, and notes the log folder: not before the start, which the note of the last one may refuse, and after the first purge,
 /// since on a full disk the note needs the room.
 fn purge_and_note(
-    disk: &Disk,
     folders: &Folders,
     config: &Config,
     recovered: &Recovered,
-    new_id: u64,
+    start: u64,
 ) -> Result<Option<JoinHandle<()>>, ServerError> {
     let purging = purging::start(config, folders, &recovered.skipped);
-    log_folder::note(disk, folders, new_id).map_err(|source| {
+    // What fails here says nothing of the disk of a server that ends at its first error.
+    log_folder::note(&RealDisk, folders, start).map_err(|source| {
         let path = folders.snapshots.clone();
         ServerError::Folders(Box::new(RecoverError::NotWritable { path, source }))
     })?;

@@ -2,17 +2,22 @@
 //! snapshot, without what it has acknowledged since, and vote with that.
 
 use super::disk::{Disk, read_file, remove_if_there, replace_file};
-use super::names::{self, Folders};
-use super::record::{Head, Records, Step};
+use super::names::{self, Folders, Packing};
+use super::record::{Head, Records, Step, entry_zxid};
 use super::scan::FileSource;
-use std::io;
+use super::snapshot;
+use crate::model::Zxid;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-/// A file beside the snapshots with three lines: the folder that it is in, the log folder, and what [`ID`] there has. In a copy of the folder the
-/// first line is another one, and the file says nothing. Older versions wrote no third line.
+/// A file beside the snapshots with three lines: the folder that it is in, the log folder, and the number of the start ([`STARTS`]). In a copy of the
+/// folder it says nothing, as long as the folder in the first line is there. Older versions wrote no third line.
 const NOTE: &str = "lastLogFolder";
-/// A file in the log folder with a number that no other log folder has. The folder below a mount point has no such file, or another one.
-const ID: &str = "logFolderId";
+/// A file in the log folder with a random number for each of the last starts, a line each, newest last. The folder below a mount point has no such file,
+/// or lacks the last start, even if it was copied to the disk that is mounted there. A folder that was used after the note was written has it.
+const STARTS: &str = "logFolderId";
+/// The number of starts that are remembered.
+const STARTS_MAX: usize = 64;
 
 /// What the note of the last start says of the log folder, if it had the same path.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -36,21 +41,48 @@ pub enum Lacking {
 /// # Errors
 /// If the note or a log here can't be read. What can't be read in the folder of the last start shows nothing.
 pub fn lacking<D: Disk>(disk: &D, folders: &Folders) -> io::Result<Option<Lacking>> {
-    let Some(Noted { logs: before, id }) = noted(disk, folders)? else { return Ok(None) };
+    let Some(Noted { logs: before, start }) = noted(disk, folders)? else { return Ok(None) };
     if before == folders.logs {
         return Ok(None);
     }
     let here = names::logs(disk, &folders.logs).unwrap_or_default();
-    let Some(newest) = names::logs(disk, &before).unwrap_or_default().pop() else {
-        let is_there = id.is_some() && id_in(disk, &before).is_ok_and(|there| there == id);
-        return Ok((here.is_empty() && !is_there).then_some(Lacking::All(before)));
+    let starts = starts_in(disk, &before).unwrap_or_default();
+    let has_start = |starts: &[String]| start.as_ref().is_some_and(|start| starts.contains(start));
+    let is_other = start.is_some() && !starts.is_empty() && !has_start(&starts);
+    let found = names::logs(disk, &before).unwrap_or_default().pop();
+    let Some(newest) = found.filter(|_| !is_other) else {
+        let is_known = has_start(&starts) || has_start(&starts_in(disk, &folders.logs)?);
+        return Ok((here.is_empty() && !is_known).then_some(Lacking::All(before)));
     };
     let path = before.join(&newest.name);
     let lacks = match here.iter().any(|file| file.name == newest.name) {
         true => lacks_some_of(disk, &path, &folders.logs.join(&newest.name))?,
         false => true,
     };
+    let lacks = lacks && !is_covered(disk, &path, newest_snapshot(disk, &folders.snapshots));
     Ok(lacks.then_some(Lacking::Newest(path)))
+}
+
+/// Whether a snapshot has all transactions of a log: another server has gone on since, and its log folder was this one.
+fn is_covered<D: Disk>(disk: &D, log: &Path, snapshot: Option<Zxid>) -> bool {
+    let Ok(source) = FileSource::open(disk, log) else { return true };
+    let mut records = Records::new(source);
+    let is_log = records.head().is_ok_and(|head| head == Head::Good);
+    while let Ok(Step::Record { entry, .. }) = records.step() {
+        let zxid = entry_zxid(entry).and_then(Zxid::from_wire);
+        if zxid.is_none() || snapshot < zxid {
+            return false;
+        }
+    }
+    is_log && snapshot.is_some()
+}
+
+fn newest_snapshot<D: Disk>(disk: &D, dir: &Path) -> Option<Zxid> {
+    let files = names::snapshots(disk, dir).unwrap_or_default();
+    let is_whole = |name: &str| {
+        snapshot::looks_whole(disk, &dir.join(name), Packing::of(name)).unwrap_or(false)
+    };
+    files.iter().rev().find(|file| is_whole(&file.name)).map(|file| file.zxid)
 }
 
 /// Whether a log lacks some of the transactions of another one. A copy that was made while the server went on, or a file that another server
@@ -73,17 +105,18 @@ fn lacks_some_of<D: Disk>(disk: &D, of: &Path, copy: &Path) -> io::Result<bool> 
 /// `None`: the last start noted nothing, had its logs beside the snapshots, or had another log folder.
 ///
 /// # Errors
-/// If the note or the log folder's id is there and can't be read.
+/// If the note or the starts in the log folder are there and can't be read.
 pub fn noted_here<D: Disk>(disk: &D, folders: &Folders) -> io::Result<Option<NotedFolder>> {
     let Some(noted) = noted(disk, folders)?.filter(|noted| noted.logs == folders.logs) else {
         return Ok(None);
     };
-    let id = id_in(disk, &folders.logs)?;
-    // A server that noted no id has written a log since.
-    let is_same = match &noted.id {
-        Some(_) => noted.id == id,
+    let starts = starts_in(disk, &folders.logs)?;
+    // A server that noted no start has written a log since.
+    let is_same = match &noted.start {
+        Some(start) => starts.contains(start),
         None => {
-            id.is_some() || names::logs(disk, &folders.logs).map_or(true, |logs| !logs.is_empty())
+            !starts.is_empty()
+                || names::logs(disk, &folders.logs).map_or(true, |logs| !logs.is_empty())
         }
     };
     Ok(Some(if is_same { NotedFolder::Same } else { NotedFolder::Other }))
@@ -96,22 +129,25 @@ pub fn path_of_note(folders: &Folders) -> PathBuf {
 
 struct Noted {
     logs: PathBuf,
-    id: Option<String>,
+    start: Option<String>,
 }
 
-/// The note, if it is of this folder.
+/// The note, unless it is in a copy: the folder in it is another one, and has a note, too. If that one is gone, the folder was moved.
 fn noted<D: Disk>(disk: &D, folders: &Folders) -> io::Result<Option<Noted>> {
     let Some(text) = text_of(disk, &path_of_note(folders))? else { return Ok(None) };
     let mut lines = text.lines();
-    let is_of_here =
-        lines.next().is_some_and(|snapshots| Path::new(snapshots) == folders.snapshots);
-    let Some(logs) = lines.next().filter(|_| is_of_here) else { return Ok(None) };
-    Ok(Some(Noted { logs: logs.into(), id: lines.next().map(str::to_owned) }))
+    let (Some(snapshots), Some(logs)) = (lines.next(), lines.next()) else { return Ok(None) };
+    let snapshots = Path::new(snapshots);
+    if snapshots != folders.snapshots && text_of(disk, &snapshots.join(NOTE))?.is_some() {
+        return Ok(None);
+    }
+    Ok(Some(Noted { logs: logs.into(), start: lines.next().map(str::to_owned) }))
 }
 
-fn id_in<D: Disk>(disk: &D, logs: &Path) -> io::Result<Option<String>> {
-    let text = text_of(disk, &logs.join(ID))?;
-    Ok(text.map(|text| text.trim().to_owned()).filter(|id| !id.is_empty()))
+fn starts_in<D: Disk>(disk: &D, logs: &Path) -> io::Result<Vec<String>> {
+    let text = text_of(disk, &logs.join(STARTS))?.unwrap_or_default();
+    let lines = text.lines().map(|line| line.trim().to_owned());
+    Ok(lines.filter(|line| !line.is_empty()).collect())
 }
 
 fn text_of<D: Disk>(disk: &D, path: &Path) -> io::Result<Option<String>> {
@@ -123,41 +159,48 @@ fn text_of<D: Disk>(disk: &D, path: &Path) -> io::Result<Option<String>> {
 
 /// Whether there is no such file, or not even its folder.
 fn is_no_file(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
 }
 
 /// Notes the log folder of this start. Logs beside the snapshots need no note: a start with another log folder finds them there
 /// ([`super::RecoverError::Misplaced`]).
 ///
-/// * `new_id`: a random number, for a log folder without an id.
+/// * `start`: a random number. The folder has it before the note does: a crash between the two leaves a note of the start before, which the folder has,
+///   too.
 ///
 /// # Errors
-/// If the note or the id can't be read, written or removed.
-pub fn note<D: Disk>(disk: &D, folders: &Folders, new_id: u64) -> io::Result<()> {
-    let path = path_of_note(folders);
+/// If the note or the starts can't be read, written or removed; not if the disk is full and the note of an earlier start is of this folder.
+pub fn note<D: Disk>(disk: &D, folders: &Folders, start: u64) -> io::Result<()> {
     if folders.snapshots == folders.logs {
-        return remove_if_there(disk, &path).map(drop);
+        return remove_if_there(disk, &path_of_note(folders)).map(drop);
     }
-    let id = match id_in(disk, &folders.logs)? {
-        Some(id) => id,
-        None => {
-            let id = format!("{new_id:016x}");
-            replace_file(disk, &folders.logs.join(ID), format!("{id}\n").as_bytes())?;
-            id
+    match note_start(disk, folders, start) {
+        Err(error)
+            if matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
+                && noted_here(disk, folders)? == Some(NotedFolder::Same) =>
+        {
+            Ok(())
         }
-    };
-    let text = format!("{}\n{}\n{id}\n", folders.snapshots.display(), folders.logs.display());
-    if read_file(disk, &path).is_ok_and(|there| there == text.as_bytes()) {
-        return Ok(());
+        noted => noted,
     }
-    replace_file(disk, &path, text.as_bytes())
+}
+
+fn note_start<D: Disk>(disk: &D, folders: &Folders, start: u64) -> io::Result<()> {
+    let mut starts = starts_in(disk, &folders.logs)?;
+    starts.push(format!("{start:016x}"));
+    let last = &starts[starts.len().saturating_sub(STARTS_MAX)..];
+    let lines: String = last.iter().map(|start| format!("{start}\n")).collect();
+    replace_file(disk, &folders.logs.join(STARTS), lines.as_bytes())?;
+    let (snapshots, logs) = (folders.snapshots.display(), folders.logs.display());
+    let text = format!("{snapshots}\n{logs}\n{start:016x}\n");
+    replace_file(disk, &path_of_note(folders), text.as_bytes())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::store::record;
-    use crate::store::sim_disk::SimDisk;
+    use crate::store::sim_disk::{Fault, SimDisk};
 
     fn folders(logs: &str) -> Folders {
         Folders::new(Path::new("/data"), Path::new(logs))
@@ -229,48 +272,107 @@ mod tests {
     }
 
     #[test]
-    fn note_in_a_copy_of_the_folder_says_nothing() {
-        let (disk, copied) = (SimDisk::new(), Folders::new(Path::new("/copy"), Path::new("/copy")));
+    fn note_says_nothing_in_a_copy_and_counts_in_a_folder_that_was_moved() {
+        let (disk, other) = (SimDisk::new(), Folders::new(Path::new("/copy"), Path::new("/copy")));
         put(&disk, "/logs/version-2/log.1");
-        note(&disk, &folders("/logs"), 7).unwrap();
-        let text = read_file(&disk, &folders("/logs").snapshots.join(NOTE)).unwrap();
-        replace_file(&disk, &copied.snapshots.join(NOTE), &text).unwrap();
-        assert_eq!(lacking(&disk, &copied).unwrap(), None);
+        let before = folders("/logs");
+        note(&disk, &before, 7).unwrap();
+        let text = read_file(&disk, &path_of_note(&before)).unwrap();
+        replace_file(&disk, &path_of_note(&other), &text).unwrap();
+        assert_eq!(lacking(&disk, &other).unwrap(), None);
+        disk.remove(&path_of_note(&before)).unwrap();
+        let newest = Lacking::Newest("/logs/version-2/log.1".into());
+        assert_eq!(lacking(&disk, &other).unwrap(), Some(newest), "it was moved");
+        let moved = Folders::new(Path::new("/copy"), Path::new("/logs"));
+        assert_eq!(noted_here(&disk, &moved).unwrap(), Some(NotedFolder::Same));
+        // The logs are moved, too, or their folder was another server's all the time.
+        disk.remove(Path::new("/logs/version-2/log.1")).unwrap();
+        let starts = read_file(&disk, &before.logs.join(STARTS)).unwrap();
+        disk.remove(&before.logs.join(STARTS)).unwrap();
+        let all = Lacking::All("/logs/version-2".into());
+        assert_eq!(lacking(&disk, &other).unwrap(), Some(all.clone()));
+        put(&disk, "/logs/version-2/logFolderId");
+        put(&disk, "/logs/version-2/log.5");
+        assert_eq!(lacking(&disk, &other).unwrap(), Some(all));
+        replace_file(&disk, &other.logs.join(STARTS), &starts).unwrap();
+        assert_eq!(lacking(&disk, &other).unwrap(), None, "the folder had no log yet");
     }
 
+    // Java has gone on with a copy of the logs, and has purged the one with which this server had ended.
     #[test]
-    fn note_is_written_once() {
-        let (disk, folders) = (SimDisk::new(), folders("/logs"));
-        note(&disk, &folders, 7).unwrap();
-        let changes = disk.counts().changes;
-        note(&disk, &folders, 7).unwrap();
-        assert_eq!(disk.counts().changes, changes);
+    fn log_of_the_last_start_is_not_missed_if_a_snapshot_has_all_of_it() {
+        let (disk, before, now) = (SimDisk::new(), folders("/logs"), folders("/other"));
+        let mut log = record::header().to_vec();
+        for zxid in [5_u64, 6] {
+            let mut entry = [0; 40];
+            entry[12..20].copy_from_slice(&zxid.to_be_bytes());
+            record::put_record(&entry, &mut log);
+        }
+        replace_file(&disk, &before.logs.join("log.5"), &log).unwrap();
+        note(&disk, &before, 7).unwrap();
+        put(&disk, "/other/version-2/log.9");
+        let lacks = || lacking(&disk, &now).unwrap().is_some();
+        let snapshot = |name: &str, bytes: &[u8]| {
+            replace_file(&disk, &now.snapshots.join(name), bytes).unwrap();
+        };
+        let whole = [&[0; 8][..], &[0, 0, 0, 1, b'/']].concat();
+        assert!(lacks());
+        snapshot("snapshot.5", &whole);
+        snapshot("snapshot.6", b"torn");
+        assert!(lacks());
+        snapshot("snapshot.6", &whole);
+        assert!(!lacks());
     }
 
+    // The disk of the logs was a copy of what lies below its mount point.
     #[test]
     fn other_folder_at_the_noted_path_is_noticed() {
         let (disk, folders) = (SimDisk::new(), folders("/logs"));
-        assert_eq!(noted_here(&disk, &folders).unwrap(), None);
+        let found = || noted_here(&disk, &folders).unwrap();
+        assert_eq!(found(), None);
         note(&disk, &folders, 7).unwrap();
+        let starts = folders.logs.join(STARTS);
+        let copied = read_file(&disk, &starts).unwrap();
         note(&disk, &folders, 8).unwrap();
-        assert_eq!(noted_here(&disk, &folders).unwrap(), Some(NotedFolder::Same));
-        let id = folders.logs.join(ID);
-        assert_eq!(read_file(&disk, &id).unwrap(), b"0000000000000007\n", "it stays");
-        disk.remove(&id).unwrap();
-        assert_eq!(noted_here(&disk, &folders).unwrap(), Some(NotedFolder::Other));
+        assert_eq!(found(), Some(NotedFolder::Same));
+        let newest = read_file(&disk, &starts).unwrap();
+        replace_file(&disk, &starts, &copied).unwrap();
+        assert_eq!(found(), Some(NotedFolder::Other));
+        // A note of an earlier time beside newer logs; and a crash before the note was written.
+        replace_file(&disk, &starts, &[&newest[..], b"0000000000000009\n"].concat()).unwrap();
+        assert_eq!(found(), Some(NotedFolder::Same));
+        disk.remove(&starts).unwrap();
+        assert_eq!(found(), Some(NotedFolder::Other));
         put(&disk, "/logs/version-2/logFolderId");
-        assert_eq!(noted_here(&disk, &folders).unwrap(), Some(NotedFolder::Other));
+        assert_eq!(found(), Some(NotedFolder::Other));
         // As an older version wrote it.
         let text = b"/data/version-2\n/logs/version-2\n";
         replace_file(&disk, &path_of_note(&folders), text).unwrap();
-        assert_eq!(noted_here(&disk, &folders).unwrap(), Some(NotedFolder::Same));
-        disk.remove(&id).unwrap();
-        assert_eq!(
-            noted_here(&disk, &folders).unwrap(),
-            Some(NotedFolder::Other),
-            "no log is there"
-        );
+        assert_eq!(found(), Some(NotedFolder::Same));
+        disk.remove(&starts).unwrap();
+        assert_eq!(found(), Some(NotedFolder::Other), "no log is there");
         put(&disk, "/logs/version-2/log.1");
+        assert_eq!(found(), Some(NotedFolder::Same));
+    }
+
+    #[test]
+    fn start_on_a_full_disk_keeps_the_note_of_the_one_before() {
+        let folders = folders("/logs");
+        let disk = SimDisk::new();
+        disk.fail_next(Fault::NoSpace);
+        assert!(note(&disk, &folders, 7).is_err(), "the log folder is not known by anything yet");
+        note(&disk, &folders, 7).unwrap();
+        disk.fail_next(Fault::NoSpace);
+        note(&disk, &folders, 8).unwrap();
         assert_eq!(noted_here(&disk, &folders).unwrap(), Some(NotedFolder::Same));
+    }
+
+    #[test]
+    fn last_starts_are_remembered() {
+        let (disk, folders) = (SimDisk::new(), folders("/logs"));
+        (1..=100).for_each(|start| note(&disk, &folders, start).unwrap());
+        let starts = starts_in(&disk, &folders.logs).unwrap();
+        assert_eq!(starts.len(), STARTS_MAX);
+        assert_eq!(starts.last().unwrap(), "0000000000000064");
     }
 }

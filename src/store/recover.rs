@@ -117,7 +117,8 @@ pub fn prepare_folders<D: Disk>(
     match log_folder::lacking(disk, folders).map_err(list)? {
         None => {}
         Some(Lacking::Newest(newest)) => {
-            return Err(RecoverError::LogsElsewhere { newest, logs: folders.logs.clone() });
+            let (logs, note) = (folders.logs.clone(), log_folder::path_of_note(folders));
+            return Err(RecoverError::LogsElsewhere { newest, logs, note });
         }
         Some(Lacking::All(before)) => {
             let (logs, note) = (folders.logs.clone(), log_folder::path_of_note(folders));

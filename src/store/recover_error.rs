@@ -53,31 +53,34 @@ pub enum RecoverError<E: Error + 'static> {
     OnlyEpochs { dir: PathBuf, epoch: Epoch },
     #[error(
         "there is no folder {}, although {} is the folder of a server with data. If log.* is in {}, make the folder and move log.* there. Else mount its disk. \
-         Only if the logs are lost: to go on with what the snapshot has, make the folder; a member rather empties both folders, and the leader sends its tree",
+         Only if the logs are lost: to go on with what the snapshot has, make the folder; if the other members have a leader, rather empty both folders, and it \
+         sends its tree",
         logs.display(),
         snapshots.display(),
         snapshots.display()
     )]
     NoLogFolder { logs: PathBuf, snapshots: PathBuf },
     #[error(
-        "{} is not the folder in which the last start had its logs: the file logFolderId is missing there, or is that of another folder. If the disk of dataLogDir is \
+        "{} is not the folder in which the last start had its logs: the file logFolderId is missing there, or lacks the last start. If the disk of dataLogDir is \
          not mounted, mount it. If all log.* of the last start are here, without that file, remove {}. Only if the logs are lost: remove it too, to go on \
-         with what the snapshot has; a member rather empties both folders, and the leader sends its tree",
+         with what the snapshot has; if the other members have a leader, rather empty both folders, and it sends its tree",
         logs.display(),
         note.display()
     )]
     OtherLogFolder { logs: PathBuf, note: PathBuf },
     #[error(
-        "the last start's newest log, {}, is not in {}, the log folder now, or the file there lacks some of its transactions: set dataLogDir as it was, \
-         or move the log files here",
+        "the last start's newest log, {}, is not in {}, the log folder now, or the file there lacks some of its transactions. If no server has run with the \
+         folder now since, set dataLogDir as it was, or move the log files here. If one has (ZooKeeper, for example), what was acknowledged since is \
+         here alone: remove {}",
         newest.display(),
-        logs.display()
+        logs.display(),
+        note.display()
     )]
-    LogsElsewhere { newest: PathBuf, logs: PathBuf },
+    LogsElsewhere { newest: PathBuf, logs: PathBuf, note: PathBuf },
     #[error(
         "the last start had its logs in {}, which is gone, or is another folder now, and {}, the log folder now, has no log: mount the disk with those logs, \
          and set dataLogDir as it was or move the log files here. Only if the logs are lost, or there were none: remove {}, to go on with what the \
-         snapshot has; a member rather empties both folders, and the leader sends its tree",
+         snapshot has; if the other members have a leader, rather empty both folders, and it sends its tree",
         before.display(),
         logs.display(),
         note.display()

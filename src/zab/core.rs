@@ -105,6 +105,8 @@ pub struct Core {
     pub(super) doubt_ticks: u64,
     /// It has doubted its tree, counts nevertheless, and has not taken one from a leader since.
     pub(super) yields: bool,
+    /// It asked the last leader for a tree, and none came.
+    pub(super) asked_in_vain: bool,
     /// The last answer of the oracle: whether this server may go on without the other of two voters. `None`: there is no
     /// oracle. `Some(false)` before it was asked.
     pub oracle: Option<bool>,
@@ -156,6 +158,7 @@ impl Core {
             is_unsure: false,
             doubt_ticks: 0,
             yields: false,
+            asked_in_vain: false,
             oracle: None,
             promising: 0,
             truncating: 0,

@@ -3,8 +3,8 @@
 use super::election::Elected;
 use super::{Action, Note, Peer, Role};
 
-/// How long a server that asks for a tree again does not count if it gets none: the election of the next leader may need it.
-const ASKS_AGAIN_TICKS: u64 = 1;
+/// A doubt of which so much is left ends with the next election.
+const COUNTS_TICKS: u64 = 1;
 
 impl Peer {
     /// The tree does not fit the digests in the log. A leader's tree replaces it; if no server has led for
@@ -15,37 +15,61 @@ impl Peer {
             return; // This server has nothing that could count later.
         }
         (self.core.is_unsure, self.core.yields) = (true, false);
-        self.core.doubt_ticks = self.core.settings.init_ticks().max(1);
+        self.core.doubt_ticks = self.core.settings.init_ticks().max(COUNTS_TICKS + 1);
     }
 
     /// Another server leads: a server that has doubted its tree, and has none from a leader since, asks for it if a quorum of other servers follows
     /// that leader already. If its vote is needed, its history has to count, and what its tree lacks is missing until it next looks for a leader.
     ///
     /// The quorum must have ended its elections before: if servers that look for a leader counted, and all of them had doubted, all would ask, none
-    /// would count, and no leader would be established, again and again. The first server that asks has a quorum before it that did not.
+    /// would count, and no leader would be established. The first server that asks has a quorum before it that did not. But the leader may know a
+    /// proposed configuration that needs this server, and that this server does not know, so it does not ask twice in a row (world 501000001519).
     pub(super) fn ask_if_not_needed(&mut self, elected: &Elected) {
         let core = &mut self.core;
-        let asks = core.yields && !core.is_unsure && elected.vote.leader != core.me;
-        if asks && elected.others_suffice {
-            (core.is_unsure, core.doubt_ticks) = (true, ASKS_AGAIN_TICKS);
+        let may = core.yields && !core.is_unsure && elected.vote.leader != core.me;
+        if may && elected.others_suffice {
+            core.asked_in_vain = !core.asked_in_vain;
+            if core.asked_in_vain {
+                (core.is_unsure, core.doubt_ticks) = (true, COUNTS_TICKS);
+            }
         }
     }
 
-    /// Lets a tree that does not fit its digests count once no server has led for initLimit.
+    /// Lets a tree that does not fit its digests count once no server has led for initLimit: at once if this server looks for a leader, else when it
+    /// next does. A candidate that this server connects to and that never leads may lack its promise: by a proposed configuration, for example.
     pub(super) fn stop_doubting_in_time(&mut self, out: &mut Vec<Action>) {
-        if self.core.doubt_ticks == 0 || !matches!(self.role(), Role::Looking(_)) {
+        let counts_down = match self.role() {
+            Role::Looking(_) => 0 < self.core.doubt_ticks,
+            Role::Learning(learner) => {
+                COUNTS_TICKS < self.core.doubt_ticks && learner.is_before_sync()
+            }
+            Role::Leading(_) => false,
+        };
+        if !counts_down {
             return;
         }
         self.core.doubt_ticks -= 1;
         if self.core.doubt_ticks == 0 {
-            self.core.is_unsure = false;
-            // It yields already if it has asked again.
-            if !std::mem::replace(&mut self.core.yields, true) {
-                self.core.notes.push(Note::Believed);
-            }
+            self.count_again();
             if matches!(self.role(), Role::Looking(Some(_))) {
                 self.look(out);
             }
+        }
+    }
+
+    /// An election begins.
+    pub(super) fn stop_doubting_at_election(&mut self) {
+        if self.core.doubt_ticks == COUNTS_TICKS {
+            self.core.doubt_ticks = 0;
+            self.count_again();
+        }
+    }
+
+    fn count_again(&mut self) {
+        self.core.is_unsure = false;
+        // It yields already if it has asked again.
+        if !std::mem::replace(&mut self.core.yields, true) {
+            self.core.notes.push(Note::Believed);
         }
     }
 }

@@ -126,6 +126,11 @@ impl Learner {
         matches!(self.phase, Phase::Waiting { .. })
     }
 
+    /// Whether the leader has not sent DIFF, TRUNC or SNAP.
+    pub const fn is_before_sync(&self) -> bool {
+        matches!(self.phase, Phase::Asking | Phase::Promising { .. } | Phase::Waiting { .. })
+    }
+
     pub const fn is_serving(&self) -> bool {
         matches!(self.phase, Phase::Serving { .. })
     }

@@ -343,6 +343,7 @@ impl Peer {
 
     /// Begins an election.
     pub(super) fn look(&mut self, out: &mut Vec<Action>) {
+        self.stop_doubting_at_election();
         self.core.vote_epochs.clear();
         let core = &self.core;
         let zxid = match core.history.last() {

@@ -5,34 +5,60 @@ use oxkeeper::zab::election::Setup;
 use oxkeeper::zab::{PeerState::Looking, Views};
 
 /// Server 3 of three, at zxid 5 of epoch 1, which has doubted its data.
-fn yielding() -> One {
-    let setup = setup(3, Views::of(view(1..=3, &[])), vote(3, 5, 1), 0);
+///
+/// * `round`: of its last election.
+fn yielding(round: i64) -> One {
+    let setup = setup(3, Views::of(view(1..=3, &[])), vote(3, 5, 1), round);
     One::begin(Setup { yields: true, ..setup })
 }
 
 #[test]
 fn server_that_doubted_its_data_votes_for_a_lower_id_with_as_much() {
-    let mut one = yielding();
-    let min = i64::MIN;
-    let nothing = |to| format!("{to}<{min}@{min}/{min} r1");
-    assert_eq!(one.said(), [1, 2].map(nothing));
-    assert_eq!(one.hear(2, Looking, vote(2, 4, 1), 1), [nothing(2)]);
+    let mut one = yielding(0);
+    assert_eq!(one.said(), ["1<3@-1/1 r0", "2<3@-1/1 r0"]);
+    // The vote of round 0 is answered by all: another of a server that waits, too, would be answered without end.
+    check(one.hear(2, Looking, vote(2, -1, 1), 0), []);
+    assert_eq!(one.hear(2, Looking, vote(2, 4, 1), 1), ["2<3@-1/1 r0"]);
     check(one.hear(1, Looking, vote(1, 5, 1), 1), ["1<1@5/1 r1", "2<1@5/1 r1"]);
     let said = one.wait(1000);
     assert!(said.iter().any(|line| line.ends_with("elected 1@5/1 r1 by [1, 3]")), "{said:?}");
 }
 
+// Java drops votes without a history, so it does not join their round; and the other two may be in any round.
+#[test]
+fn candidate_of_another_round_is_voted_for_in_the_later_one() {
+    for (round, joined) in [(1, "r5"), (5, "r5"), (57, "r57")] {
+        let mut one = yielding(4);
+        one.said();
+        let votes = ["1<1@5/1 ", "2<1@5/1 "].map(|said| format!("{said}{joined}"));
+        assert_eq!(one.hear(1, Looking, vote(1, 5, 1), round), votes);
+    }
+}
+
 #[test]
 fn server_that_doubted_its_data_stands_if_no_other_has_as_much() {
-    let mut one = yielding();
+    let mut one = yielding(0);
     one.hear(2, Looking, vote(2, 4, 1), 1);
     let said = one.wait(400);
     assert_eq!(said.last().unwrap(), "400: 2<3@5/1 r1", "{said:?}");
-    // Another one comes: server 2 may vote for this one already, so all vote anew, once.
-    let min = i64::MIN;
-    let later = |to| format!("{to}<{min}@{min}/{min} r2");
-    assert_eq!(one.hear(1, Looking, vote(1, 5, 1), 1), [later(1), later(2)]);
-    let said = one.wait(400);
-    assert_eq!(said.last().unwrap(), "400: 2<3@5/1 r2", "{said:?}");
-    check(one.hear(1, Looking, vote(1, 5, 1), 2), ["1<3@5/1 r2"]);
+}
+
+// Server 2 may vote for this one already, so all vote anew, once.
+#[test]
+fn server_that_stands_gives_way_once_to_a_candidate_that_comes_later() {
+    for (round, joined) in [(1, 3), (2, 3), (57, 58)] {
+        let mut one = yielding(1);
+        one.hear(2, Looking, vote(2, 4, 1), 2);
+        one.wait(400);
+        let votes = ["1<1@5/1 ", "2<1@5/1 "].map(|said| format!("{said}r{joined}"));
+        let said = one.hear(1, Looking, vote(1, 5, 1), round);
+        assert!(said.ends_with(&votes), "{said:?}");
+        // The candidate votes for this server nevertheless: it has doubted, too, and gave way.
+        let votes = ["1<3@5/1 ", "2<3@5/1 "].map(|said| format!("{said}r{}", joined + 1));
+        assert_eq!(one.hear(1, Looking, vote(3, 5, 1), joined + 1), votes);
+        check(
+            one.hear(2, Looking, vote(1, 5, 1), joined + 1),
+            [&*format!("2<3@5/1 r{}", joined + 1)],
+        );
+    }
 }

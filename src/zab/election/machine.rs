@@ -128,8 +128,8 @@ pub struct Election {
     found: Option<Found>,
     /// This server waits for another candidate, and stands at that tick: see [`Setup::yields`].
     pub(super) stands_at: Option<u64>,
-    /// It has waited once more, for a candidate that came later.
-    pub(super) has_waited_again: bool,
+    /// It has given way to a candidate that came later.
+    pub(super) has_given_way: bool,
     /// The vote was sent to all once more, because a voter follows another server than the one elected.
     has_doubted: bool,
     /// Servers that say that they lead, and until which tick that counts.
@@ -154,7 +154,7 @@ impl Election {
         let resend_ticks = u64::from(setup.resend_min_ms / TICK_MS).max(1);
         let mut election = Self {
             config: setup.views.current.to_string().into(),
-            vote: if setup.yields { Vote::NOTHING } else { setup.vote },
+            vote: if setup.yields { setup.vote.without_history() } else { setup.vote },
             round: setup.last_round.saturating_add(1),
             votes: Ballots::default(),
             settled: Ballots::default(),
@@ -168,7 +168,7 @@ impl Election {
             candidates_from: if setup.failed_candidate { WITHOUT_CANDIDATES_TICKS } else { 0 },
             found: None,
             stands_at: setup.yields.then_some(YIELD_TICKS),
-            has_waited_again: false,
+            has_given_way: false,
             has_doubted: false,
             leading: BTreeMap::new(),
             answered: BTreeMap::new(),
@@ -278,7 +278,8 @@ impl Election {
             self.owed_at = Some(self.owed_at.map_or(due, |owed| owed.min(due)));
         }
         let votes_itself = self.setup.views.is_voter(self.setup.me);
-        if heard.state == PeerState::Looking && heard.round < self.round && votes_itself {
+        let answers = votes_itself && !self.is_waiting();
+        if heard.state == PeerState::Looking && heard.round < self.round && answers {
             self.send_vote(from, out);
         }
         if !self.is_candidate(heard.vote.leader) {
@@ -381,7 +382,13 @@ impl Election {
     fn on_looking(&mut self, from: ServerId, heard: &Notification, out: &mut Vec<Action>) {
         self.settled.remove(from);
         // A server without data follows a leader that others elected, and its own vote does not count.
-        if self.setup.vote.zxid == -1 || heard.vote.zxid == -1 || heard.round < self.round {
+        if self.setup.vote.zxid == -1 || heard.vote.zxid == -1 {
+            return;
+        }
+        if self.gives_way_to(heard.vote) {
+            return self.give_way(from, heard, out);
+        }
+        if heard.round < self.round {
             return;
         }
         if self.round < heard.round {
@@ -401,8 +408,6 @@ impl Election {
         } else if self.is_better(heard.vote, self.vote) {
             self.vote = heard.vote;
             self.send_vote_to_all(out);
-        } else if self.waits_again(heard.vote) {
-            return self.begin_later_round(out);
         } else if self.votes.get(from).is_none() && self.setup.views.is_voter(self.setup.me) {
             // The sender may have missed our vote while it still followed, and would get it with the next resend only.
             self.send_vote(from, out);
@@ -464,7 +469,7 @@ impl Election {
 
     /// Ends the election if a quorum agrees on this server's vote and no voter can have a better one.
     fn judge(&mut self, out: &mut Vec<Action>) {
-        if self.is_over || self.vote == Vote::NOTHING {
+        if self.is_over || self.is_waiting() {
             return;
         }
         let agreeing = self.agreeing();
@@ -523,7 +528,7 @@ impl Election {
     /// ever if its id is higher, and a configuration that needs its vote elects no leader.
     fn is_better(&self, new: Vote, than: Vote) -> bool {
         let views = &self.setup.views;
-        if self.setup.yields && than == Vote::NOTHING {
+        if self.setup.yields && than.zxid == -1 {
             return self.has_as_much(new);
         }
         let is_no_rival =
@@ -545,7 +550,7 @@ impl Election {
         for &to in &voters {
             if to != self.setup.me {
                 send(to);
-            } else if self.setup.vote.zxid != -1 {
+            } else if self.vote.zxid != -1 {
                 self.votes.put(to, Ballot::of_round(&notification));
             }
         }
@@ -563,7 +568,7 @@ impl Election {
         Notification {
             state: PeerState::Looking,
             vote: self.vote,
-            round: self.round,
+            round: if self.is_waiting() { notification::ASKING_ROUND } else { self.round },
             version: notification::VERSION,
             config: Some(self.config.clone()),
             is_ours: true,
@@ -574,7 +579,7 @@ impl Election {
     fn assert_invariants(&self) {
         let Setup { vote: own, last_round, .. } = &self.setup;
         let own_is_light = self.setup.views.weighs_nothing(own.leader);
-        let yields = self.vote == Vote::NOTHING || self.has_as_much(self.vote);
+        let yields = self.is_waiting() || self.has_as_much(self.vote);
         assert!(
             own_is_light || self.setup.yields && yields || *own <= self.vote,
             "votes for {}, worse than {own}",

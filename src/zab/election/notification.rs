@@ -15,6 +15,10 @@ pub struct Vote {
     pub leader: ServerId,
 }
 
+/// The round of a server that waits for a candidate other than itself: all that look for a leader are in a later one, and answer a server in an earlier one with their votes. Otherwise
+/// those whose resends are a minute apart, as Java's, would not be heard in time.
+pub const ASKING_ROUND: i64 = 0;
+
 impl Vote {
     /// The epoch in the vote of a voter whose data is in quarantine: earlier than every epoch, so that no leader takes that voter for
     /// one with a later history.
@@ -22,6 +26,12 @@ impl Vote {
 
     /// The vote of a server that does not vote: less than any other.
     pub const NOTHING: Self = Self { epoch: i64::MIN, zxid: i64::MIN, leader: ServerId(i64::MIN) };
+
+    /// A server's vote for itself if its history does not count: it elects no server, and shows the epoch of the history. A leader asks for
+    /// that when the server has promised a later epoch.
+    pub const fn without_history(self) -> Self {
+        Self { zxid: -1, ..self }
+    }
 }
 
 impl fmt::Display for Vote {

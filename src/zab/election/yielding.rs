@@ -1,13 +1,19 @@
 //! The votes of a server that has doubted its data: it votes for any other with as much, even one with a lower id, and stands only if there is
 //! none. As a leader it could not send what its tree lacks.
 
-use super::Vote;
-use super::machine::{Action, Election, YIELD_TICKS};
+use super::ballots::Ballot;
+use super::machine::{Action, Election};
+use super::{Notification, Vote};
+use crate::model::ServerId;
 
 impl Election {
-    /// This server's vote at the begin of a round: [`Vote::NOTHING`] while it waits for another candidate.
+    /// This server's vote at the begin of a round.
     pub(super) fn first_vote(&self) -> Vote {
-        if self.stands_at.is_some() { Vote::NOTHING } else { self.setup.vote }
+        if self.stands_at.is_some() { self.setup.vote.without_history() } else { self.setup.vote }
+    }
+
+    pub(super) fn is_waiting(&self) -> bool {
+        self.setup.yields && self.vote.zxid == -1
     }
 
     /// Whether a candidate has as much history as this server, and may be elected.
@@ -18,23 +24,31 @@ impl Election {
     }
 
     pub(super) fn stand_in_time(&mut self, out: &mut Vec<Action>) {
-        if self.stands_at.take_if(|at| *at <= self.now).is_some() && self.vote == Vote::NOTHING {
+        if self.stands_at.take_if(|at| *at <= self.now).is_some() && self.is_waiting() {
             self.vote = self.setup.vote;
             self.send_vote_to_all(out);
         }
     }
 
-    /// Whether this server stands, and another candidate with as much has come: others may vote for this server already, so it begins a later
-    /// round. Once in an election, since that candidate may yield, too.
-    pub(super) fn waits_again(&self, heard: Vote) -> bool {
-        let me = self.setup.me;
-        let stands = self.setup.yields && self.vote.leader == me;
-        stands && !self.has_waited_again && heard.leader != me && self.has_as_much(heard)
+    /// Whether this server votes for another candidate, in whatever round that is: it has waited for one, or it stands, and this is the first that
+    /// came. Others may vote for this server already then, so all vote anew. Once in an election, since that candidate may give way, too.
+    pub(super) fn gives_way_to(&self, heard: Vote) -> bool {
+        let stands = self.vote == self.setup.vote && !self.has_given_way;
+        let may = self.setup.yields && (self.is_waiting() || stands);
+        may && heard.leader != self.setup.me && self.has_as_much(heard)
     }
 
-    pub(super) fn begin_later_round(&mut self, out: &mut Vec<Action>) {
-        self.has_waited_again = true;
-        self.stands_at = Some(self.now + YIELD_TICKS);
-        self.begin_round(self.round.saturating_add(1), out);
+    pub(super) fn give_way(&mut self, from: ServerId, heard: &Notification, out: &mut Vec<Action>) {
+        let stands = !self.is_waiting();
+        self.has_given_way |= stands;
+        let round = self.round.max(heard.round).saturating_add(i64::from(stands));
+        if self.round < round {
+            self.votes.clear();
+        }
+        (self.round, self.vote) = (round, heard.vote);
+        self.send_vote_to_all(out);
+        if heard.round == round {
+            self.votes.put(from, Ballot::of_round(heard));
+        }
     }
 }

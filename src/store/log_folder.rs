@@ -2,8 +2,8 @@
 //! snapshot, without what it has acknowledged since, and vote with that.
 
 use super::disk::{Disk, read_file, remove_if_there, replace_file};
-use super::names::{self, Folders, Packing};
-use super::record::{Head, Records, Step, entry_zxid};
+use super::names::{self, Folders, Named, Packing};
+use super::record::{Head, Records, Step, Stop, StopKind, entry_zxid};
 use super::scan::FileSource;
 use super::snapshot;
 use crate::model::Zxid;
@@ -41,16 +41,21 @@ pub enum Lacking {
 /// # Errors
 /// If the note or a log here can't be read. What can't be read in the folder of the last start shows nothing.
 pub fn lacking<D: Disk>(disk: &D, folders: &Folders) -> io::Result<Option<Lacking>> {
-    let Some(Noted { logs: before, start }) = noted(disk, folders)? else { return Ok(None) };
+    let Some(Noted { logs: before, start, is_moved }) = noted(disk, folders)? else {
+        return Ok(None);
+    };
     if before == folders.logs {
         return Ok(None);
     }
     let here = names::logs(disk, &folders.logs).unwrap_or_default();
     let starts = starts_in(disk, &before).unwrap_or_default();
     let has_start = |starts: &[String]| start.as_ref().is_some_and(|start| starts.contains(start));
-    let is_other = start.is_some() && !starts.is_empty() && !has_start(&starts);
-    let found = names::logs(disk, &before).unwrap_or_default().pop();
-    let Some(newest) = found.filter(|_| !is_other) else {
+    // A data folder that was moved may have come to a machine where another server has its logs at that path.
+    let may_be_other = !starts.is_empty() || is_moved;
+    let is_other = start.is_some() && !has_start(&starts) && may_be_other;
+    let mut found = names::logs(disk, &before).unwrap_or_default();
+    found.retain(|_| !is_other);
+    let Some(newest) = found.last() else {
         let is_known = has_start(&starts) || has_start(&starts_in(disk, &folders.logs)?);
         return Ok((here.is_empty() && !is_known).then_some(Lacking::All(before)));
     };
@@ -59,22 +64,48 @@ pub fn lacking<D: Disk>(disk: &D, folders: &Folders) -> io::Result<Option<Lackin
         true => lacks_some_of(disk, &path, &folders.logs.join(&newest.name))?,
         false => true,
     };
-    let lacks = lacks && !is_covered(disk, &path, newest_snapshot(disk, &folders.snapshots));
+    let snapshot = newest_snapshot(disk, &folders.snapshots);
+    let lacks = lacks && !are_covered(disk, &before, &found, snapshot);
     Ok(lacks.then_some(Lacking::Newest(path)))
 }
 
-/// Whether a snapshot has all transactions of a log: another server has gone on since, and its log folder was this one.
-fn is_covered<D: Disk>(disk: &D, log: &Path, snapshot: Option<Zxid>) -> bool {
-    let Ok(source) = FileSource::open(disk, log) else { return true };
+/// Whether a snapshot has all transactions of a folder's logs: another server has gone on since, and its log folder was this one. Logs that are
+/// damaged or can't be read may have more.
+///
+/// * `logs`: oldest first.
+fn are_covered<D: Disk>(disk: &D, dir: &Path, logs: &[Named], snapshot: Option<Zxid>) -> bool {
+    // A log that was begun and has no record yet says nothing.
+    let mut ends = logs.iter().rev().map(|log| last_zxid(disk, &dir.join(&log.name)));
+    let last = ends.find(|end| !matches!(end, LogEnd::NoRecord));
+    matches!(last, Some(LogEnd::Last(last)) if Some(last) <= snapshot)
+}
+
+/// How a log ends.
+enum LogEnd {
+    NoRecord,
+    Last(Zxid),
+    Unknown,
+}
+
+fn last_zxid<D: Disk>(disk: &D, log: &Path) -> LogEnd {
+    let Ok(source) = FileSource::open(disk, log) else { return LogEnd::Unknown };
     let mut records = Records::new(source);
-    let is_log = records.head().is_ok_and(|head| head == Head::Good);
-    while let Ok(Step::Record { entry, .. }) = records.step() {
-        let zxid = entry_zxid(entry).and_then(Zxid::from_wire);
-        if zxid.is_none() || snapshot < zxid {
-            return false;
+    match records.head() {
+        Ok(Head::Good) => {}
+        Ok(Head::Unwritten) => return LogEnd::NoRecord,
+        _ => return LogEnd::Unknown,
+    }
+    let mut end = LogEnd::NoRecord;
+    loop {
+        match records.step() {
+            Ok(Step::Record { entry, .. }) => match entry_zxid(entry).and_then(Zxid::from_wire) {
+                Some(zxid) => end = LogEnd::Last(zxid),
+                None => return LogEnd::Unknown,
+            },
+            Ok(Step::Stop(Stop { kind: StopKind::Clean, .. })) => return end,
+            _ => return LogEnd::Unknown,
         }
     }
-    is_log && snapshot.is_some()
 }
 
 fn newest_snapshot<D: Disk>(disk: &D, dir: &Path) -> Option<Zxid> {
@@ -130,18 +161,22 @@ pub fn path_of_note(folders: &Folders) -> PathBuf {
 struct Noted {
     logs: PathBuf,
     start: Option<String>,
+    /// This folder had another path when the note was written.
+    is_moved: bool,
 }
 
-/// The note, unless it is in a copy: the folder in it is another one, and has a note, too. If that one is gone, the folder was moved.
+/// The note, unless it may be in a copy: the folder in it is another one, and has a note, too, or can't be read. If there is none, the folder was moved.
 fn noted<D: Disk>(disk: &D, folders: &Folders) -> io::Result<Option<Noted>> {
     let Some(text) = text_of(disk, &path_of_note(folders))? else { return Ok(None) };
     let mut lines = text.lines();
     let (Some(snapshots), Some(logs)) = (lines.next(), lines.next()) else { return Ok(None) };
     let snapshots = Path::new(snapshots);
-    if snapshots != folders.snapshots && text_of(disk, &snapshots.join(NOTE))?.is_some() {
+    let is_moved = snapshots != folders.snapshots;
+    let is_gone = || matches!(text_of(disk, &snapshots.join(NOTE)), Ok(None));
+    if is_moved && !is_gone() {
         return Ok(None);
     }
-    Ok(Some(Noted { logs: logs.into(), start: lines.next().map(str::to_owned) }))
+    Ok(Some(Noted { logs: logs.into(), start: lines.next().map(str::to_owned), is_moved }))
 }
 
 fn starts_in<D: Disk>(disk: &D, logs: &Path) -> io::Result<Vec<String>> {
@@ -187,9 +222,15 @@ pub fn note<D: Disk>(disk: &D, folders: &Folders, start: u64) -> io::Result<()> 
 
 fn note_start<D: Disk>(disk: &D, folders: &Folders, start: u64) -> io::Result<()> {
     let mut starts = starts_in(disk, &folders.logs)?;
+    // The number in the note stays, however often a full disk has kept the note from being written.
+    let noted = noted(disk, folders)?.and_then(|noted| noted.start);
+    let noted = noted.filter(|start| starts.contains(start));
     starts.push(format!("{start:016x}"));
-    let last = &starts[starts.len().saturating_sub(STARTS_MAX)..];
-    let lines: String = last.iter().map(|start| format!("{start}\n")).collect();
+    starts.drain(..starts.len().saturating_sub(STARTS_MAX));
+    if let Some(start) = noted.filter(|start| !starts.contains(start)) {
+        starts[0] = start;
+    }
+    let lines: String = starts.iter().map(|start| format!("{start}\n")).collect();
     replace_file(disk, &folders.logs.join(STARTS), lines.as_bytes())?;
     let (snapshots, logs) = (folders.snapshots.display(), folders.logs.display());
     let text = format!("{snapshots}\n{logs}\n{start:016x}\n");
@@ -291,8 +332,9 @@ mod tests {
         disk.remove(&before.logs.join(STARTS)).unwrap();
         let all = Lacking::All("/logs/version-2".into());
         assert_eq!(lacking(&disk, &other).unwrap(), Some(all.clone()));
-        put(&disk, "/logs/version-2/logFolderId");
         put(&disk, "/logs/version-2/log.5");
+        assert_eq!(lacking(&disk, &other).unwrap(), Some(all.clone()), "another server's");
+        put(&disk, "/logs/version-2/logFolderId");
         assert_eq!(lacking(&disk, &other).unwrap(), Some(all));
         replace_file(&disk, &other.logs.join(STARTS), &starts).unwrap();
         assert_eq!(lacking(&disk, &other).unwrap(), None, "the folder had no log yet");
@@ -302,13 +344,17 @@ mod tests {
     #[test]
     fn log_of_the_last_start_is_not_missed_if_a_snapshot_has_all_of_it() {
         let (disk, before, now) = (SimDisk::new(), folders("/logs"), folders("/other"));
-        let mut log = record::header().to_vec();
-        for zxid in [5_u64, 6] {
-            let mut entry = [0; 40];
-            entry[12..20].copy_from_slice(&zxid.to_be_bytes());
-            record::put_record(&entry, &mut log);
-        }
-        replace_file(&disk, &before.logs.join("log.5"), &log).unwrap();
+        let log = |name: &str, zxids: &[u64]| {
+            let mut log = record::header().to_vec();
+            for zxid in zxids {
+                let mut entry = [0; 40];
+                entry[12..20].copy_from_slice(&zxid.to_be_bytes());
+                record::put_record(&entry, &mut log);
+            }
+            replace_file(&disk, &before.logs.join(name), &log).unwrap();
+            log
+        };
+        let bytes = log("log.5", &[5, 6]);
         note(&disk, &before, 7).unwrap();
         put(&disk, "/other/version-2/log.9");
         let lacks = || lacking(&disk, &now).unwrap().is_some();
@@ -319,9 +365,19 @@ mod tests {
         assert!(lacks());
         snapshot("snapshot.5", &whole);
         snapshot("snapshot.6", b"torn");
-        assert!(lacks());
+        log("log.7", &[]);
+        assert!(lacks(), "the log was rolled, and its disk was full then");
         snapshot("snapshot.6", &whole);
         assert!(!lacks());
+        log("log.7", &[7]);
+        assert!(lacks());
+        snapshot("snapshot.7", &whole);
+        assert!(!lacks());
+        let cut = &bytes[..bytes.len() - 20];
+        for damaged in [&b"the damaged header of a log"[..], cut] {
+            replace_file(&disk, &before.logs.join("log.7"), damaged).unwrap();
+            assert!(lacks(), "it may have more");
+        }
     }
 
     // The disk of the logs was a copy of what lies below its mount point.
@@ -374,5 +430,13 @@ mod tests {
         let starts = starts_in(&disk, &folders.logs).unwrap();
         assert_eq!(starts.len(), STARTS_MAX);
         assert_eq!(starts.last().unwrap(), "0000000000000064");
+        // The disk of the note is full.
+        let noted = read_file(&disk, &path_of_note(&folders)).unwrap();
+        for start in 101..=300 {
+            note(&disk, &folders, start).unwrap();
+            replace_file(&disk, &path_of_note(&folders), &noted).unwrap();
+        }
+        assert_eq!(starts_in(&disk, &folders.logs).unwrap().len(), STARTS_MAX);
+        assert_eq!(noted_here(&disk, &folders).unwrap(), Some(NotedFolder::Same));
     }
 }

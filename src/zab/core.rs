@@ -396,7 +396,8 @@ impl Core {
         let is_known = 0 < self.doubt_ticks || Epoch(0) < self.current;
         let knows_epoch = is_known && self.current <= epoch;
         self.is_unsure &= !knows_epoch;
-        (self.doubt_ticks, self.yields, self.wants_tree) = (0, false, None);
+        (self.doubt_ticks, self.yields, self.asked_in_vain) = (0, false, false);
+        self.wants_tree = None;
         self.installing += 1;
         out.push(Action::Install { zxid });
     }

@@ -587,6 +587,7 @@ impl Election {
         );
         let joined = self.is_over; // The leader may have been elected in an earlier round.
         // Rounds don't overflow: a peer that claims the last one does no other harm than that no round follows.
+        let joined = joined || self.setup.yields; // It joins that of a candidate that it has waited for.
         assert!(joined || *last_round <= self.round, "round {} after {last_round}", self.round);
         let (now, until) = (self.now, self.ends_at.unwrap_or_default());
         let latest = now + u64::from(FINALIZE_TICKS);

@@ -30,8 +30,8 @@ impl Election {
         }
     }
 
-    /// Whether this server votes for another candidate, in whatever round that is: it has waited for one, or it stands, and this is the first that
-    /// came. Others may vote for this server already then, so all vote anew. Once in an election, since that candidate may give way, too.
+    /// Whether this server votes for another candidate: it has waited for one, in whatever round that is, or it stands, and this is the first that
+    /// came. Others may vote for this server already then, so all vote anew in a later round. Once in an election, since that candidate may give way, too.
     pub(super) fn gives_way_to(&self, heard: Vote) -> bool {
         let stands = self.vote == self.setup.vote && !self.has_given_way;
         let may = self.setup.yields && (self.is_waiting() || stands);
@@ -41,8 +41,12 @@ impl Election {
     pub(super) fn give_way(&mut self, from: ServerId, heard: &Notification, out: &mut Vec<Action>) {
         let stands = !self.is_waiting();
         self.has_given_way |= stands;
-        let round = self.round.max(heard.round).saturating_add(i64::from(stands));
-        if self.round < round {
+        // It has cast no vote in the round in which it waits: servers that are about to elect the candidate stay in theirs.
+        let round = match stands {
+            true => self.round.max(heard.round).saturating_add(1),
+            false => heard.round,
+        };
+        if round != self.round {
             self.votes.clear();
         }
         (self.round, self.vote) = (round, heard.vote);

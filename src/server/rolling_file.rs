@@ -5,6 +5,7 @@
 use super::clock::wall_ms;
 use super::dated_files::DatedFiles;
 use crate::config::Rolling;
+use crate::store::disk::is_full;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -216,10 +217,6 @@ fn ignore_missing(renamed: io::Result<()>) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         other => other,
     }
-}
-
-fn is_full(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
 #[cfg(test)]

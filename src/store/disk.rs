@@ -165,6 +165,11 @@ impl Disk for RealDisk {
     }
 }
 
+/// Whether a failed write says that there is no room.
+pub fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
 /// Whether a failed read says that the medium is damaged. Other errors of the operating system come of this process, its limits or the network:
 /// the next start may read the file.
 pub fn is_of_medium(error: &io::Error) -> bool {

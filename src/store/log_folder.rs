@@ -1,8 +1,8 @@
 //! The log folder of the last start. With a dataLogDir that was changed in zoo.cfg, or is gone from it, the server would start from an older
 //! snapshot, without what it has acknowledged since, and vote with that.
 
-use super::disk::{Disk, read_file, remove_if_there, replace_file};
-use super::names::{self, Folders, Named, Packing};
+use super::disk::{Disk, is_full, read_file, remove_if_there, replace_file};
+use super::names::{self, Folders, Named};
 use super::record::{Head, Records, Step, Stop, StopKind, entry_zxid};
 use super::scan::FileSource;
 use super::snapshot;
@@ -39,7 +39,7 @@ pub enum Lacking {
 /// `None`: the last start noted nothing or had the same log folder, or nothing is lacking.
 ///
 /// # Errors
-/// If the note or a log here can't be read. What can't be read in the folder of the last start shows nothing.
+/// If the note or a log here can't be read.
 pub fn lacking<D: Disk>(disk: &D, folders: &Folders) -> io::Result<Option<Lacking>> {
     let Some(Noted { logs: before, start, is_moved }) = noted(disk, folders)? else {
         return Ok(None);
@@ -52,9 +52,10 @@ pub fn lacking<D: Disk>(disk: &D, folders: &Folders) -> io::Result<Option<Lackin
     let has_start = |starts: &[String]| start.as_ref().is_some_and(|start| starts.contains(start));
     // A data folder that was moved may have come to a machine where another server has its logs at that path.
     let may_be_other = !starts.is_empty() || is_moved;
-    let is_other = start.is_some() && !has_start(&starts) && may_be_other;
-    let mut found = names::logs(disk, &before).unwrap_or_default();
-    found.retain(|_| !is_other);
+    let found = match start.is_some() && !has_start(&starts) && may_be_other {
+        true => Vec::new(),
+        false => names::logs(disk, &before).unwrap_or_default(),
+    };
     let Some(newest) = found.last() else {
         let is_known = has_start(&starts) || has_start(&starts_in(disk, &folders.logs)?);
         return Ok((here.is_empty() && !is_known).then_some(Lacking::All(before)));
@@ -64,20 +65,20 @@ pub fn lacking<D: Disk>(disk: &D, folders: &Folders) -> io::Result<Option<Lackin
         true => lacks_some_of(disk, &path, &folders.logs.join(&newest.name))?,
         false => true,
     };
-    let snapshot = newest_snapshot(disk, &folders.snapshots);
-    let lacks = lacks && !are_covered(disk, &before, &found, snapshot);
+    let lacks = lacks && !are_covered(disk, &before, &found, &folders.snapshots);
     Ok(lacks.then_some(Lacking::Newest(path)))
 }
 
 /// Whether a snapshot has all transactions of a folder's logs: another server has gone on since, and its log folder was this one. Logs that are
 /// damaged or can't be read may have more.
 ///
-/// * `logs`: oldest first.
-fn are_covered<D: Disk>(disk: &D, dir: &Path, logs: &[Named], snapshot: Option<Zxid>) -> bool {
+/// * `logs`: oldest first, in `dir`.
+fn are_covered<D: Disk>(disk: &D, dir: &Path, logs: &[Named], snapshots: &Path) -> bool {
     // A log that was begun and has no record yet says nothing.
     let mut ends = logs.iter().rev().map(|log| last_zxid(disk, &dir.join(&log.name)));
     let last = ends.find(|end| !matches!(end, LogEnd::NoRecord));
-    matches!(last, Some(LogEnd::Last(last)) if Some(last) <= snapshot)
+    let Some(LogEnd::Last(last)) = last else { return false };
+    Some(last) <= snapshot::newest_whole(disk, snapshots, None)
 }
 
 /// How a log ends.
@@ -106,14 +107,6 @@ fn last_zxid<D: Disk>(disk: &D, log: &Path) -> LogEnd {
             _ => return LogEnd::Unknown,
         }
     }
-}
-
-fn newest_snapshot<D: Disk>(disk: &D, dir: &Path) -> Option<Zxid> {
-    let files = names::snapshots(disk, dir).unwrap_or_default();
-    let is_whole = |name: &str| {
-        snapshot::looks_whole(disk, &dir.join(name), Packing::of(name)).unwrap_or(false)
-    };
-    files.iter().rev().find(|file| is_whole(&file.name)).map(|file| file.zxid)
 }
 
 /// Whether a log lacks some of the transactions of another one. A copy that was made while the server went on, or a file that another server
@@ -210,10 +203,7 @@ pub fn note<D: Disk>(disk: &D, folders: &Folders, start: u64) -> io::Result<()> 
         return remove_if_there(disk, &path_of_note(folders)).map(drop);
     }
     match note_start(disk, folders, start) {
-        Err(error)
-            if matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
-                && noted_here(disk, folders)? == Some(NotedFolder::Same) =>
-        {
+        Err(error) if is_full(&error) && noted_here(disk, folders)? == Some(NotedFolder::Same) => {
             Ok(())
         }
         noted => noted,

@@ -294,6 +294,17 @@ fn put(to: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) {
     write(to).expect("a Vec takes all that is written to it");
 }
 
+/// Zxid of the newest snapshot of a folder that passes the quick check.
+///
+/// * `until`: of those at or before it; `None`: of all.
+pub fn newest_whole<D: Disk>(disk: &D, dir: &Path, until: Option<Zxid>) -> Option<Zxid> {
+    let files = names::snapshots(disk, dir).unwrap_or_default();
+    let is_whole =
+        |name: &str| looks_whole(disk, &dir.join(name), Packing::of(name)).unwrap_or(false);
+    let mut found = files.iter().rev().filter(|file| until.is_none_or(|until| file.zxid <= until));
+    found.find(|file| is_whole(&file.name)).map(|file| file.zxid)
+}
+
 /// The quick check of both ends of a file: enough to skip what a crash left of a snapshot, no proof that the file is whole.
 ///
 /// # Errors

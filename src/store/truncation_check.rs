@@ -5,7 +5,6 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use super::disk::Disk;
-use super::names::{self, Packing};
 use super::{decide, scan, snapshot};
 use crate::model::{Epoch, Zxid};
 
@@ -16,7 +15,7 @@ use crate::model::{Epoch, Zxid};
 /// The zxid with which an epoch begins (counter 0) has no record: it counts as logged if the next record is the first of that
 /// epoch.
 pub fn reaches<D: Disk>(disk: &D, snapshots: &Path, logs: &Path, to: Zxid) -> bool {
-    let base = newest_until(disk, snapshots, to);
+    let base = snapshot::newest_whole(disk, snapshots, Some(to));
     let (mut highest, mut next, mut is_whole) = (base, None, true);
     let scanned = scan::scan(disk, logs, base, |raw, _, _| {
         let zxid = Zxid::from_wire(raw);
@@ -32,14 +31,4 @@ pub fn reaches<D: Disk>(disk: &D, snapshots: &Path, logs: &Path, to: Zxid) -> bo
     let has_base = base.is_some() || highest.is_some_and(|highest| highest.epoch() == Epoch(0));
     let is_begin = to.counter() == 0 && next.is_some() && next == to.next();
     scanned.is_ok() && is_whole && has_base && (highest == Some(to) || is_begin)
-}
-
-/// Zxid of the newest snapshot at or before `to` that passes the quick check.
-fn newest_until<D: Disk>(disk: &D, dir: &Path, to: Zxid) -> Option<Zxid> {
-    let files = names::snapshots(disk, dir).unwrap_or_default();
-    let is_whole = |name: &str| {
-        snapshot::looks_whole(disk, &dir.join(name), Packing::of(name)).unwrap_or(false)
-    };
-    let mut until = files.iter().rev().filter(|file| file.zxid <= to);
-    until.find(|file| is_whole(&file.name)).map(|file| file.zxid)
 }

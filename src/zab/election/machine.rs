@@ -16,7 +16,7 @@ const REDIAL_TICKS: u32 = 1000 / TICK_MS;
 /// configuration does, too. 400 ms.
 const UNITE_TICKS: u64 = 400 / TICK_MS as u64;
 /// How long a server that has doubted its data waits for another candidate. 400 ms.
-pub const YIELD_TICKS: u64 = 400 / TICK_MS as u64;
+const YIELD_TICKS: u64 = 400 / TICK_MS as u64;
 /// So many servers that don't vote are remembered as answered. There may be any number of them, since they name themselves.
 const ANSWERED_MAX: usize = 256;
 /// How long this server votes for a candidate that only another server's vote lets vote, without a quorum that agrees. 1 s.
@@ -338,7 +338,7 @@ impl Election {
         }
     }
 
-    pub(super) fn begin_round(&mut self, round: i64, out: &mut Vec<Action>) {
+    fn begin_round(&mut self, round: i64, out: &mut Vec<Action>) {
         self.round = round;
         self.votes.clear();
         self.vote = self.first_vote();
@@ -586,9 +586,9 @@ impl Election {
             self.vote
         );
         let joined = self.is_over; // The leader may have been elected in an earlier round.
+        let goes_back = joined || self.setup.yields; // To the round of a candidate that it has waited for.
         // Rounds don't overflow: a peer that claims the last one does no other harm than that no round follows.
-        let joined = joined || self.setup.yields; // It joins that of a candidate that it has waited for.
-        assert!(joined || *last_round <= self.round, "round {} after {last_round}", self.round);
+        assert!(goes_back || *last_round <= self.round, "round {} after {last_round}", self.round);
         let (now, until) = (self.now, self.ends_at.unwrap_or_default());
         let latest = now + u64::from(FINALIZE_TICKS);
         assert!(until <= latest, "ends at tick {until}, and {latest} is the latest");

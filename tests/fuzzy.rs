@@ -124,6 +124,17 @@ impl Follower {
         assert_eq!(self.server.replica.mode(), Mode::Following);
     }
 
+    /// Begins a snapshot, after the earlier ones were written.
+    fn snapshot(&mut self) {
+        for frozen in self.server.frozen.drain(..) {
+            drop(self.server.shared.state.tree.write().thaw(frozen));
+        }
+        let mut actions = Vec::new();
+        self.server.replica.snapshot(&mut actions);
+        self.server.perform(actions);
+        assert_eq!(self.server.frozen.len(), 1);
+    }
+
     fn digest(&self) -> u64 {
         self.server.shared.state.tree.read().digest()
     }
@@ -173,6 +184,33 @@ fn wrong_snap_tree_counts_a_digest_mismatch_at_each_transaction() {
     let mut follower = Follower::join(tree, &entries);
     follower.take(&entries[ENDED..]);
     assert_eq!(follower.server.replica.stats.digest_mismatches, (ALL - ENDED) as u64);
+}
+
+/// A start from the snapshot finds no difference, if the log ends there.
+// rows: D-69
+#[test]
+fn snapshot_of_a_tree_that_does_not_fit_its_digests_is_noted_as_doubted() {
+    let entries = written();
+    let tree_of = |lacks: usize, end: usize| {
+        let mut tree = Tree::new(OPTIONS);
+        apply(&mut tree, &entries[..BEGUN - lacks]);
+        apply(&mut tree, &entries[BEGUN..end]);
+        tree
+    };
+    for lacks in [0, 1] {
+        let mut follower = Follower::join(tree_of(lacks, ENDED), &entries);
+        follower.take(&entries[ENDED..]);
+        follower.snapshot();
+        let noted = vec![0; lacks];
+        assert_eq!(follower.server.noted_doubts, noted);
+        // The next leader's tree takes its place.
+        follower.step(of_peers(zab::Input::LeaderGone));
+        follower.elect(3);
+        follower.hear(Packet::LeaderInfo { epoch: Epoch(2) });
+        follower.take_tree(tree_of(0, ALL), entries[ALL - 1].0, Epoch(2));
+        follower.snapshot();
+        assert_eq!(follower.server.noted_doubts, noted);
+    }
 }
 
 /// Transactions that were proposed and not committed are in the log, and no longer wait for a commit that another leader may

@@ -29,6 +29,7 @@ impl DiskWork {
                 out.push(Action::Log(store::Command::Append { zxid, entry }));
             }
             replica::Action::Roll => out.push(Action::Log(store::Command::Roll)),
+            replica::Action::NoteDoubt => out.push(Action::Log(store::Command::NoteDoubt)),
             replica::Action::Snapshot(frozen) => self.write_snapshot(frozen, false, out),
             replica::Action::Install(frozen) => {
                 mark_replaced(&mut out[step..]);

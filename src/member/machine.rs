@@ -559,7 +559,9 @@ fn failure(error: &WorkerError) -> Option<Ended> {
         // As Java: a server that can't write snapshots must not go on (D-34).
         WorkerError::Snapshot(_) => ("write snapshot", 10),
         WorkerError::Log(_) => ("the log's disk failed", 1),
-        WorkerError::Epoch(_) | WorkerError::Purge(_) => ("dataDir's disk failed", 1),
+        WorkerError::Epoch(_) | WorkerError::Purge(_) | WorkerError::Doubt(_) => {
+            ("dataDir's disk failed", 1)
+        }
         // Files of both folders.
         WorkerError::RenameReplaced(_) | WorkerError::Mark(_) => {
             ("dataDir's or dataLogDir's disk failed", 1)

@@ -9,7 +9,7 @@ use crate::replica::{Mode, Replica};
 use crate::request::Shared;
 use crate::store::decide::Start;
 use crate::store::epoch::{self, EpochError};
-use crate::store::{Disk, Folders, Log, Recovered};
+use crate::store::{Disk, Folders, Log, Recovered, doubted};
 use crate::tree::freeze::Frozen;
 use crate::tree::{State, Tree};
 use crate::zab::{self, Peer};
@@ -33,6 +33,8 @@ pub enum AssembleError {
     Epoch(#[from] EpochError),
     #[error("read the last configuration {}", path.display())]
     LastInForce { path: PathBuf, source: io::Error },
+    #[error("look for the mark {} of a doubted tree", path.display())]
+    Doubt { path: PathBuf, source: io::Error },
     #[error(
         "zoo.cfg makes this a standalone server, and its data are those of a member of the ensemble of servers {last_voters}"
     )]
@@ -52,13 +54,6 @@ pub struct RestoredHistory {
     pub last: Option<Zxid>,
     /// The tree had the digest of each transaction in the log that has one.
     pub fits_digests: bool,
-}
-
-impl RestoredHistory {
-    /// * `digest_mismatches`: transactions of the log with another digest than the tree had after them.
-    pub const fn of(recovered: &Recovered, digest_mismatches: u64) -> Self {
-        Self { last: recovered.last, fits_digests: digest_mismatches == 0 }
-    }
 }
 
 /// Which snapshot a start takes.
@@ -154,6 +149,7 @@ pub fn assemble<D: Disk + Clone>(
             if last.is_some() {
                 epoch::check_member(disk, &folders.snapshots)?;
             }
+            let history = with_earlier_doubt(disk, folders, history)?;
             let epochs = epoch::promised(disk, &folders.snapshots, history.last)?;
             let (view, saved) = (ensemble.view.clone(), ensemble.last_seen.clone());
             let mut peer = peer(ensemble.my_id, settings, view, saved, epochs, history);
@@ -173,6 +169,32 @@ pub fn assemble<D: Disk + Clone>(
     let mut actions = Vec::new();
     member.start(now, &mut actions);
     Ok(Started { member, shared, log, actions })
+}
+
+/// `history`, whose tree does not fit if an earlier start found that, and a snapshot hides it since.
+fn with_earlier_doubt<D: Disk>(
+    disk: &D,
+    folders: &Folders,
+    history: RestoredHistory,
+) -> Result<RestoredHistory, AssembleError> {
+    let path = doubted::path(&folders.snapshots);
+    let was_doubted = doubted::is_noted(disk, &folders.snapshots)
+        .map_err(|source| AssembleError::Doubt { path: path.clone(), source })?;
+    if was_doubted && history.fits_digests && history.last.is_some() {
+        tracing::error!(
+            path = %path.display(),
+            "the tree of an earlier run did not match the digests in its log, and a snapshot hides it since: this server votes for no server until a leader has \
+             sent its tree, or until no server has led for initLimit; compare the znodes of the members, and remove that file if they are the same"
+        );
+    }
+    Ok(RestoredHistory { fits_digests: history.fits_digests && !was_doubted, ..history })
+}
+
+impl RestoredHistory {
+    /// * `digest_mismatches`: transactions of the log with another digest than the tree had after them.
+    pub const fn of(recovered: &Recovered, digest_mismatches: u64) -> Self {
+        Self { last: recovered.last, fits_digests: digest_mismatches == 0 }
+    }
 }
 
 /// The newest configuration that counts beside the operator's lines (version 0) and has other quorums.

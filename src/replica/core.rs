@@ -197,7 +197,7 @@ impl Core {
     pub fn snapshot(&mut self, out: &mut Vec<Action>) {
         let frozen = self.shared.state.tree.write().freeze();
         match frozen {
-            Some(frozen) => out.push(Action::Snapshot(frozen)),
+            Some(frozen) => self.write_snapshot(frozen, out),
             None => {
                 tracing::warn!(
                     target: crate::model::STRANGERS,

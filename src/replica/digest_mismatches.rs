@@ -14,12 +14,29 @@ pub struct DigestMismatches {
     unreported: u64,
     /// Monotonic milliseconds of the last report.
     reported_ms: Option<u64>,
+    /// The tree does not fit the digests in the log, and no leader's tree has replaced it.
+    tree_differs: bool,
 }
 
 impl DigestMismatches {
     /// A tree that came with SNAP has replaced the old one: from here on digests may differ.
     pub const fn expect(&mut self) {
         self.fuzzy = Some(0);
+        self.tree_differs = false;
+    }
+
+    /// The tree was found to differ when it was loaded.
+    pub const fn differ(&mut self) {
+        self.tree_differs = true;
+    }
+
+    /// A restored tree has replaced the old one.
+    pub const fn fit(&mut self) {
+        self.tree_differs = false;
+    }
+
+    pub const fn tree_differs(&self) -> bool {
+        self.tree_differs
     }
 
     /// Expects the predicted digests from here on. Returns how many differed since the tree came with SNAP.
@@ -36,6 +53,7 @@ impl DigestMismatches {
             tracing::debug!("{text}; expected, as the tree came with SNAP");
             return false;
         }
+        self.tree_differs = true;
         // Once the trees differ, all following digests differ: what matters is the first, and that it goes on.
         self.unreported += 1;
         if self.reported_ms.is_none_or(|reported_ms| reported_ms + REPORT_PAUSE_MS <= now_ms) {

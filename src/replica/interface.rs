@@ -43,6 +43,8 @@ pub enum Action {
     Roll,
     /// Write the frozen tree; report [`Input::SnapshotEnded`].
     Snapshot(Frozen),
+    /// The next snapshot is of a tree that does not fit the digests in the log, which later starts can't see any more: note it.
+    NoteDoubt,
     /// Write the frozen tree, start a new log file; report [`Input::SnapshotEnded`], then [`zab::Input::Installed`].
     Install(Frozen),
     /// The tree that is restored was written: its snapshot takes the place of all others, and of the log. Report it with

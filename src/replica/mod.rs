@@ -107,6 +107,9 @@ impl Replica {
         configuration::adopt_entry_readers(&mut zab);
         configuration::set_views_of_history(&mut zab, LastConfigs::of(&shared.state.tree.read()));
         let mut core = Core::new(shared, zab, settings, now_ms);
+        if core.zab.doubts() {
+            core.mismatches.differ();
+        }
         let role = Role::resting(&mut core);
         Self { core, role }
     }
@@ -206,7 +209,7 @@ impl Replica {
         let Some(frozen) = self.core.shared.state.tree.write().freeze() else {
             return AskedSnapshot::Later;
         };
-        out.push(Action::Snapshot(frozen));
+        self.core.write_snapshot(frozen, out);
         AskedSnapshot::Begun(frozen)
     }
 

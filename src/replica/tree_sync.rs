@@ -4,6 +4,7 @@ use super::core::Core;
 use super::interface::Action;
 use crate::model::Zxid;
 use crate::tree::Tree;
+use crate::tree::freeze::Frozen;
 use crate::zab;
 
 impl Core {
@@ -80,11 +81,17 @@ impl Core {
             "after a truncation the data does not match the digests in its log: this server asks the leader for its tree, and votes for no \
              server until it has come, or until no server has led for initLimit; compare the znodes of the members"
         );
-        self.zab.doubt();
+        self.doubt();
         Some(match input {
             zab::Input::Truncated { to } => zab::Input::CannotTruncate { last: to },
             input => input,
         })
+    }
+
+    /// The tree does not fit the digests in the log.
+    pub fn doubt(&mut self) {
+        self.mismatches.differ();
+        self.zab.doubt();
     }
 
     /// Drops what was to be applied after `to`: the log is truncated there.
@@ -101,6 +108,14 @@ impl Core {
         let frozen = self.shared.state.tree.write().freeze();
         let frozen = frozen.expect("a new tree has no snapshot under way");
         out.push(Action::Install(frozen));
+    }
+
+    /// * `frozen`: of this server's own tree.
+    pub fn write_snapshot(&self, frozen: Frozen, out: &mut Vec<Action>) {
+        if self.mismatches.tree_differs() {
+            out.push(Action::NoteDoubt);
+        }
+        out.push(Action::Snapshot(frozen));
     }
 
     /// Replaces the tree: no client reads the old one any more, and snapshots of it end early.

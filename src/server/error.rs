@@ -48,6 +48,8 @@ pub enum ServerError {
     /// A member that starts without it may lead beside the members of that configuration.
     #[error("can't use the last configuration {}", path.display())]
     LastConfiguration { path: PathBuf, source: io::Error },
+    #[error("can't look for the mark {} of a doubted tree", path.display())]
+    Doubted { path: PathBuf, source: io::Error },
     #[error(transparent)]
     Alone(AssembleError),
     #[error(
@@ -73,6 +75,7 @@ impl From<AssembleError> for ServerError {
         match error {
             AssembleError::Epoch(error) => Self::Epoch(error),
             AssembleError::LastInForce { path, source } => Self::LastConfiguration { path, source },
+            AssembleError::Doubt { path, source } => Self::Doubted { path, source },
             AssembleError::Alone { .. } => Self::Alone(error),
         }
     }
@@ -100,6 +103,7 @@ impl ServerError {
             | Self::Recover { .. }
             | Self::Epoch(_)
             | Self::LastConfiguration { .. }
+            | Self::Doubted { .. }
             | Self::Alone(_)
             | Self::Unsure { .. }
             | Self::Audit { .. }
@@ -133,6 +137,7 @@ impl ServerError {
             | Self::Recover { .. }
             | Self::Epoch(_)
             | Self::LastConfiguration { .. }
+            | Self::Doubted { .. }
             | Self::Alone(_)
             | Self::Unsure { .. }
             | Self::Snapshot(_) => Some("dataDir"),

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -56,6 +56,10 @@ pub trait Disk: Send + Sync {
         self.remove(path)
     }
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
+    /// Whether two paths, such as one through a link, lead to one folder.
+    fn is_same_folder(&self, one: &Path, other: &Path) -> bool {
+        one == other
+    }
     /// False if the machine runs since before the file was last changed: then no power cut can have kept changes from the disk.
     fn may_have_lost_writes(&self, path: &Path) -> io::Result<bool>;
 }
@@ -156,6 +160,11 @@ impl Disk for RealDisk {
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
         Ok(rustix::fs::fsync(File::open(dir)?)?)
+    }
+
+    fn is_same_folder(&self, one: &Path, other: &Path) -> bool {
+        let place = |path| fs::metadata(path).map(|folder| (folder.dev(), folder.ino()));
+        one == other || matches!((place(one), place(other)), (Ok(one), Ok(other)) if one == other)
     }
 
     fn may_have_lost_writes(&self, path: &Path) -> io::Result<bool> {
@@ -302,6 +311,10 @@ impl<D: Disk> Disk for FailStop<D> {
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
         self.change(|disk| disk.sync_dir(dir))
+    }
+
+    fn is_same_folder(&self, one: &Path, other: &Path) -> bool {
+        self.disk.is_same_folder(one, other)
     }
 
     fn may_have_lost_writes(&self, path: &Path) -> io::Result<bool> {

@@ -32,7 +32,7 @@ pub enum NotedFolder {
 pub enum Lacking {
     /// The newest log of the last start: the file is not here, or the one here lacks some of its transactions.
     Newest(PathBuf),
-    /// There is no log here, and that folder is gone, or another one is at its path.
+    /// There is no log here, and that folder is gone, another one is at its path, or it lost its logs.
     All(PathBuf),
 }
 
@@ -57,7 +57,11 @@ pub fn lacking<D: Disk>(disk: &D, folders: &Folders) -> io::Result<Option<Lackin
         false => names::logs(disk, &before).unwrap_or_default(),
     };
     let Some(newest) = found.last() else {
-        let is_known = has_start(&starts) || has_start(&starts_in(disk, &folders.logs)?);
+        // If there were never transactions, there was no log.
+        let had_none =
+            || snapshot::newest_whole(disk, &folders.snapshots, None) <= Some(Zxid::ZERO);
+        let is_known =
+            has_start(&starts_in(disk, &folders.logs)?) || has_start(&starts) && had_none();
         return Ok((here.is_empty() && !is_known).then_some(Lacking::All(before)));
     };
     let path = before.join(&newest.name);
@@ -164,7 +168,7 @@ fn noted<D: Disk>(disk: &D, folders: &Folders) -> io::Result<Option<Noted>> {
     let mut lines = text.lines();
     let (Some(snapshots), Some(logs)) = (lines.next(), lines.next()) else { return Ok(None) };
     let snapshots = Path::new(snapshots);
-    let is_moved = snapshots != folders.snapshots;
+    let is_moved = !disk.is_same_folder(snapshots, &folders.snapshots);
     let is_gone = || matches!(text_of(disk, &snapshots.join(NOTE)), Ok(None));
     if is_moved && !is_gone() {
         return Ok(None);
@@ -230,8 +234,8 @@ fn note_start<D: Disk>(disk: &D, folders: &Folders, start: u64) -> io::Result<()
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::record;
     use crate::store::sim_disk::{Fault, SimDisk};
+    use crate::store::{RealDisk, record};
 
     fn folders(logs: &str) -> Folders {
         Folders::new(Path::new("/data"), Path::new(logs))
@@ -328,6 +332,37 @@ mod tests {
         assert_eq!(lacking(&disk, &other).unwrap(), Some(all));
         replace_file(&disk, &other.logs.join(STARTS), &starts).unwrap();
         assert_eq!(lacking(&disk, &other).unwrap(), None, "the folder had no log yet");
+    }
+
+    #[test]
+    fn data_folder_by_another_path_is_no_copy() {
+        let root = tempfile::tempdir().unwrap();
+        let (data, logs, link) =
+            (root.path().join("data"), root.path().join("logs"), root.path().join("link"));
+        let before = Folders::new(&data, &logs);
+        for dir in [&before.snapshots, &before.logs] {
+            RealDisk.create_dir(dir).unwrap();
+        }
+        note(&RealDisk, &before, 7).unwrap();
+        replace_file(&RealDisk, &before.logs.join("log.1"), b"x").unwrap();
+        std::os::unix::fs::symlink(&data, &link).unwrap();
+        let newest = Lacking::Newest(before.logs.join("log.1"));
+        assert_eq!(lacking(&RealDisk, &Folders::new(&link, &link)).unwrap(), Some(newest));
+        let same = Folders::new(&link, &logs);
+        assert_eq!(noted_here(&RealDisk, &same).unwrap(), Some(NotedFolder::Same));
+    }
+
+    // mv logs/version-2/log.* other/, instead of other/version-2/.
+    #[test]
+    fn logs_that_were_moved_to_another_folder_than_the_new_one_are_missed() {
+        let (disk, now) = (SimDisk::new(), folders("/other"));
+        note(&disk, &folders("/logs"), 7).unwrap();
+        let snapshot = now.snapshots.join("snapshot.6");
+        replace_file(&disk, &snapshot, &[&[0; 8][..], &[0, 0, 0, 1, b'/']].concat()).unwrap();
+        let all = Some(Lacking::All("/logs/version-2".into()));
+        assert_eq!(lacking(&disk, &now).unwrap(), all);
+        disk.rename(&snapshot, &now.snapshots.join("snapshot.0")).unwrap();
+        assert_eq!(lacking(&disk, &now).unwrap(), None, "there were no transactions");
     }
 
     // Java has gone on with a copy of the logs, and has purged the one with which this server had ended.

@@ -23,6 +23,7 @@
 
 pub mod decide;
 pub mod disk;
+pub mod doubted;
 pub mod epoch;
 pub mod log;
 pub mod log_copies;

@@ -78,7 +78,7 @@ pub enum RecoverError<E: Error + 'static> {
     )]
     LogsElsewhere { newest: PathBuf, logs: PathBuf, note: PathBuf },
     #[error(
-        "the last start had its logs in {}, which is gone, or is another folder now, and {}, the log folder now, has no log: mount the disk with those logs, \
+        "the last start had its logs in {}, which is gone, is another folder now, or has no log any more, and {}, the log folder now, has none: mount the disk with those logs, \
          and set dataLogDir as it was or move the log files here. Only if the logs are lost, or there were none: remove {}, to go on with what the \
          snapshot has; if the other members have a leader, rather empty both folders, and it sends its tree",
         before.display(),

@@ -9,6 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::disk::Disk;
+use super::doubted;
 use super::epoch::{self, EpochError, EpochFile};
 use super::log::{Log, LogError};
 use super::purge::{self, PurgeError};
@@ -50,6 +51,8 @@ pub enum Command {
         file: EpochFile,
         epoch: Epoch,
     },
+    /// A snapshot comes of a tree that does not fit the digests in the log: later starts are to doubt it.
+    NoteDoubt,
 }
 
 /// A report of the log thread.
@@ -112,6 +115,8 @@ pub enum WorkerError {
     RenameReplaced(#[source] std::io::Error),
     #[error("remove the mark of quarantined data")]
     Mark(#[source] std::io::Error),
+    #[error("write or remove the mark of a doubted tree")]
+    Doubt(#[source] std::io::Error),
 }
 
 /// The log thread without the thread.
@@ -211,6 +216,7 @@ impl<D: Disk + Clone, C: FnMut() -> Duration> Worker<D, C> {
                     self.log.passed(zxid);
                     quarantine::unmark(&self.disk, &self.data_dir, self.log.dir())
                         .map_err(WorkerError::Mark)?;
+                    self.forget_doubt()?;
                 }
                 report(Event::Placed { zxid, bytes, replaces });
             }
@@ -223,6 +229,7 @@ impl<D: Disk + Clone, C: FnMut() -> Duration> Worker<D, C> {
                     replaced_files::rename_all_but(&self.disk, &placed.path, self.log.dir());
                 let renamed = renamed.map_err(WorkerError::RenameReplaced)?.len();
                 self.log.passed(zxid);
+                self.forget_doubt()?;
                 tracing::info!(%zxid, renamed, "snapshot restored; older files are named restored-over.*");
                 report(Event::Restored { zxid });
             }
@@ -231,8 +238,15 @@ impl<D: Disk + Clone, C: FnMut() -> Duration> Worker<D, C> {
                 epoch::save(&self.disk, &self.data_dir, file, epoch)?;
                 report(Event::EpochSaved { file, epoch });
             }
+            Command::NoteDoubt => {
+                doubted::note(&self.disk, &self.data_dir).map_err(WorkerError::Doubt)?;
+            }
         }
         Ok(())
+    }
+
+    fn forget_doubt(&self) -> Result<(), WorkerError> {
+        doubted::forget(&self.disk, &self.data_dir).map_err(WorkerError::Doubt)
     }
 
     /// Removes everything greater than `to`, from the log before the snapshots: [`Log::truncate`] says why.

@@ -18,6 +18,11 @@ impl Peer {
         self.core.doubt_ticks = self.core.settings.init_ticks().max(COUNTS_TICKS + 1);
     }
 
+    /// Whether the tree is in doubt, and could count later.
+    pub const fn doubts(&self) -> bool {
+        0 < self.core.doubt_ticks
+    }
+
     /// Another server leads: a server that has doubted its tree, and has none from a leader since, asks for it if a quorum of other servers follows
     /// that leader already. If its vote is needed, its history has to count, and what its tree lacks is missing until it next looks for a leader.
     ///

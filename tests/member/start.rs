@@ -12,6 +12,7 @@ use oxkeeper::member::{Action, ConfigChange, Input, Now};
 use oxkeeper::model::{Epoch, View, Zxid};
 use oxkeeper::store::decide::Start;
 use oxkeeper::store::disk::{remove_for_good, replace_file};
+use oxkeeper::store::doubted;
 use oxkeeper::store::epoch::{self, EpochFile};
 use oxkeeper::store::sim_disk::SimDisk;
 use oxkeeper::store::{Disk as _, Folders};
@@ -74,6 +75,24 @@ fn member_with_a_tree_that_does_not_fit_its_digests_is_unsure_of_its_history() {
     for fits_digests in [true, false] {
         let started = started(&config, fits_digests);
         assert_eq!(started.member.replica.peer().core.is_unsure, !fits_digests);
+    }
+}
+
+// A snapshot was taken of it since, so its log has no digest any more that it does not fit.
+// rows: D-69
+#[test]
+fn member_whose_tree_was_doubted_at_an_earlier_start_is_unsure_of_its_history() {
+    let config = config(&format!("{CONFIG}{MEMBERS}"));
+    let disk = SimDisk::new();
+    disk.create_dir(&folders().logs).unwrap();
+    for is_noted in [true, false] {
+        if is_noted {
+            doubted::note(&disk, &folders().snapshots).unwrap();
+        } else {
+            doubted::forget(&disk, &folders().snapshots).unwrap();
+        }
+        let started = started_on(&disk, &config, Tree::new(Options::default()), true);
+        assert_eq!(started.member.replica.peer().core.is_unsure, is_noted);
     }
 }
 

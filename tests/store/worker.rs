@@ -2,6 +2,7 @@
 
 use crate::{entry, zxid};
 use oxkeeper::model::{Epoch, Zxid};
+use oxkeeper::store::doubted;
 use oxkeeper::store::epoch::EpochFile;
 use oxkeeper::store::log_thread::{LogQueue, LogThread, spawn};
 use oxkeeper::store::quarantine::{is_marked, rename_as_damaged};
@@ -169,6 +170,23 @@ fn quarantined_data_counts_again_only_after_a_leaders_tree_is_durable() {
     assert_eq!(run(&mut worker, vec![leaders]), ["placed 0x7"]);
     assert!(!is_marked(&disk, &folders).unwrap());
     assert!(!is_marked(&disk.image().crash(0), &folders).unwrap());
+}
+
+// rows: D-69
+#[test]
+fn doubt_is_noted_before_the_snapshot_and_lasts_until_a_leaders_tree_is_durable() {
+    let disk = SimDisk::new();
+    let dir = Path::new("/data");
+    disk.create_dir(dir).unwrap();
+    let mut worker = worker(&disk, true);
+    let place = |number, replaces| Command::Place { draft: draft(&disk, zxid(number)), replaces };
+    let batch = vec![Command::NoteDoubt, place(5, false), Command::NoteDoubt];
+    assert_eq!(run(&mut worker, batch), ["placed 0x5"]);
+    assert_eq!(run(&mut worker, vec![place(6, false)]), ["placed 0x6"]);
+    assert!(doubted::is_noted(&disk.image().crash(0), dir).unwrap());
+    assert_eq!(run(&mut worker, vec![place(7, true)]), ["placed 0x7"]);
+    assert!(!doubted::is_noted(&disk, dir).unwrap());
+    assert!(!doubted::is_noted(&disk.image().crash(0), dir).unwrap());
 }
 
 #[test]

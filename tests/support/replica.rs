@@ -19,6 +19,8 @@ pub struct ReplicaOnDisk {
     installs: VecDeque<Frozen>,
     /// Snapshots that were begun.
     pub frozen: Vec<Frozen>,
+    /// How many snapshots came before each note that the next one is of a doubted tree.
+    pub noted_doubts: Vec<usize>,
     /// How often the replica has requested that the tree is loaded again.
     pub rebuilds: usize,
     pub wall_ms: i64,
@@ -45,6 +47,7 @@ impl ReplicaOnDisk {
             disk: Disk::default(),
             installs: VecDeque::new(),
             frozen: Vec::new(),
+            noted_doubts: Vec::new(),
             rebuilds: 0,
             wall_ms: WALL_MS,
         }
@@ -69,6 +72,7 @@ impl ReplicaOnDisk {
                     self.disk.ask(&zab::Action::Append { zxid, payload: entry });
                 }
                 Action::Roll => self.disk.asked.push_back(Write::Roll),
+                Action::NoteDoubt => self.noted_doubts.push(self.frozen.len()),
                 Action::Snapshot(frozen) => self.frozen.push(frozen),
                 Action::Install(frozen) => {
                     self.disk.asked.push_back(Write::Install(frozen.zxid, Vec::new()));

@@ -191,26 +191,47 @@ fn wrong_snap_tree_counts_a_digest_mismatch_at_each_transaction() {
 #[test]
 fn snapshot_of_a_tree_that_does_not_fit_its_digests_is_noted_as_doubted() {
     let entries = written();
-    let tree_of = |lacks: usize, end: usize| {
-        let mut tree = Tree::new(OPTIONS);
-        apply(&mut tree, &entries[..BEGUN - lacks]);
-        apply(&mut tree, &entries[BEGUN..end]);
-        tree
-    };
-    for lacks in [0, 1] {
-        let mut follower = Follower::join(tree_of(lacks, ENDED), &entries);
+    for has_other_digests in [false, true] {
+        let mut follower = Follower::join(tree_of(&entries, 1, ENDED), &entries);
+        if has_other_digests {
+            follower.server.replica.doubt_tree();
+        }
         follower.take(&entries[ENDED..]);
         follower.snapshot();
-        let noted = vec![0; lacks];
+        // What differs from a leader's predictions alone may be the leader's fault.
+        let noted = if has_other_digests { vec![0] } else { vec![] };
         assert_eq!(follower.server.noted_doubts, noted);
         // The next leader's tree takes its place.
         follower.step(of_peers(zab::Input::LeaderGone));
         follower.elect(3);
         follower.hear(Packet::LeaderInfo { epoch: Epoch(2) });
-        follower.take_tree(tree_of(0, ALL), entries[ALL - 1].0, Epoch(2));
+        follower.take_tree(tree_of(&entries, 0, ALL), entries[ALL - 1].0, Epoch(2));
         follower.snapshot();
         assert_eq!(follower.server.noted_doubts, noted);
+        assert_eq!(follower.server.forgotten_doubts, 0, "the disk forgets it with the tree");
     }
+}
+
+// rows: D-69
+#[test]
+fn doubt_ends_if_the_tree_has_a_digest_of_its_leader() {
+    let entries = written();
+    for lacks in [0, 1] {
+        let mut follower = Follower::join(tree_of(&entries, lacks, ENDED), &entries);
+        follower.server.replica.doubt_tree();
+        follower.take(&entries[ENDED..]);
+        assert_eq!(follower.server.forgotten_doubts, 1 - lacks as u64, "once");
+        follower.snapshot();
+        assert_eq!(follower.server.noted_doubts, vec![0; lacks]);
+    }
+}
+
+/// The tree after `end` transactions, without the last `lacks` of the first ones.
+fn tree_of(entries: &[(Zxid, Bytes)], lacks: usize, end: usize) -> Tree {
+    let mut tree = Tree::new(OPTIONS);
+    apply(&mut tree, &entries[..BEGUN - lacks]);
+    apply(&mut tree, &entries[BEGUN..end]);
+    tree
 }
 
 /// Transactions that were proposed and not committed are in the log, and no longer wait for a commit that another leader may

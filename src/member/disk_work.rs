@@ -30,6 +30,7 @@ impl DiskWork {
             }
             replica::Action::Roll => out.push(Action::Log(store::Command::Roll)),
             replica::Action::NoteDoubt => out.push(Action::Log(store::Command::NoteDoubt)),
+            replica::Action::ForgetDoubt => out.push(Action::Log(store::Command::ForgetDoubt)),
             replica::Action::Snapshot(frozen) => self.write_snapshot(frozen, false, out),
             replica::Action::Install(frozen) => {
                 mark_replaced(&mut out[step..]);

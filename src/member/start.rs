@@ -103,6 +103,10 @@ impl<D: Disk> Started<D> {
         let is_member = self.member.replica.mode() != Mode::Standalone;
         match FirstSnapshot::of(recovered.start, snapshot, last, is_member) {
             FirstSnapshot::None => {}
+            // Which notes the doubt first.
+            FirstSnapshot::BeforeServing if self.member.replica.doubts_tree() => {
+                self.member.snapshot(now, &mut self.actions);
+            }
             FirstSnapshot::BesideServing => self.member.snapshot(now, &mut self.actions),
             FirstSnapshot::BeforeServing => {
                 let frozen = tree.write().freeze();
@@ -139,7 +143,12 @@ pub fn assemble<D: Disk + Clone>(
     let replica = match config.ensemble.as_ref().zip(agreement) {
         None => {
             check_alone(disk, folders, config.reconfig_enabled)?;
-            Replica::standalone(shared.clone(), replica, now_ms)
+            let mut replica = Replica::standalone(shared.clone(), replica, now_ms);
+            // It serves its tree, as there is no other; but it may become a member.
+            if !history.fits_digests {
+                replica.doubt_tree();
+            }
+            replica
         }
         Some((ensemble, settings)) => {
             let last = match settings.reconfigs {
@@ -160,7 +169,10 @@ pub fn assemble<D: Disk + Clone>(
                 peer.core.see_last_in_force(view, promised, &beside, saved);
             }
             peer.core.oracle = ensemble.oracle_path.as_ref().map(|_| false);
-            let replica = Replica::member(shared.clone(), peer, replica, now_ms);
+            let mut replica = Replica::member(shared.clone(), peer, replica, now_ms);
+            if !history.fits_digests {
+                replica.doubt_tree();
+            }
             warn_of_other_quorums(&replica.peer().core);
             replica
         }
@@ -246,8 +258,10 @@ pub fn peer(
     epochs: Epochs,
     history: RestoredHistory,
 ) -> Peer {
+    let has_others = view.voters().any(|voter| voter != me);
     let mut peer = Peer::member(me, settings, view, epochs, history.last);
-    if !history.fits_digests {
+    // A single voter has no other candidate to wait for.
+    if !history.fits_digests && has_others {
         peer.doubt();
     }
     set_saved_views(&mut peer, saved, epochs.current, history.last);

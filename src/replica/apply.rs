@@ -34,7 +34,8 @@ pub fn commit(
     let shared = core.shared.clone();
     let is_processed_here = role.processor().is_some();
     let mut done = Load::default();
-    let mut applying = Applying { core, role, now_us, ended: Vec::new(), is_unreadable: false };
+    let mut applying =
+        Applying { core, role, now_us, ended: Vec::new(), is_unreadable: false, ends_doubt: false };
     while applying.core.inflight.front().is_some_and(is_due) {
         let mut tree = shared.state.tree.write();
         for at in 0..HOLD_MAX {
@@ -57,6 +58,9 @@ pub fn commit(
     }
     if applying.is_unreadable {
         out.push(Action::Stop("a committed transaction can't be read"));
+    }
+    if applying.ends_doubt {
+        out.push(Action::ForgetDoubt);
     }
     if done.requests > 0 {
         shared.throttle.end(done, &mut core.wakers);
@@ -93,9 +97,23 @@ struct Applying<'a> {
     ended: Vec<EndedSession>,
     /// A committed transaction could not be read.
     is_unreadable: bool,
+    /// The doubted tree has a digest of the leader's.
+    ends_doubt: bool,
 }
 
 impl Applying<'_> {
+    /// * `predicted`: by the leader. `found`: the tree's. `zxid`: of the transaction after which both are to be the same.
+    fn compare_digests(&mut self, predicted: i64, found: u64, zxid: i64) {
+        if predicted != found as i64 {
+            let counts = self.core.mismatches.note(zxid, predicted, found, self.core.now_ms);
+            self.core.figures.stats.digest_mismatches += u64::from(counts);
+        } else if self.core.mismatches.tree_differs()
+            && matches!(self.role.mode(), Mode::Following | Mode::Observing)
+        {
+            self.ends_doubt |= self.core.mismatches.fit();
+        }
+    }
+
     fn settle(&mut self, shared: &Shared, tree: &mut Tree, inflight: &Inflight) {
         let mut born_ms = None;
         if inflight.zxid.is_none() {
@@ -126,14 +144,8 @@ impl Applying<'_> {
             }
             let op = if applied.kind == op::ERROR { 0 } else { inflight.op };
             self.core.note(inflight, op, entry.header.zxid, self.now_us);
-            if let Some(digest) = entry.digest
-                && tree.options().digest
-                && digest.tree_digest != tree.digest() as i64
-            {
-                let (zxid, now_ms) = (entry.header.zxid, self.core.now_ms);
-                let counts =
-                    self.core.mismatches.note(zxid, digest.tree_digest, tree.digest(), now_ms);
-                self.core.figures.stats.digest_mismatches += u64::from(counts);
+            if let Some(digest) = entry.digest.filter(|_| tree.options().digest) {
+                self.compare_digests(digest.tree_digest, tree.digest(), entry.header.zxid);
             }
             if applied.kind == op::CLOSE_SESSION {
                 self.note_end(SessionId(entry.header.client_id), inflight, &effects);

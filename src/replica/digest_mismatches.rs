@@ -14,7 +14,8 @@ pub struct DigestMismatches {
     unreported: u64,
     /// Monotonic milliseconds of the last report.
     reported_ms: Option<u64>,
-    /// The tree does not fit the digests in the log, and no leader's tree has replaced it.
+    /// The tree did not fit the digests in the log from which it was loaded. No leader's tree has replaced it since, and it fitted no digest of a
+    /// leader. Not set by what differs while this server follows: that leader's tree may be the one that lacks something.
     tree_differs: bool,
 }
 
@@ -30,9 +31,9 @@ impl DigestMismatches {
         self.tree_differs = true;
     }
 
-    /// A restored tree has replaced the old one.
-    pub const fn fit(&mut self) {
-        self.tree_differs = false;
+    /// A restored tree has replaced the old one, or the tree has a digest of its leader's. `true`: it was in doubt.
+    pub const fn fit(&mut self) -> bool {
+        std::mem::replace(&mut self.tree_differs, false)
     }
 
     pub const fn tree_differs(&self) -> bool {
@@ -53,7 +54,6 @@ impl DigestMismatches {
             tracing::debug!("{text}; expected, as the tree came with SNAP");
             return false;
         }
-        self.tree_differs = true;
         // Once the trees differ, all following digests differ: what matters is the first, and that it goes on.
         self.unreported += 1;
         if self.reported_ms.is_none_or(|reported_ms| reported_ms + REPORT_PAUSE_MS <= now_ms) {

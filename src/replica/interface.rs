@@ -45,6 +45,8 @@ pub enum Action {
     Snapshot(Frozen),
     /// The next snapshot is of a tree that does not fit the digests in the log, which later starts can't see any more: note it.
     NoteDoubt,
+    /// The tree has a digest of the leader's: remove that note, if there is one.
+    ForgetDoubt,
     /// Write the frozen tree, start a new log file; report [`Input::SnapshotEnded`], then [`zab::Input::Installed`].
     Install(Frozen),
     /// The tree that is restored was written: its snapshot takes the place of all others, and of the log. Report it with

@@ -107,11 +107,18 @@ impl Replica {
         configuration::adopt_entry_readers(&mut zab);
         configuration::set_views_of_history(&mut zab, LastConfigs::of(&shared.state.tree.read()));
         let mut core = Core::new(shared, zab, settings, now_ms);
-        if core.zab.doubts() {
-            core.mismatches.differ();
-        }
         let role = Role::resting(&mut core);
         Self { core, role }
+    }
+
+    /// The tree does not fit the digests in the log from which it was loaded.
+    pub const fn doubt_tree(&mut self) {
+        self.core.mismatches.differ();
+    }
+
+    /// Whether that holds, and no leader's tree or digest has ended it since.
+    pub const fn doubts_tree(&self) -> bool {
+        self.core.mismatches.tree_differs()
     }
 
     pub const fn mode(&self) -> Mode {

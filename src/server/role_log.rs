@@ -174,6 +174,9 @@ impl Roles {
                  no other has as much; compare the znodes of the members, and restart this server \
                  once others have a leader without it"
             ),
+            Note::BelievedBesideEmpty => tracing::error!(
+                "the other servers have no data, and would elect one of themselves: this server votes although its data does not match the digests in its log; compare the znodes with a backup"
+            ),
             Note::Reconfigured { version } => {
                 let config_version = format!("{version:x}");
                 tracing::info!(%config_version, "the configuration in force has changed");

@@ -53,6 +53,8 @@ pub enum Command {
     },
     /// A snapshot comes of a tree that does not fit the digests in the log: later starts are to doubt it.
     NoteDoubt,
+    /// The tree is the leader's.
+    ForgetDoubt,
 }
 
 /// A report of the log thread.
@@ -240,6 +242,10 @@ impl<D: Disk + Clone, C: FnMut() -> Duration> Worker<D, C> {
             }
             Command::NoteDoubt => {
                 doubted::note(&self.disk, &self.data_dir).map_err(WorkerError::Doubt)?;
+            }
+            Command::ForgetDoubt => {
+                self.flush(false, report)?;
+                self.forget_doubt()?;
             }
         }
         Ok(())

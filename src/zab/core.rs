@@ -7,7 +7,7 @@ use super::seen_views::SeenViews;
 use super::{Action, EntryError, History, Input, Note, Promise, Stats, Vote};
 use crate::model::{Epoch, ServerId, View, Zxid};
 use bytes::Bytes;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Timeouts and limits of an ensemble.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -107,6 +107,8 @@ pub struct Core {
     pub(super) yields: bool,
     /// It asked the last leader for a tree, and none came.
     pub(super) asked_in_vain: bool,
+    /// Servers whose last vote is for one without any history.
+    pub(super) for_empty: BTreeSet<ServerId>,
     /// The last answer of the oracle: whether this server may go on without the other of two voters. `None`: there is no
     /// oracle. `Some(false)` before it was asked.
     pub oracle: Option<bool>,
@@ -159,6 +161,7 @@ impl Core {
             doubt_ticks: 0,
             yields: false,
             asked_in_vain: false,
+            for_empty: BTreeSet::new(),
             oracle: None,
             promising: 0,
             truncating: 0,

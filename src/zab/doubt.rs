@@ -1,7 +1,8 @@
 //! A tree that does not fit the digests in the log: what was in a lost file may be missing in it.
 
-use super::election::Elected;
+use super::election::{Elected, Notification, PeerState};
 use super::{Action, Note, Peer, Role};
+use crate::model::ServerId;
 
 /// A doubt of which so much is left ends with the next election.
 const COUNTS_TICKS: u64 = 1;
@@ -16,11 +17,6 @@ impl Peer {
         }
         (self.core.is_unsure, self.core.yields) = (true, false);
         self.core.doubt_ticks = self.core.settings.init_ticks().max(COUNTS_TICKS + 1);
-    }
-
-    /// Whether the tree is in doubt, and could count later.
-    pub const fn doubts(&self) -> bool {
-        0 < self.core.doubt_ticks
     }
 
     /// Another server leads: a server that has doubted its tree, and has none from a leader since, asks for it if a quorum of other servers follows
@@ -67,6 +63,35 @@ impl Peer {
         if self.core.doubt_ticks == COUNTS_TICKS {
             self.core.doubt_ticks = 0;
             self.count_again();
+        }
+    }
+
+    /// A quorum of other servers is about to elect one without any history, as new servers are and those with new disks: beside these the tree counts
+    /// at once, though it may lack something. Otherwise they would lead before this server counts or has waited for other candidates, and send it
+    /// nothing in place of what may be the last copy.
+    pub(super) fn stand_beside_empty(
+        &mut self,
+        from: ServerId,
+        heard: &Notification,
+        out: &mut Vec<Action>,
+    ) {
+        let Role::Looking(Some(election)) = self.role() else { return };
+        let may = 0 < self.core.doubt_ticks || election.is_waiting();
+        if !may || !self.core.view.is_voter(self.core.me) {
+            return;
+        }
+        let has_nothing = (heard.vote.epoch, heard.vote.zxid) == (0, 0);
+        if heard.state != PeerState::Looking || !has_nothing {
+            self.core.for_empty.remove(&from);
+            return;
+        }
+        self.core.for_empty.insert(from);
+        if self.core.views().have_quorums(&self.core.for_empty) {
+            (self.core.doubt_ticks, self.core.is_unsure) = (0, false);
+            self.core.notes.push(Note::BelievedBesideEmpty);
+            self.core.yields = false; // In this election.
+            self.look(out);
+            self.core.yields = true;
         }
     }
 

@@ -62,6 +62,8 @@ pub enum Note {
     Elected { leader: ServerId, state: PeerState },
     /// The tree does not fit the digests in the log. It counts nevertheless, because no server has led for initLimit.
     Believed,
+    /// The same, because a quorum of the others would elect a server without any history.
+    BelievedBesideEmpty,
     /// The configuration in force has changed.
     Reconfigured { version: i64 },
     /// A learner is being synchronised. `under_way`: number of learners in this kind of synchronisation.

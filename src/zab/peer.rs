@@ -345,6 +345,7 @@ impl Peer {
     pub(super) fn look(&mut self, out: &mut Vec<Action>) {
         self.stop_doubting_at_election();
         self.core.vote_epochs.clear();
+        self.core.for_empty.clear();
         let core = &self.core;
         let zxid = match core.history.last() {
             _ if core.is_unsure => -1,
@@ -456,6 +457,7 @@ impl Peer {
                 self.keep_for_election(from, notification);
             }
             Role::Looking(Some(_)) => {
+                self.stand_beside_empty(from, &notification, out);
                 self.elect(election::Input::Notification { from, notification }, out);
             }
             Role::Leading(_) | Role::Learning(_) => {

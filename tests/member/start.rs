@@ -15,11 +15,12 @@ use oxkeeper::store::disk::{remove_for_good, replace_file};
 use oxkeeper::store::doubted;
 use oxkeeper::store::epoch::{self, EpochFile};
 use oxkeeper::store::sim_disk::SimDisk;
-use oxkeeper::store::{Disk as _, Folders};
+use oxkeeper::store::{Command, Disk as _, Folders, Recovered, Trailers};
 use oxkeeper::tree::{Options, Tree};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 // rows: D-09
 #[test]
@@ -92,7 +93,52 @@ fn member_whose_tree_was_doubted_at_an_earlier_start_is_unsure_of_its_history() 
             doubted::forget(&disk, &folders().snapshots).unwrap();
         }
         let started = started_on(&disk, &config, Tree::new(Options::default()), true);
-        assert_eq!(started.member.replica.peer().core.is_unsure, is_noted);
+        let replica = &started.member.replica;
+        assert_eq!((replica.peer().core.is_unsure, replica.doubts_tree()), (is_noted, is_noted));
+    }
+}
+
+// No other server could lead, or send a tree; but this one may become a member, or get other voters.
+// rows: D-69
+#[test]
+fn server_without_other_voters_votes_with_a_tree_that_does_not_fit_and_notes_it() {
+    let single = format!("{CONFIG}standaloneEnabled=false\nserver.1=a:1:2\n");
+    for text in [CONFIG, &single] {
+        let Started { member, .. } = started(&config(text), false);
+        assert!(!member.replica.peer().core.is_unsure);
+        assert!(member.replica.doubts_tree());
+    }
+}
+
+// rows: D-69 D-60
+#[test]
+fn first_snapshot_of_a_doubted_tree_is_not_written_before_the_doubt_is_noted() {
+    for fits_digests in [true, false] {
+        let config = config(&format!("{CONFIG}{MEMBERS}"));
+        let mut written = 0;
+        let recovered = Recovered {
+            start: Start::ReplayOntoEmpty,
+            snapshot: None,
+            trailers: Trailers::default(),
+            txns: 1,
+            log_bytes: 0,
+            last: Some(Zxid::ZERO),
+            skipped: Vec::new(),
+            snapshot_took: Duration::ZERO,
+            replay_took: Duration::ZERO,
+            initialize: false,
+        };
+        let started =
+            started(&config, fits_digests).take_first_snapshot(&recovered, START, |_, _| {
+                written += 1;
+                Ok::<_, std::convert::Infallible>(())
+            });
+        let Started { actions, .. } = started.unwrap_or_else(|error| match error {});
+        let note =
+            actions.iter().position(|action| matches!(action, Action::Log(Command::NoteDoubt)));
+        let snapshot = actions.iter().position(|action| matches!(action, Action::WriteSnapshot(_)));
+        assert_eq!((written, note.is_some()), (u32::from(fits_digests), !fits_digests));
+        assert!(note <= snapshot && note.is_some() == snapshot.is_some());
     }
 }
 

@@ -187,6 +187,9 @@ fn doubt_is_noted_before_the_snapshot_and_lasts_until_a_leaders_tree_is_durable(
     assert_eq!(run(&mut worker, vec![place(7, true)]), ["placed 0x7"]);
     assert!(!doubted::is_noted(&disk, dir).unwrap());
     assert!(!doubted::is_noted(&disk.image().crash(0), dir).unwrap());
+    // The tree has a digest of its leader's.
+    assert!(run(&mut worker, vec![Command::NoteDoubt, Command::ForgetDoubt]).is_empty());
+    assert!(!doubted::is_noted(&disk.image().crash(0), dir).unwrap());
 }
 
 #[test]

@@ -21,6 +21,7 @@ pub struct ReplicaOnDisk {
     pub frozen: Vec<Frozen>,
     /// How many snapshots came before each note that the next one is of a doubted tree.
     pub noted_doubts: Vec<usize>,
+    pub forgotten_doubts: u64,
     /// How often the replica has requested that the tree is loaded again.
     pub rebuilds: usize,
     pub wall_ms: i64,
@@ -48,6 +49,7 @@ impl ReplicaOnDisk {
             installs: VecDeque::new(),
             frozen: Vec::new(),
             noted_doubts: Vec::new(),
+            forgotten_doubts: 0,
             rebuilds: 0,
             wall_ms: WALL_MS,
         }
@@ -72,6 +74,7 @@ impl ReplicaOnDisk {
                     self.disk.ask(&zab::Action::Append { zxid, payload: entry });
                 }
                 Action::Roll => self.disk.asked.push_back(Write::Roll),
+                Action::ForgetDoubt => self.forgotten_doubts += 1,
                 Action::NoteDoubt => self.noted_doubts.push(self.frozen.len()),
                 Action::Snapshot(frozen) => self.frozen.push(frozen),
                 Action::Install(frozen) => {

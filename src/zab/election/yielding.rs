@@ -12,7 +12,8 @@ impl Election {
         if self.stands_at.is_some() { self.setup.vote.without_history() } else { self.setup.vote }
     }
 
-    pub(super) fn is_waiting(&self) -> bool {
+    /// Whether it waits for another candidate, and votes for no server meanwhile.
+    pub fn is_waiting(&self) -> bool {
         self.setup.yields && self.vote.zxid == -1
     }
 

@@ -158,7 +158,8 @@ pub fn assemble<D: Disk + Clone>(
             if last.is_some() {
                 epoch::check_member(disk, &folders.snapshots)?;
             }
-            let history = with_earlier_doubt(disk, folders, history)?;
+            let has_others = ensemble.view.has_other_voters(ensemble.my_id);
+            let history = with_earlier_doubt(disk, folders, has_others, history)?;
             let epochs = epoch::promised(disk, &folders.snapshots, history.last)?;
             let (view, saved) = (ensemble.view.clone(), ensemble.last_seen.clone());
             let mut peer = peer(ensemble.my_id, settings, view, saved, epochs, history);
@@ -183,16 +184,17 @@ pub fn assemble<D: Disk + Clone>(
     Ok(Started { member, shared, log, actions })
 }
 
-/// `history`, whose tree does not fit if an earlier start found that, and a snapshot hides it since.
+/// The history, whose tree does not fit if an earlier start found that, and a snapshot hides it since.
 fn with_earlier_doubt<D: Disk>(
     disk: &D,
     folders: &Folders,
+    has_other_voters: bool,
     history: RestoredHistory,
 ) -> Result<RestoredHistory, AssembleError> {
     let path = doubted::path(&folders.snapshots);
     let was_doubted = doubted::is_noted(disk, &folders.snapshots)
         .map_err(|source| AssembleError::Doubt { path: path.clone(), source })?;
-    if was_doubted && history.fits_digests && history.last.is_some() {
+    if was_doubted && history.fits_digests && history.last.is_some() && has_other_voters {
         tracing::error!(
             path = %path.display(),
             "the tree of an earlier run did not match the digests in its log, and a snapshot hides it since: this server votes for no server until a leader has \
@@ -258,7 +260,7 @@ pub fn peer(
     epochs: Epochs,
     history: RestoredHistory,
 ) -> Peer {
-    let has_others = view.voters().any(|voter| voter != me);
+    let has_others = view.has_other_voters(me);
     let mut peer = Peer::member(me, settings, view, epochs, history.last);
     // A single voter has no other candidate to wait for.
     if !history.fits_digests && has_others {

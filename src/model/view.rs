@@ -84,6 +84,11 @@ impl View {
         self.members.values().filter(votes).map(|member| member.id)
     }
 
+    /// Whether there is another voter than `me`: with a single one, no other server can lead it.
+    pub fn has_other_voters(&self, me: ServerId) -> bool {
+        self.voters().any(|voter| voter != me)
+    }
+
     /// The weight of a member's vote: 1 if none is configured, and 0 for a server that is no voter.
     pub fn weight(&self, id: ServerId) -> u64 {
         match &self.rule {

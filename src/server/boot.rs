@@ -301,7 +301,9 @@ pub fn restore(
     }
     load_tree::warn_of_large_znodes(&tree, config.jute_max_buffer_bytes as usize);
     let history = RestoredHistory::of(&recovered, digest_mismatches);
-    if !history.fits_digests && config.ensemble.is_some() {
+    if !history.fits_digests
+        && config.ensemble.as_ref().is_some_and(|it| it.view.has_other_voters(it.my_id))
+    {
         tracing::error!(
             mismatches = digest_mismatches,
             "the data does not match the digests in its log: this server votes for no server until \

@@ -1,5 +1,5 @@
 //! The mark of a tree that did not fit the digests in the log. A snapshot of such a tree hides the difference from later starts, so the mark stays
-//! until a leader's tree, or a restored one, is on disk.
+//! until a leader's tree, or a restored one, is on disk, or the tree has a digest of its leader's.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ pub fn path(snapshots: &Path) -> PathBuf {
     snapshots.join(MARK)
 }
 
-/// Whether the tree of an earlier start did not fit, and no leader's tree has replaced it since.
+/// Whether the tree of an earlier start did not fit, and nothing has ended the doubt since.
 ///
 /// # Errors
 /// If the folder can't be listed.
@@ -36,7 +36,7 @@ pub fn note<D: Disk>(disk: &D, snapshots: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes the mark, for good. The tree that replaces the doubted one has to be on disk.
+/// Removes the mark, for good. A tree that replaces the doubted one has to be on disk.
 ///
 /// # Errors
 /// If it can't be removed: the next start doubts a tree without a reason.

@@ -95,6 +95,11 @@ impl Ensemble {
     pub fn role(&self) -> Role {
         self.own().map_or(Role::Participant, |member| member.role)
     }
+
+    /// Whether another server may vote: only such a one can lead this server.
+    pub fn has_other_voters(&self) -> bool {
+        self.view.has_other_voters(self.my_id)
+    }
 }
 
 /// The part of [`Ensemble`] that Java reads from the file alone.

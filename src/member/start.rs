@@ -3,7 +3,7 @@
 use super::config_files::LastInForce;
 use super::configured::PartSettings;
 use super::{Action, Member, Now};
-use crate::config::Config;
+use crate::config::{Config, Ensemble};
 use crate::model::{Epoch, Epochs, ServerId, View, Zxid};
 use crate::replica::{Mode, Replica};
 use crate::request::Shared;
@@ -54,6 +54,13 @@ pub struct RestoredHistory {
     pub last: Option<Zxid>,
     /// The tree had the digest of each transaction in the log that has one.
     pub fits_digests: bool,
+}
+
+impl RestoredHistory {
+    /// * `digest_mismatches`: transactions of the log with another digest than the tree had after them.
+    pub const fn of(recovered: &Recovered, digest_mismatches: u64) -> Self {
+        Self { last: recovered.last, fits_digests: digest_mismatches == 0 }
+    }
 }
 
 /// Which snapshot a start takes.
@@ -140,15 +147,14 @@ pub fn assemble<D: Disk + Clone>(
     let log = Log::new(disk.clone(), &folders.logs, log, Some(tree.last_zxid()));
     let shared = Arc::new(Shared::new(State::new(tree, parts.tree.seed), limits));
     let now_ms = now.us / 1000;
-    let replica = match config.ensemble.as_ref().zip(agreement) {
+    let history = match &config.ensemble {
+        Some(ensemble) => with_earlier_doubt(disk, folders, ensemble, history)?,
+        None => history,
+    };
+    let mut replica = match config.ensemble.as_ref().zip(agreement) {
         None => {
             check_alone(disk, folders, config.reconfig_enabled)?;
-            let mut replica = Replica::standalone(shared.clone(), replica, now_ms);
-            // It serves its tree, as there is no other; but it may become a member.
-            if !history.fits_digests {
-                replica.doubt_tree();
-            }
-            replica
+            Replica::standalone(shared.clone(), replica, now_ms)
         }
         Some((ensemble, settings)) => {
             let last = match settings.reconfigs {
@@ -158,8 +164,6 @@ pub fn assemble<D: Disk + Clone>(
             if last.is_some() {
                 epoch::check_member(disk, &folders.snapshots)?;
             }
-            let has_others = ensemble.view.has_other_voters(ensemble.my_id);
-            let history = with_earlier_doubt(disk, folders, has_others, history)?;
             let epochs = epoch::promised(disk, &folders.snapshots, history.last)?;
             let (view, saved) = (ensemble.view.clone(), ensemble.last_seen.clone());
             let mut peer = peer(ensemble.my_id, settings, view, saved, epochs, history);
@@ -170,14 +174,15 @@ pub fn assemble<D: Disk + Clone>(
                 peer.core.see_last_in_force(view, promised, &beside, saved);
             }
             peer.core.oracle = ensemble.oracle_path.as_ref().map(|_| false);
-            let mut replica = Replica::member(shared.clone(), peer, replica, now_ms);
-            if !history.fits_digests {
-                replica.doubt_tree();
-            }
+            let replica = Replica::member(shared.clone(), peer, replica, now_ms);
             warn_of_other_quorums(&replica.peer().core);
             replica
         }
     };
+    // A standalone server serves its tree nevertheless, as there is no other; but it may become a member.
+    if !history.fits_digests {
+        replica.doubt_tree();
+    }
     let mut member = Member::new(replica, member, now);
     let mut actions = Vec::new();
     member.start(now, &mut actions);
@@ -188,13 +193,14 @@ pub fn assemble<D: Disk + Clone>(
 fn with_earlier_doubt<D: Disk>(
     disk: &D,
     folders: &Folders,
-    has_other_voters: bool,
+    ensemble: &Ensemble,
     history: RestoredHistory,
 ) -> Result<RestoredHistory, AssembleError> {
     let path = doubted::path(&folders.snapshots);
     let was_doubted = doubted::is_noted(disk, &folders.snapshots)
         .map_err(|source| AssembleError::Doubt { path: path.clone(), source })?;
-    if was_doubted && history.fits_digests && history.last.is_some() && has_other_voters {
+    let is_news = history.fits_digests && history.last.is_some();
+    if was_doubted && is_news && ensemble.has_other_voters() {
         tracing::error!(
             path = %path.display(),
             "the tree of an earlier run did not match the digests in its log, and a snapshot hides it since: this server votes for no server until a leader has \
@@ -202,13 +208,6 @@ fn with_earlier_doubt<D: Disk>(
         );
     }
     Ok(RestoredHistory { fits_digests: history.fits_digests && !was_doubted, ..history })
-}
-
-impl RestoredHistory {
-    /// * `digest_mismatches`: transactions of the log with another digest than the tree had after them.
-    pub const fn of(recovered: &Recovered, digest_mismatches: u64) -> Self {
-        Self { last: recovered.last, fits_digests: digest_mismatches == 0 }
-    }
 }
 
 /// The newest configuration that counts beside the operator's lines (version 0) and has other quorums.

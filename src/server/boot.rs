@@ -20,7 +20,7 @@ use super::tls::Tls;
 use super::{client_schemes, member, pause_monitor, purging, snapshots, stop};
 use crate::admin::Word;
 use crate::config::sasl::Login;
-use crate::config::{Audit, Config};
+use crate::config::{Audit, Config, Ensemble};
 use crate::member::configured::{PartSettings, SnapshotStyle};
 use crate::member::sasl_exchange::SaslExchanges;
 use crate::member::start::{RestoredHistory, Started, assemble};
@@ -301,9 +301,7 @@ pub fn restore(
     }
     load_tree::warn_of_large_znodes(&tree, config.jute_max_buffer_bytes as usize);
     let history = RestoredHistory::of(&recovered, digest_mismatches);
-    if !history.fits_digests
-        && config.ensemble.as_ref().is_some_and(|it| it.view.has_other_voters(it.my_id))
-    {
+    if !history.fits_digests && config.ensemble.as_ref().is_some_and(Ensemble::has_other_voters) {
         tracing::error!(
             mismatches = digest_mismatches,
             "the data does not match the digests in its log: this server votes for no server until \

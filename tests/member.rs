@@ -189,7 +189,7 @@ impl Server {
 /// Number and address of a dial.
 fn dial(actions: &[Action]) -> Option<(u64, String)> {
     actions.iter().find_map(|action| match action {
-        Action::DialLeader { dial, addresses } => {
+        Action::DialLeader { dial, addresses, .. } => {
             let shown: Vec<String> =
                 addresses.iter().map(|(host, port)| format!("{host}:{port}")).collect();
             Some((*dial, shown.join(" ")))

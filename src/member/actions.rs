@@ -58,9 +58,12 @@ pub enum Action {
     },
     /// Connect to whichever of the addresses answers first; report what comes in, or
     /// [`super::Input::Disconnected`], under this number.
+    ///
+    /// * `is_up`: of [`crate::zab::Action::Connect`].
     DialLeader {
         dial: u64,
         addresses: Vec<HostPort>,
+        is_up: bool,
     },
     SendToLeader {
         bytes: Bytes,

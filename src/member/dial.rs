@@ -23,6 +23,14 @@ pub struct DialTimeouts {
     pub others: Option<Duration>,
 }
 
+impl DialTimeouts {
+    /// For a leader. One that runs is dialed while its port refuses: Java's opens it after its election, which takes
+    /// more than half a second on a busy machine, and then waits for this server until initLimit ends.
+    pub fn of_leader(self, is_up: bool) -> Self {
+        if is_up { Self { refusals: self.silence, ..self } } else { self }
+    }
+}
+
 /// Why an attempt failed.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum AttemptError {

@@ -129,7 +129,16 @@ impl QuorumConnections {
     }
 
     /// Dials the leader; an observer dials the next voter in turn where followers take observers.
-    pub fn dial(&mut self, leader: ServerId, core: &Core, now: Now, out: &mut Vec<Action>) {
+    ///
+    /// * `is_up`: of [`crate::zab::Action::Connect`].
+    pub fn dial(
+        &mut self,
+        leader: ServerId,
+        is_up: bool,
+        core: &Core,
+        now: Now,
+        out: &mut Vec<Action>,
+    ) {
         self.hang_up(now, out);
         self.dials += 1;
         // A leader that this server's configurations don't let vote counts its promise.
@@ -148,7 +157,7 @@ impl QuorumConnections {
             addresses.iter().map(|(host, port)| format!("{host}:{port}")).collect();
         let (dial, shown) = (self.dials, shown.join(" or "));
         self.leader = Some(LeaderConnection { dial, leader, addresses: shown, has_spoken: false });
-        out.push(Action::DialLeader { dial, addresses });
+        out.push(Action::DialLeader { dial, addresses, is_up });
     }
 
     /// The next voter in turn: each observer begins with another one, so that observers spread over the voters.
@@ -382,7 +391,7 @@ mod tests {
         let mut asked: Vec<HostPort> = Vec::new();
         for _ in 0..3 {
             let mut out = Vec::new();
-            connections.dial(ServerId(2), &core, Now { us: 0, wall_ms: 0 }, &mut out);
+            connections.dial(ServerId(2), false, &core, Now { us: 0, wall_ms: 0 }, &mut out);
             let Some(Action::DialLeader { addresses, .. }) = out.pop() else { panic!("no dial") };
             asked.extend(addresses);
         }

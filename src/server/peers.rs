@@ -153,10 +153,11 @@ impl Peers {
                 self.figures.remove(&connection);
                 drop(self.learners.remove(&connection));
             }
-            Action::DialLeader { dial, addresses } => {
+            Action::DialLeader { dial, addresses, is_up } => {
                 let exchange = self.exchanges.dialed(ConnectionKind::Learner, &addresses);
+                let patience = self.settings.patience.of_leader(is_up);
                 let (dialing, security) =
-                    (quorum::dial(addresses, self.settings.patience), self.security.clone());
+                    (quorum::dial(addresses, patience), self.security.clone());
                 let connecting = async move {
                     let dialed = dialing.await?;
                     security.dialed(dialed.socket, &dialed.host).await

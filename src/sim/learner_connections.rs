@@ -28,7 +28,9 @@ impl World {
                 self.send_tree(at, learner(connection), frozen);
             }
             Action::CloseLearner { connection } => self.close_connection(at, learner(connection)),
-            Action::DialLeader { dial, addresses } => self.dial_leader(at, dial, &addresses),
+            Action::DialLeader { dial, addresses, is_up } => {
+                self.dial_leader(at, dial, &addresses, is_up);
+            }
             Action::SendToLeader { bytes } => {
                 let process = self.process(at);
                 let dial = process.and_then(|process| process.learner_connections.leader_dial);

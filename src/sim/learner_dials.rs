@@ -3,17 +3,23 @@
 use super::learner_stage::Stage;
 use super::network::{Attached, EndId, Holder, ProcessId};
 use super::plan::{MS, Micros};
-use super::process::{SimLearnerConnection, server_at};
+use super::process::{Process, SimLearnerConnection, server_at};
 use super::world::World;
 use crate::member::dial::{AttemptError, Dial, DialStep};
 use crate::member::quorum_connection::QuorumConnection;
 use crate::member::quorum_outbox::QuorumOutbox;
 use crate::member::sasl_exchange::ConnectionKind;
 use crate::member::{Input, QuorumPeer};
+use crate::model::Rng;
 use crate::zab::LearnerConnectionId;
 
 /// An attempt that does not reach the other machine is repeated within this time.
 const SILENT_RETRY_US: Micros = 20 * MS;
+
+/// Chooses the worlds in which servers take learners late.
+const LISTENS_STREAM: u64 = 83;
+/// When they take learners, after their start: some time after their first election.
+const LISTENS_AFTER_US: Micros = 900 * MS;
 
 /// * `limit`: on unsent bytes, if it is not the default one. `dialing`: the server that is dialed.
 fn new_connection(
@@ -35,7 +41,13 @@ fn new_connection(
 }
 
 impl World {
-    pub fn dial_leader(&mut self, at: ProcessId, dial: u64, addresses: &[(String, u16)]) {
+    pub fn dial_leader(
+        &mut self,
+        at: ProcessId,
+        dial: u64,
+        addresses: &[(String, u16)],
+        is_up: bool,
+    ) {
         self.close_leader(at);
         let now_ms = self.now_us / MS;
         let peer = QuorumPeer::Leader { dial };
@@ -51,7 +63,7 @@ impl World {
         let exchange = self.climate().exchanges().dialed(ConnectionKind::Learner, addresses);
         let small_buffers = self.climate().small_buffers;
         let Some(process) = self.process(at) else { return };
-        let Some(patience) = process.patience else { return };
+        let Some(patience) = process.patience.map(|of| of.of_leader(is_up)) else { return };
         let dialing = Some((to, Dial::new(vec![format!("server {to}")], patience, now_ms)));
         let receiving = QuorumConnection::dialed(dial, exchange, process.tree_options)
             .with_entries_of(process.entry_max);
@@ -93,10 +105,15 @@ impl World {
         let dialing = self.learner_connection(at, peer).and_then(|found| found.dialing.as_ref());
         let Some(&(to, _)) = dialing else { return };
         let is_there = self.net.reaches(at.server, to);
-        let error = match self.servers[to].process {
+        let error = match &self.servers[to].process {
             _ if until_ms <= now_ms => AttemptError::Silent,
-            Some(_) if is_there => return self.connect_to_leader(at, to, peer),
-            None if is_there => AttemptError::Refused("refused".to_owned()),
+            Some(process) if is_there && self.is_port_open(process) => {
+                return self.connect_to_leader(at, to, peer);
+            }
+            _ if is_there => {
+                self.trace.count("dials refused");
+                AttemptError::Refused("refused".to_owned())
+            }
             _ => {
                 let at_us = (self.now_us + self.rng.below(SILENT_RETRY_US)).min(until_ms * MS);
                 return self.do_at(at_us, move |world| world.attempt(at, peer, address, until_ms));
@@ -108,6 +125,13 @@ impl World {
             dialing.attempt_failed(address, error, now_ms);
             self.go_on_dialing(at, peer);
         }
+    }
+
+    /// Whether a server takes learners: in some worlds only some time after its start, as Java's does on a busy machine.
+    fn is_port_open(&self, process: &Process) -> bool {
+        let climate = self.climate();
+        let is_late = !climate.starts_together && Rng::new(climate.seed, LISTENS_STREAM).one_in(20);
+        !is_late || LISTENS_AFTER_US < process.own_us(self.now_us)
     }
 
     fn connect_to_leader(&mut self, at: ProcessId, to: usize, peer: QuorumPeer) {

@@ -27,6 +27,7 @@ struct Start {
     next_follows: Option<i64>,
     epochs: Epochs,
     last: Option<Zxid>,
+    doubts: bool,
     has_oracle: bool,
 }
 
@@ -83,7 +84,8 @@ impl Tape {
             proposed: core.all_views().skip(1).map(plain).collect(),
             next_follows: core.next_follows(),
             epochs: Epochs { accepted: core.accepted, current: core.current },
-            last: (!core.is_unsure).then_some(core.history.last()),
+            last: (!core.is_unsure || core.is_doubted()).then_some(core.history.last()),
+            doubts: core.is_doubted(),
             has_oracle: core.oracle.is_some(),
         };
         Self { start, inputs: Vec::new() }
@@ -124,9 +126,12 @@ impl Tape {
     }
 
     fn peer(&self) -> Peer {
-        let Start { me, settings, view, proposed, next_follows, epochs, last, has_oracle } =
+        let Start { me, settings, view, proposed, next_follows, epochs, last, doubts, has_oracle } =
             self.start.clone();
         let mut peer = Peer::member(me, settings, view, epochs, last);
+        if doubts {
+            peer.doubt();
+        }
         peer.core.oracle = has_oracle.then_some(false);
         peer.core.finds_view = view_in;
         if let Some(version) = proposed.last().map(|next| next.version) {
@@ -198,7 +203,7 @@ impl Tape {
     }
 
     fn first_line(&self) -> String {
-        let Start { me, settings, view, proposed, next_follows, epochs, last, has_oracle } =
+        let Start { me, settings, view, proposed, next_follows, epochs, last, doubts, has_oracle } =
             &self.start;
         let (accepted, current) = (epochs.accepted.0, epochs.current.0);
         let members = members(view);
@@ -210,6 +215,7 @@ impl Tape {
             (settings.reconfigs, " reconfigs"),
             (settings.relays, " relays"),
             (*has_oracle, " oracle"),
+            (*doubts, " doubts"),
         ] {
             line += if is_on { name } else { "" };
         }

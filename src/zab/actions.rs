@@ -59,8 +59,12 @@ pub enum Action {
         packet: Packet,
     },
     /// Connect to the leader; answer with [`super::Input::LeaderGone`] when that fails.
+    ///
+    /// * `is_up`: its election connection is up, and this server is a voter. A port that refuses is not open yet then, and
+    ///   this server will notice if the leader ends or looks for another one.
     Connect {
         leader: ServerId,
+        is_up: bool,
     },
     ToLeader {
         bytes: Bytes,

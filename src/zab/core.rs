@@ -388,6 +388,11 @@ impl Core {
         out.push(Action::Truncate { to });
     }
 
+    /// Whether this server's tree does not fit the digests in its log, and does not count for the time being.
+    pub const fn is_doubted(&self) -> bool {
+        0 < self.doubt_ticks
+    }
+
     /// * `epoch`: the epoch of the leader that sent the tree.
     pub(super) fn install(&mut self, zxid: Zxid, epoch: Epoch, out: &mut Vec<Action>) {
         self.history.restart(zxid);

@@ -22,6 +22,8 @@ pub struct Learner {
     /// The leader was elected without a quorum of every configuration that counts here. This server's promise must not open
     /// its epoch: should a quorum without this server open it, those configurations were never committed.
     withholds_promise: bool,
+    /// The leader's election connection was up when the leader was elected.
+    is_up: bool,
     /// Ticks until this server gives up a leader that it has not reached and whose election connection is gone.
     lost_ticks: Option<u64>,
     /// Ticks until the leader is dialed: an observer waits (`observer.reconnectDelayMs`).
@@ -42,11 +44,12 @@ pub struct Learner {
 }
 
 impl Learner {
-    /// * `withholds_promise`: see the field.
+    /// * `withholds_promise`, `is_up`: see the fields.
     pub fn new(
         core: &mut Core,
         leader: ServerId,
         withholds_promise: bool,
+        is_up: bool,
         out: &mut Vec<Action>,
     ) -> Self {
         let learner = Self {
@@ -54,6 +57,7 @@ impl Learner {
             is_observer: core.is_observer(),
             phase: Phase::Asking,
             withholds_promise,
+            is_up,
             lost_ticks: None,
             pause_ticks: core.dial_ticks(),
             commit_to: core.history.committed(),
@@ -71,7 +75,8 @@ impl Learner {
     }
 
     fn dial(&self, core: &Core, out: &mut Vec<Action>) {
-        out.push(Action::Connect { leader: self.leader });
+        let is_up = self.is_up && self.lost_ticks.is_none() && !self.is_observer;
+        out.push(Action::Connect { leader: self.leader, is_up });
         let (accepted, view_version) = (core.accepted, core.view.version);
         let info = LearnerInfo { id: core.me, protocol_version: PROTOCOL_VERSION, view_version };
         let packet = if self.is_observer {
@@ -117,8 +122,12 @@ impl Learner {
     /// The election connection to the leader has ended, or is back. The leader's process may have ended, or look for another leader;
     /// or both servers dialed at once, and one connection replaces the other.
     pub fn note_election_connection(&mut self, is_there: bool) {
-        let is_asking = matches!(self.phase, Phase::Asking);
-        self.lost_ticks = (is_asking && !is_there).then_some(LOST_TICKS);
+        self.lost_ticks = (self.is_asking() && !is_there).then_some(LOST_TICKS);
+    }
+
+    /// Whether the leader has not said which epoch it opens.
+    pub const fn is_asking(&self) -> bool {
+        matches!(self.phase, Phase::Asking)
     }
 
     /// Whether the leader knows the end of this server's log, and has not sent DIFF, TRUNC or SNAP.
@@ -164,7 +173,7 @@ impl Learner {
                     core.want_tree(epoch);
                 }
                 out.push(Action::Disconnect);
-                *self = Self::new(core, self.leader, self.withholds_promise, out);
+                *self = Self::new(core, self.leader, self.withholds_promise, false, out);
             }
             Input::Leader { packet } => {
                 self.silent_ticks = 0;
@@ -562,7 +571,7 @@ impl Learner {
     fn on_tick(&mut self, core: &mut Core, out: &mut Vec<Action>) {
         if let Some(left) = &mut self.lost_ticks {
             *left = left.saturating_sub(1);
-            if *left == 0 && matches!(self.phase, Phase::Asking) {
+            if *left == 0 && self.is_asking() {
                 core.end_role(format!("leader {} left before it was reached", self.leader.0));
             }
         }

@@ -295,7 +295,7 @@ impl Peer {
             Some(CurrentVote { state, vote, vote_round: -1, round: self.round, config });
         self.core.notes.push(Note::Looking { why });
         self.core.notes.push(Note::Elected { leader, state });
-        self.begin(leader, false, out);
+        self.begin(leader, false, false, out);
     }
 
     fn state_under(&self, leader: ServerId) -> PeerState {
@@ -353,7 +353,7 @@ impl Peer {
         };
         let votes = core.view.is_voter(core.me) || 0 < self.stands_ticks;
         // Data in quarantine is of an unknown epoch; data that is only doubted is whole, and of the current epoch.
-        let is_quarantined = core.is_unsure && core.doubt_ticks == 0;
+        let is_quarantined = core.is_unsure && !core.is_doubted();
         let current = i64::from(core.current.0);
         let epoch = if is_quarantined { Vote::UNKNOWN_EPOCH } else { current };
         let own = Vote { epoch, zxid, leader: core.me };
@@ -437,7 +437,8 @@ impl Peer {
         let has_all = self.core.views().have_quorums(&electors);
         // An oracle lets one of two voters decide, whatever is proposed.
         let withholds_promise = !has_all && self.core.is_joint() && self.core.oracle.is_none();
-        self.begin(leader, withholds_promise, out);
+        let is_up = electors.contains(&leader) && !self.down.contains(&leader);
+        self.begin(leader, withholds_promise, is_up, out);
         // No voter can take back what the oracle allowed.
         let leads = matches!(self.role, Role::Leading(_));
         if leads && has_all {
@@ -460,6 +461,10 @@ impl Peer {
                 self.stand_beside_empty(from, &notification, out);
                 self.elect(election::Input::Notification { from, notification }, out);
             }
+            Role::Learning(learner) if self.has_left(learner, from, &notification) => {
+                self.stand_down(format!("leader {} looks for another leader", from.0), out);
+                self.keep_for_election(from, notification);
+            }
             Role::Leading(_) | Role::Learning(_) => {
                 let views = self.core.views();
                 if let Some(current_vote) = &self.current_vote
@@ -477,6 +482,14 @@ impl Peer {
                 }
             }
         }
+    }
+
+    /// Whether a notification says that the leader, which this server may not have reached, looks for another one.
+    fn has_left(&self, learner: &Learner, from: ServerId, notification: &Notification) -> bool {
+        learner.is_asking()
+            && learner.leader() == from
+            && notification.state == PeerState::Looking
+            && self.round < notification.round
     }
 
     /// Keeps a notification until the next election. If the sender is in no configuration, the notification's configuration is kept
@@ -530,7 +543,14 @@ impl Peer {
         self.due = Some(why);
     }
 
-    fn begin(&mut self, leader: ServerId, withholds_promise: bool, out: &mut Vec<Action>) {
+    /// * `withholds_promise`, `is_up`: as in [`Learner::new`].
+    fn begin(
+        &mut self,
+        leader: ServerId,
+        withholds_promise: bool,
+        is_up: bool,
+        out: &mut Vec<Action>,
+    ) {
         assert!(
             self.due.is_none() && self.core.is_settled(),
             "elected before the disk has done all that was asked of it"
@@ -539,8 +559,8 @@ impl Peer {
             return self.stand_down("elected without data that counts".to_owned(), out);
         }
         if leader != self.core.me {
-            self.role =
-                Role::Learning(Learner::new(&mut self.core, leader, withholds_promise, out));
+            let learner = Learner::new(&mut self.core, leader, withholds_promise, is_up, out);
+            self.role = Role::Learning(learner);
             return self.early.close_all(out);
         }
         let mut leader = Leader::new(&mut self.core, out);

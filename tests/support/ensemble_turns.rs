@@ -130,7 +130,7 @@ impl<W: Witness> Ensemble<W> {
                 }
                 return Some(Effect::CloseLearner(connection));
             }
-            Action::Connect { leader } => {
+            Action::Connect { leader, .. } => {
                 let next = if self.numbers_by_learner { at as u64 } else { self.next_connection };
                 self.next_connection = next + 1;
                 let id = Id(self.next_connection);

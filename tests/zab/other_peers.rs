@@ -66,7 +66,7 @@ impl Checker {
                 }
             }
             Seen::Action(Action::Disconnect) => self.check(Event::Leaves { at }),
-            Seen::Action(Action::Connect { leader }) if self.conditions.replaces => {
+            Seen::Action(Action::Connect { leader, .. }) if self.conditions.replaces => {
                 let rounds = 0;
                 self.replaced.push(Replaced { learner: at, leader: leader.0 as usize, rounds });
             }

@@ -79,6 +79,7 @@ impl World {
                 Note::Looking { .. } => {
                     self.trace.count("elections");
                     self.look_for_views_at_election(at);
+                    self.expect_learners_to_leave(server);
                     if let Some(process) = self.process(at) {
                         process.leads_us = None;
                     }

@@ -8,7 +8,7 @@ use super::network::{Holder, ProcessId};
 use super::plan::{MS, Micros};
 use super::world::World;
 use crate::member::{Input, QuorumPeer};
-use crate::model::{Epoch, Zxid};
+use crate::model::{Epoch, ServerId, Zxid};
 use crate::zab::Packet;
 use bytes::Bytes;
 
@@ -90,6 +90,15 @@ impl World {
             let due = world.net.break_some_between(now_us, at.server, leader, is_for_elections);
             world.expect_arrivals(due);
         });
+    }
+
+    /// A leader looks for another one: its learners may leave it as soon as they hear of that.
+    pub fn expect_learners_to_leave(&mut self, leader: usize) {
+        for process in self.servers.iter_mut().filter_map(|server| server.process.as_mut()) {
+            if process.watched.elected == Some(ServerId(leader as i64)) {
+                process.watched.replaced = None;
+            }
+        }
     }
 
     /// A learner leaves its leader: not because the election connection to it has just ended, and will be replaced.

@@ -59,11 +59,11 @@ pub enum Action {
     /// Connect to whichever of the addresses answers first; report what comes in, or
     /// [`super::Input::Disconnected`], under this number.
     ///
-    /// * `is_up`: of [`crate::zab::Action::Connect`].
+    /// * `is_needed`: of [`crate::zab::Action::Connect`].
     DialLeader {
         dial: u64,
         addresses: Vec<HostPort>,
-        is_up: bool,
+        is_needed: bool,
     },
     SendToLeader {
         bytes: Bytes,

@@ -24,10 +24,12 @@ pub struct DialTimeouts {
 }
 
 impl DialTimeouts {
-    /// For a leader. One that runs is dialed while its port refuses: Java's opens it after its election, which takes
-    /// more than half a second on a busy machine, and then waits for this server until initLimit ends.
-    pub fn of_leader(self, is_up: bool) -> Self {
-        if is_up { Self { refusals: self.silence, ..self } } else { self }
+    /// For a leader.
+    ///
+    /// * `is_needed`: no other server can be elected, so the leader is dialed while its port refuses: Java's opens it after its
+    ///   election, more than half a second later on a busy machine, and then waits for this server until initLimit ends.
+    pub fn of_leader(self, is_needed: bool) -> Self {
+        if is_needed { Self { refusals: self.silence, ..self } } else { self }
     }
 }
 

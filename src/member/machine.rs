@@ -309,8 +309,9 @@ impl Member {
                     quorum.close_learner(connection, &why, is_leading, now, out);
                 })
             }
-            zab::Action::Connect { leader, is_up } => self
-                .with_connections(|quorum, peer| quorum.dial(leader, is_up, &peer.core, now, out)),
+            zab::Action::Connect { leader, is_needed } => self.with_connections(|quorum, peer| {
+                quorum.dial(leader, is_needed, &peer.core, now, out)
+            }),
             zab::Action::Disconnect => self.with_connections(|quorum, _| quorum.hang_up(now, out)),
             // `replica` has dealt with these.
             zab::Action::Append { .. }

@@ -130,11 +130,11 @@ impl QuorumConnections {
 
     /// Dials the leader; an observer dials the next voter in turn where followers take observers.
     ///
-    /// * `is_up`: of [`crate::zab::Action::Connect`].
+    /// * `is_needed`: of [`crate::zab::Action::Connect`].
     pub fn dial(
         &mut self,
         leader: ServerId,
-        is_up: bool,
+        is_needed: bool,
         core: &Core,
         now: Now,
         out: &mut Vec<Action>,
@@ -157,7 +157,7 @@ impl QuorumConnections {
             addresses.iter().map(|(host, port)| format!("{host}:{port}")).collect();
         let (dial, shown) = (self.dials, shown.join(" or "));
         self.leader = Some(LeaderConnection { dial, leader, addresses: shown, has_spoken: false });
-        out.push(Action::DialLeader { dial, addresses, is_up });
+        out.push(Action::DialLeader { dial, addresses, is_needed });
     }
 
     /// The next voter in turn: each observer begins with another one, so that observers spread over the voters.

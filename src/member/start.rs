@@ -164,6 +164,7 @@ pub fn assemble<D: Disk + Clone>(
             if last.is_some() {
                 epoch::check_member(disk, &folders.snapshots)?;
             }
+            let is_ahead = epoch::is_log_ahead(disk, &folders.snapshots, history.last)?;
             let epochs = epoch::promised(disk, &folders.snapshots, history.last)?;
             let (view, saved) = (ensemble.view.clone(), ensemble.last_seen.clone());
             let mut peer = peer(ensemble.my_id, settings, view, saved, epochs, history);
@@ -174,6 +175,9 @@ pub fn assemble<D: Disk + Clone>(
                 peer.core.see_last_in_force(view, promised, &beside, saved);
             }
             peer.core.oracle = ensemble.oracle_path.as_ref().map(|_| false);
+            if is_ahead {
+                peer.core.starts_ahead();
+            }
             let replica = Replica::member(shared.clone(), peer, replica, now_ms);
             warn_of_other_quorums(&replica.peer().core);
             replica

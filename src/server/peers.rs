@@ -153,9 +153,9 @@ impl Peers {
                 self.figures.remove(&connection);
                 drop(self.learners.remove(&connection));
             }
-            Action::DialLeader { dial, addresses, is_up } => {
+            Action::DialLeader { dial, addresses, is_needed } => {
                 let exchange = self.exchanges.dialed(ConnectionKind::Learner, &addresses);
-                let patience = self.settings.patience.of_leader(is_up);
+                let patience = self.settings.patience.of_leader(is_needed);
                 let (dialing, security) =
                     (quorum::dial(addresses, patience), self.security.clone());
                 let connecting = async move {

@@ -28,8 +28,8 @@ impl World {
                 self.send_tree(at, learner(connection), frozen);
             }
             Action::CloseLearner { connection } => self.close_connection(at, learner(connection)),
-            Action::DialLeader { dial, addresses, is_up } => {
-                self.dial_leader(at, dial, &addresses, is_up);
+            Action::DialLeader { dial, addresses, is_needed } => {
+                self.dial_leader(at, dial, &addresses, is_needed);
             }
             Action::SendToLeader { bytes } => {
                 let process = self.process(at);

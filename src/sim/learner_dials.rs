@@ -46,7 +46,7 @@ impl World {
         at: ProcessId,
         dial: u64,
         addresses: &[(String, u16)],
-        is_up: bool,
+        is_needed: bool,
     ) {
         self.close_leader(at);
         let now_ms = self.now_us / MS;
@@ -63,7 +63,7 @@ impl World {
         let exchange = self.climate().exchanges().dialed(ConnectionKind::Learner, addresses);
         let small_buffers = self.climate().small_buffers;
         let Some(process) = self.process(at) else { return };
-        let Some(patience) = process.patience.map(|of| of.of_leader(is_up)) else { return };
+        let Some(patience) = process.patience.map(|of| of.of_leader(is_needed)) else { return };
         let dialing = Some((to, Dial::new(vec![format!("server {to}")], patience, now_ms)));
         let receiving = QuorumConnection::dialed(dial, exchange, process.tree_options)
             .with_entries_of(process.entry_max);

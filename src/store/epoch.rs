@@ -171,6 +171,17 @@ pub fn promised<D: Disk>(disk: &D, dir: &Path, last: Option<Zxid>) -> Result<Epo
     Ok(Epochs { accepted, current })
 }
 
+/// Whether the log is ahead of the file currentEpoch, as [`promised`] finds and mends it.
+///
+/// * `last`: the end of the log.
+///
+/// # Errors
+/// As [`read`].
+pub fn is_log_ahead<D: Disk>(disk: &D, dir: &Path, last: Option<Zxid>) -> Result<bool, EpochError> {
+    let found = newest(disk, dir, EpochFile::Current)?;
+    Ok(found.zip(last).is_some_and(|(found, last)| found < last.epoch()))
+}
+
 /// Refuses a folder without either file, if other files show that it is that of a member: it looks like that of a standalone server, and
 /// the member would promise an epoch twice.
 ///

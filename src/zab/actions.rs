@@ -60,11 +60,11 @@ pub enum Action {
     },
     /// Connect to the leader; answer with [`super::Input::LeaderGone`] when that fails.
     ///
-    /// * `is_up`: its election connection is up, and this server is a voter. A port that refuses is not open yet then, and
-    ///   this server will notice if the leader ends or looks for another one.
+    /// * `is_needed`: its election connection is up, and no other server can be elected now. So nothing is lost by waiting
+    ///   while its port refuses, and this server will notice if the leader ends or votes for another one.
     Connect {
         leader: ServerId,
-        is_up: bool,
+        is_needed: bool,
     },
     ToLeader {
         bytes: Bytes,

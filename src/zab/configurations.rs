@@ -315,6 +315,36 @@ impl Core {
         self.save_next(out);
     }
 
+    /// This server starts with a log that is ahead of the file `currentEpoch`: the log's epoch counts, but this server has not
+    /// acknowledged the NEWLEADER of that epoch.
+    pub const fn starts_ahead(&mut self) {
+        self.seen.starts_ahead = true;
+    }
+
+    /// Before an election: if the history has transactions of an epoch whose NEWLEADER this server has not acknowledged, a
+    /// synchronisation with the leader of that epoch was interrupted. Each configuration of an earlier epoch that is not in that
+    /// history is forgotten.
+    ///
+    /// A leader proposes once its epoch is open, so the history before is committed, and this server is in no quorum that
+    /// committed such a configuration with the epoch.
+    pub(super) fn forget_outlived_views(&mut self, out: &mut Vec<Action>) {
+        let last = self.history.last();
+        let is_ahead = self.current < last.epoch() || self.seen.starts_ahead;
+        if !is_ahead || last.counter() == 0 {
+            return;
+        }
+        let begin = Zxid::new(last.epoch(), 0).to_wire();
+        let SeenViews { in_history, in_force_before, .. } = &mut self.seen;
+        let counts = |view: &View| begin <= view.version || in_history.contains(&view.version);
+        let last_in_force = in_force_before.first().map(|last| last.version);
+        in_force_before.retain(|view| last_in_force == Some(view.version) || counts(view));
+        self.earlier.retain(counts);
+        if !self.next.as_ref().is_none_or(counts) {
+            self.next = self.earlier.pop();
+        }
+        self.save_next(out);
+    }
+
     /// Has `.dynamic.next` written, or removed. A configuration that is on its way to the log is saved once the log has it, so that
     /// a saved configuration that the log lacks was never acknowledged as part of it.
     ///

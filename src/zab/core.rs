@@ -246,7 +246,10 @@ impl Core {
                         self.accepted = *epoch;
                     }
                     // The tree that was received before it counts from here on, if it did not yet.
-                    Promise::Current => (self.current, self.is_unsure) = (*epoch, false),
+                    Promise::Current => {
+                        (self.current, self.is_unsure) = (*epoch, false);
+                        self.seen.starts_ahead = false;
+                    }
                 }
             }
             Input::Installed { zxid } => {

@@ -6,7 +6,7 @@ use super::learner_handlers::{Activation, LearnerHandlers};
 use super::learner_phase::Phase;
 use super::observer_master::ObserverMaster;
 use super::packet::{LearnerInfo, PROTOCOL_VERSION, Packet};
-use super::{Action, Core, Input, LearnerConnectionId, Note, Promise, SyncType};
+use super::{Action, Core, Input, Note, Promise, SyncType};
 use crate::model::{Epoch, ServerId, Zxid};
 use bytes::Bytes;
 
@@ -22,8 +22,8 @@ pub struct Learner {
     /// The leader was elected without a quorum of every configuration that counts here. This server's promise must not open
     /// its epoch: should a quorum without this server open it, those configurations were never committed.
     withholds_promise: bool,
-    /// The leader's election connection was up when the leader was elected.
-    is_up: bool,
+    /// When the leader was elected, its election connection was up, and the other voters that ran could elect no other leader.
+    is_needed: bool,
     /// Ticks until this server gives up a leader that it has not reached and whose election connection is gone.
     lost_ticks: Option<u64>,
     /// Ticks until the leader is dialed: an observer waits (`observer.reconnectDelayMs`).
@@ -44,12 +44,12 @@ pub struct Learner {
 }
 
 impl Learner {
-    /// * `withholds_promise`, `is_up`: see the fields.
+    /// * `withholds_promise`, `is_needed`: see the fields.
     pub fn new(
         core: &mut Core,
         leader: ServerId,
         withholds_promise: bool,
-        is_up: bool,
+        is_needed: bool,
         out: &mut Vec<Action>,
     ) -> Self {
         let learner = Self {
@@ -57,7 +57,7 @@ impl Learner {
             is_observer: core.is_observer(),
             phase: Phase::Asking,
             withholds_promise,
-            is_up,
+            is_needed,
             lost_ticks: None,
             pause_ticks: core.dial_ticks(),
             commit_to: core.history.committed(),
@@ -75,8 +75,8 @@ impl Learner {
     }
 
     fn dial(&self, core: &Core, out: &mut Vec<Action>) {
-        let is_up = self.is_up && self.lost_ticks.is_none() && !self.is_observer;
-        out.push(Action::Connect { leader: self.leader, is_up });
+        let is_needed = self.is_needed && self.lost_ticks.is_none();
+        out.push(Action::Connect { leader: self.leader, is_needed });
         let (accepted, view_version) = (core.accepted, core.view.version);
         let info = LearnerInfo { id: core.me, protocol_version: PROTOCOL_VERSION, view_version };
         let packet = if self.is_observer {
@@ -87,36 +87,23 @@ impl Learner {
         out.push(Action::ToLeader { bytes: packet.to_bytes() });
     }
 
+    /// Connects anew, and gives up soon if the leader's port refuses.
+    pub fn dial_anew(&mut self, core: &mut Core, out: &mut Vec<Action>) {
+        out.push(Action::Disconnect);
+        *self = Self::new(core, self.leader, self.withholds_promise, false, out);
+    }
+
+    /// Whether the leader may not have been reached, and no other server could be elected when it was.
+    pub const fn awaits_leader(&self) -> bool {
+        self.is_needed && self.is_asking()
+    }
+
     pub const fn leader(&self) -> ServerId {
         self.leader
     }
 
     pub const fn is_observer(&self) -> bool {
         self.is_observer
-    }
-
-    /// Whether a packet of a connection to this server is for the observer master.
-    pub(super) fn takes(&self, connection: LearnerConnectionId, packet: Option<&Packet>) -> bool {
-        self.observer_master.as_ref().is_some_and(|master| master.takes(connection, packet))
-    }
-
-    /// Whether the observer of a connection to this server is in a configuration.
-    pub fn has_member_at(&self, core: &Core, connection: LearnerConnectionId) -> bool {
-        let master = self.observer_master.as_ref();
-        master
-            .and_then(|master| master.handlers.get(connection))
-            .is_some_and(|handler| core.is_member(handler.id))
-    }
-
-    /// Connections of its observers.
-    pub fn connections(&self) -> impl Iterator<Item = LearnerConnectionId> {
-        self.observer_master.iter().flat_map(|master| master.handlers.connections())
-    }
-
-    fn serve_observers(&mut self, core: &mut Core, input: Input, out: &mut Vec<Action>) {
-        if let Some(master) = &mut self.observer_master {
-            master.step(core, input, out);
-        }
     }
 
     /// The election connection to the leader has ended, or is back. The leader's process may have ended, or look for another leader;
@@ -172,8 +159,7 @@ impl Learner {
                 if let Some(epoch) = self.phase.epoch() {
                     core.want_tree(epoch);
                 }
-                out.push(Action::Disconnect);
-                *self = Self::new(core, self.leader, self.withholds_promise, false, out);
+                self.dial_anew(core, out);
             }
             Input::Leader { packet } => {
                 self.silent_ticks = 0;

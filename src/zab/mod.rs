@@ -22,6 +22,7 @@
 //! What a payload means (`tree`), what it answers (`request`), how it is stored (`store`).
 
 mod actions;
+mod awaited_leader;
 mod bring_up;
 mod broadcast;
 mod configurations;
@@ -29,6 +30,7 @@ mod core;
 mod doubt;
 mod early_learners;
 pub mod election;
+mod election_links;
 mod entry_error;
 mod history;
 mod inputs;
@@ -48,6 +50,7 @@ mod packet;
 mod peer;
 mod quiet;
 mod reconfig;
+mod relaying;
 mod restore;
 mod seen_views;
 mod sync;

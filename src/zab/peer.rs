@@ -4,12 +4,13 @@ use super::early_learners::EarlyLearners;
 use super::election::{
     self, CurrentVote, Elected, Election, Electors, Notification, PeerState, Vote,
 };
+use super::election_links::ElectionLinks;
 use super::{
     Action, Core, History, Input, Leader, Learner, LearnerConnectionId, Note, Packet, Settings,
 };
 use crate::model::{Epochs, ServerId, View, Zxid};
 use bytes::Bytes;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// The role of a server.
 #[derive(Clone, Debug)]
@@ -24,7 +25,7 @@ pub enum Role {
 #[derive(Clone, Debug)]
 pub struct Peer {
     pub core: Core,
-    role: Role,
+    pub(super) role: Role,
     /// Why an election is due; kept until all that was appended is durable and the election begins.
     due: Option<String>,
     /// The next leader, as a reconfiguration named it.
@@ -34,7 +35,7 @@ pub struct Peer {
     /// Notifications from before this server's election began: of members, and of [`UNKNOWN_HEARD_MAX`] servers in no configuration.
     heard: BTreeMap<ServerId, Notification>,
     /// The vote that is sent to other servers once the election is over.
-    current_vote: Option<CurrentVote>,
+    pub(super) current_vote: Option<CurrentVote>,
     /// The votes that made this server leader; kept until the servers that sent them follow this one.
     backing: Option<Electors>,
     round: i64,
@@ -42,8 +43,9 @@ pub struct Peer {
     sent_version: i64,
     /// Roles as a learner, one after the other, that ended before this server served.
     fruitless: u32,
-    /// Servers whose election connection broke and is not back: an election does not wait for them.
-    down: BTreeSet<ServerId>,
+    pub(super) links: ElectionLinks,
+    /// Elections in a row that this server won, and in which no learner reached it before the voters changed their votes.
+    unreached: u32,
     /// For how many ticks a due election waits: an observer lost its leader, as many others may have, or leaders keep refusing this server.
     pause_ticks: u64,
     /// For how many ticks this server stands for election although it is no voter of the configuration in force.
@@ -55,6 +57,10 @@ const EARLY_TICKS: u32 = 20;
 /// A learner that connects to a server that is looking, and may still wait for better votes, waits half a second. It waits no longer,
 /// because a server that was named or elected and then restarted does not know of it, and its learners would wait for initLimit.
 const EARLY_LOOKING_TICKS: u32 = 100;
+
+/// A server that was elected so often, and reached by no learner, stays the leader until initLimit ends, as Java's does. Its learners may never
+/// reach it (a wrong address, a firewall), and with the best vote it would keep them from electing another leader.
+const UNREACHED_MAX: u32 = 2;
 
 /// Limit on kept notifications of servers in no known configuration (joiners and strangers).
 const UNKNOWN_HEARD_MAX: usize = 64;
@@ -111,7 +117,8 @@ impl Peer {
             round: 0,
             sent_version: 0,
             fruitless: 0,
-            down: BTreeSet::new(),
+            links: ElectionLinks::default(),
+            unreached: 0,
             pause_ticks: 0,
             stands_ticks: 0,
         }
@@ -141,7 +148,7 @@ impl Peer {
 
     fn take(&mut self, input: Input, out: &mut Vec<Action>) {
         self.core.note(&input, out);
-        self.note_election_connection(&input);
+        self.note_connections(&input, out);
         if input == Input::Tick {
             self.pause_ticks = self.pause_ticks.saturating_sub(1);
             self.withdraw_in_time(out);
@@ -207,6 +214,14 @@ impl Peer {
             (Role::Learning(learner), input) => learner.step(&mut self.core, input, out),
         }
         self.settle(out);
+    }
+
+    fn note_connections(&mut self, input: &Input, out: &mut Vec<Action>) {
+        self.links.note(input, |id| self.core.is_voter(id));
+        if matches!(input, Input::Learner { .. }) {
+            self.unreached = 0;
+        }
+        self.stop_awaiting_leader(out);
     }
 
     /// Keeps the first packets of learners that connect before this server leads: others may know earlier that it was elected, or
@@ -291,8 +306,13 @@ impl Peer {
         let zxid = self.core.history.last().to_wire();
         // As in Java: no round and no epoch, until the new leader has one.
         let vote = Vote { epoch: -1, zxid, leader };
-        self.current_vote =
-            Some(CurrentVote { state, vote, vote_round: -1, round: self.round, config });
+        self.current_vote = Some(CurrentVote {
+            state,
+            vote,
+            vote_round: CurrentVote::NO_ROUND,
+            round: self.round,
+            config,
+        });
         self.core.notes.push(Note::Looking { why });
         self.core.notes.push(Note::Elected { leader, state });
         self.begin(leader, false, false, out);
@@ -308,42 +328,10 @@ impl Peer {
         }
     }
 
-    /// Notes which election connections are broken, in any role: a dead leader's breaks before its learners look for another leader.
-    fn note_election_connection(&mut self, input: &Input) {
-        match input {
-            // Strangers connect to the election port too, each with another id.
-            Input::ElectionDisconnected { to } if self.core.is_voter(*to) => {
-                self.down.insert(*to);
-            }
-            Input::ElectionConnected { to } | Input::Notification { from: to, .. } => {
-                self.down.remove(to);
-            }
-            Input::ElectionDisconnected { .. }
-            | Input::Tick
-            | Input::Progress { .. }
-            | Input::StandDown { .. }
-            | Input::Restore { .. }
-            | Input::Oracle { .. }
-            | Input::Propose { .. }
-            | Input::Flushed { .. }
-            | Input::Promised { .. }
-            | Input::Truncated { .. }
-            | Input::CannotTruncate { .. }
-            | Input::Installed { .. }
-            | Input::TreeViews { .. }
-            | Input::Sync { .. }
-            | Input::SnapshotBegun { .. }
-            | Input::LogRead { .. }
-            | Input::Leader { .. }
-            | Input::LeaderGone
-            | Input::Learner { .. }
-            | Input::LearnerGone { .. } => {}
-        }
-    }
-
     /// Begins an election.
     pub(super) fn look(&mut self, out: &mut Vec<Action>) {
         self.stop_doubting_at_election();
+        self.core.forget_outlived_views(out);
         self.core.vote_epochs.clear();
         self.core.for_empty.clear();
         let core = &self.core;
@@ -366,7 +354,7 @@ impl Peer {
             failed_candidate: core.leaders_view.is_some(),
             yields: votes && core.yields && !core.is_unsure,
             oracle: core.oracle,
-            down: self.down.clone(),
+            down: self.links.down(),
             last_round: self.round,
             resend_min_ms: core.settings.resend_min_ms,
             resend_max_ms: core.settings.resend_max_ms,
@@ -437,8 +425,7 @@ impl Peer {
         let has_all = self.core.views().have_quorums(&electors);
         // An oracle lets one of two voters decide, whatever is proposed.
         let withholds_promise = !has_all && self.core.is_joint() && self.core.oracle.is_none();
-        let is_up = electors.contains(&leader) && !self.down.contains(&leader);
-        self.begin(leader, withholds_promise, is_up, out);
+        self.begin(leader, withholds_promise, self.needs(leader), out);
         // No voter can take back what the oracle allowed.
         let leads = matches!(self.role, Role::Leading(_));
         if leads && has_all {
@@ -474,22 +461,16 @@ impl Peer {
                 }
                 let is_waiting = matches!(&self.role, Role::Leading(leader) if !leader.has_followers(&self.core));
                 if is_waiting
+                    && self.unreached < UNREACHED_MAX
                     && let Some(backing) = &mut self.backing
                     && !backing.holds_after(&views, from, &notification)
                 {
                     self.core.stats.disloyal += 1;
+                    self.unreached += 1;
                     self.stand_down("voters changed their votes".to_owned(), out);
                 }
             }
         }
-    }
-
-    /// Whether a notification says that the leader, which this server may not have reached, looks for another one.
-    fn has_left(&self, learner: &Learner, from: ServerId, notification: &Notification) -> bool {
-        learner.is_asking()
-            && learner.leader() == from
-            && notification.state == PeerState::Looking
-            && self.round < notification.round
     }
 
     /// Keeps a notification until the next election. If the sender is in no configuration, the notification's configuration is kept
@@ -543,12 +524,12 @@ impl Peer {
         self.due = Some(why);
     }
 
-    /// * `withholds_promise`, `is_up`: as in [`Learner::new`].
+    /// * `withholds_promise`, `is_needed`: as in [`Learner::new`].
     fn begin(
         &mut self,
         leader: ServerId,
         withholds_promise: bool,
-        is_up: bool,
+        is_needed: bool,
         out: &mut Vec<Action>,
     ) {
         assert!(
@@ -559,8 +540,9 @@ impl Peer {
             return self.stand_down("elected without data that counts".to_owned(), out);
         }
         if leader != self.core.me {
-            let learner = Learner::new(&mut self.core, leader, withholds_promise, is_up, out);
+            let learner = Learner::new(&mut self.core, leader, withholds_promise, is_needed, out);
             self.role = Role::Learning(learner);
+            self.unreached = 0;
             return self.early.close_all(out);
         }
         let mut leader = Leader::new(&mut self.core, out);

@@ -21,6 +21,8 @@ pub(super) struct SeenViews {
     pub named: Option<i64>,
     /// Configurations in `.dynamic.next`, oldest first.
     pub saved: Vec<i64>,
+    /// This server started with a log that is ahead of currentEpoch, and has acknowledged no NEWLEADER since.
+    pub starts_ahead: bool,
     /// A configuration that is a transaction of this server's history, and the configuration before it.
     pub followed: Option<(i64, i64)>,
 }

@@ -256,14 +256,14 @@ fn performed(actions: Vec<Action>, ended: &mut Option<Ended>) -> Vec<String> {
 fn nothing_is_performed_after_an_action_that_has_failed() {
     let send = || Action::SendToLeader { bytes: "ACK".into() };
     let (dial, forget) = (
-        Action::DialLeader { dial: 1, addresses: Vec::new(), is_up: false },
+        Action::DialLeader { dial: 1, addresses: Vec::new(), is_needed: false },
         Action::ChangeConfigFiles(ConfigChange::Forgotten),
     );
     let mut ended = Some(Ended::Stopped);
     let actions = vec![dial, forget, send(), Action::End(Ended::Stopped)];
     assert_eq!(
         performed(actions, &mut ended),
-        [r#"DialLeader { dial: 1, addresses: [], is_up: false }"#]
+        [r#"DialLeader { dial: 1, addresses: [], is_needed: false }"#]
     );
     assert!(matches!(ended, Some(Ended::Failed { exit: 1, .. })), "{ended:?}");
     assert!(performed(vec![send()], &mut ended).is_empty(), "nor in a later turn");

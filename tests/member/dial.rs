@@ -42,13 +42,13 @@ fn server_that_refuses_is_dialed_with_growing_pauses_until_its_time_is_over() {
 
 // rows: Q-60
 #[test]
-fn running_leader_that_refuses_is_dialed_as_long_as_a_silent_one() {
+fn leader_that_refuses_and_is_needed_is_dialed_as_long_as_a_silent_one() {
     let refusals = Duration::from_millis(400);
     let patience = DialTimeouts { silence: Duration::from_millis(900), refusals, others: None };
     let (times, ended_ms, _) = attempts(patience.of_leader(true), 0, refused());
     assert_eq!((times.last(), ended_ms), (Some(&850), 850));
     let (_, ended_ms, _) = attempts(patience.of_leader(false), 0, refused());
-    assert_eq!(ended_ms, 350, "one that may have ended");
+    assert_eq!(ended_ms, 350, "another one can be elected");
 }
 
 // rows: Q-60 C-26

@@ -106,10 +106,10 @@ pub fn action_text(action: &Action, learner: impl Fn(LearnerConnectionId) -> Str
         Action::FromLearner { connection, packet } => {
             format!("pass on from learner {}: {}", learner(*connection), text_of(packet))
         }
-        Action::Connect { leader, is_up: true } => format!("connect to {}", leader.0),
-        Action::Connect { leader, is_up: false } => {
-            format!("connect to {} for a short time", leader.0)
+        Action::Connect { leader, is_needed: true } => {
+            format!("connect to {}, which is needed", leader.0)
         }
+        Action::Connect { leader, is_needed: false } => format!("connect to {}", leader.0),
         Action::FromLeader { packet } => format!("pass on from leader: {}", text_of(packet)),
         Action::Disconnect => "disconnect from leader".to_owned(),
         Action::Lead { epoch } => format!("LEAD epoch {}", epoch.0),

@@ -12,7 +12,7 @@ pub struct CurrentVote {
     /// How the election ended. From NEWLEADER on `epoch` has to be the new one, at the leader as well: servers that
     /// join later count votes of the same epoch only (ZOOKEEPER-1732).
     pub vote: Vote,
-    /// Round of that vote; -1 for a leader that a reconfiguration named.
+    /// Round of that vote; [`Self::NO_ROUND`] for a leader that a reconfiguration named.
     pub vote_round: i64,
     /// Round that this server is in.
     pub round: i64,
@@ -21,6 +21,9 @@ pub struct CurrentVote {
 }
 
 impl CurrentVote {
+    /// As in Java.
+    pub const NO_ROUND: i64 = -1;
+
     /// The answer to `heard`; `None` to a server that is not looking.
     ///
     /// Java answers every notification of a server that does not vote. Two servers that don't take each other for voters, as

@@ -79,9 +79,11 @@ impl World {
                 Note::Looking { .. } => {
                     self.trace.count("elections");
                     self.look_for_views_at_election(at);
-                    self.expect_learners_to_leave(server);
                     if let Some(process) = self.process(at) {
                         process.leads_us = None;
+                        if std::mem::replace(&mut process.watched.has_looked, true) {
+                            process.watched.looked_again_us = Some(now_us);
+                        }
                     }
                 }
                 Note::Leads { epoch, .. } => {

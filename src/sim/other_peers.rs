@@ -8,10 +8,12 @@ use super::network::{Holder, ProcessId};
 use super::plan::{MS, Micros};
 use super::world::World;
 use crate::member::{Input, QuorumPeer};
-use crate::model::{Epoch, ServerId, Zxid};
+use crate::model::{Epoch, Zxid};
 use crate::zab::Packet;
 use bytes::Bytes;
 
+/// What a learner has heard of a leader's last election is no older than this.
+const LOOKED_US: Micros = 100 * MS;
 /// A learner waits for so long, and a little longer, until an election connection that has ended is replaced.
 const REPLACED_US: Micros = 190 * MS;
 
@@ -84,7 +86,7 @@ impl World {
             {
                 return;
             }
-            process.watched.replaced = Some((dial, now_us));
+            process.watched.replaced = Some((leader, dial, now_us));
             world.trace.count("election connections replaced");
             let is_for_elections = |holder| matches!(holder, Holder::ElectionConnection(..));
             let due = world.net.break_some_between(now_us, at.server, leader, is_for_elections);
@@ -92,22 +94,18 @@ impl World {
         });
     }
 
-    /// A leader looks for another one: its learners may leave it as soon as they hear of that.
-    pub fn expect_learners_to_leave(&mut self, leader: usize) {
-        for process in self.servers.iter_mut().filter_map(|server| server.process.as_mut()) {
-            if process.watched.elected == Some(ServerId(leader as i64)) {
-                process.watched.replaced = None;
-            }
-        }
-    }
-
     /// A learner leaves its leader: not because the election connection to it has just ended, and will be replaced.
     pub fn look_for_kept_leader(&mut self, at: ProcessId) {
         let now_us = self.now_us;
         let Some(process) = self.process(at) else { return };
-        let Some((dial, ended_us)) = process.watched.replaced.take() else { return };
+        let Some((leader, dial, ended_us)) = process.watched.replaced.take() else { return };
         let is_it = process.learner_connections.leader_dial == Some(dial);
-        if is_it && process.watched.stage == Stage::Asking && now_us < ended_us + REPLACED_US {
+        let is_early = process.watched.stage == Stage::Asking && now_us < ended_us + REPLACED_US;
+        // It may have heard that the leader looks for a leader again.
+        let leads_on = self.servers[leader].process.as_ref().is_some_and(|process| {
+            process.watched.looked_again_us.is_none_or(|looked_us| looked_us + LOOKED_US < now_us)
+        });
+        if is_it && is_early && leads_on {
             let why = "only the election connection to it had ended";
             self.fail("convergence", format!("{} leaves its leader, and {why}", at.server));
         }

@@ -104,8 +104,11 @@ pub struct Watched {
     pub java_tree: Option<Zxid>,
     /// How far it is with its leader, by packets alone.
     pub stage: Stage,
-    /// A dial of a leader to which the election connection has ended, and when it ended.
-    pub replaced: Option<(u64, Micros)>,
+    /// A leader to which the election connection has ended, the dial of it, and when the connection ended.
+    pub replaced: Option<(usize, u64, Micros)>,
+    pub has_looked: bool,
+    /// When this server last looked for a leader again, after its first election.
+    pub looked_again_us: Option<Micros>,
     /// For which leaders each server has voted in the notifications that came, in their order: the last before this process began to look
     /// for a leader, and all since.
     pub votes: BTreeMap<ServerId, Vec<ServerId>>,

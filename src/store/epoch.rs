@@ -113,7 +113,8 @@ fn read_epoch<D: Disk>(disk: &D, path: PathBuf) -> Result<Option<Epoch>, EpochEr
 
 /// The acceptedEpoch and the currentEpoch of this server.
 ///
-/// * `last`: the end of its log; `None`: it has no data that counts.
+/// * `last`: the end of its log; `None`: it has no data that counts. `mends`: whether a currentEpoch that the log is ahead of is
+///   replaced; else the next start finds it as it is, see [`behind_log`].
 ///
 /// A file that a crash left half replaced counts as replaced, and a missing file is written with the epoch of the log's end, as
 /// in Java (D-05, D-06). Without data that counts, currentEpoch stays missing:
@@ -127,12 +128,19 @@ fn read_epoch<D: Disk>(disk: &D, path: PathBuf) -> Result<Option<Epoch>, EpochEr
 ///
 /// # Errors
 /// As [`read`] and [`save`], and [`EpochError::NoPromise`] and [`EpochError::OldPromise`].
-pub fn promised<D: Disk>(disk: &D, dir: &Path, last: Option<Zxid>) -> Result<Epochs, EpochError> {
+pub fn promised<D: Disk>(
+    disk: &D,
+    dir: &Path,
+    last: Option<Zxid>,
+    mends: bool,
+) -> Result<Epochs, EpochError> {
     let counts = last.is_some();
     let last = last.unwrap_or(Zxid::ZERO);
     let found = |which| -> Result<Option<Epoch>, EpochError> {
         let newest = newest(disk, dir, which)?;
+        let is_needed = mends || which == EpochFile::Accepted || Some(last.epoch()) < newest;
         if let Some(epoch) = newest
+            && is_needed
             && read(disk, dir, which)? < newest
         {
             // The temporary file may be in the operating system's cache only.
@@ -157,7 +165,9 @@ pub fn promised<D: Disk>(disk: &D, dir: &Path, last: Option<Zxid>) -> Result<Epo
             last_zxid = %last,
             "the log is ahead of currentEpoch: a synchronisation was interrupted, or the file is an older copy; nothing to do, the log's epoch counts"
         );
-        save(disk, dir, EpochFile::Current, current)?;
+        if mends {
+            save(disk, dir, EpochFile::Current, current)?;
+        }
     }
     let accepted = promised.unwrap_or(last.epoch()).max(current);
     // An interrupted synchronisation may extend or truncate the log, so a later start must not take the epoch from it again.
@@ -171,15 +181,20 @@ pub fn promised<D: Disk>(disk: &D, dir: &Path, last: Option<Zxid>) -> Result<Epo
     Ok(Epochs { accepted, current })
 }
 
-/// Whether the log is ahead of the file currentEpoch, as [`promised`] finds and mends it.
+/// What the file currentEpoch has, if the log is ahead of it. This server has not acknowledged the NEWLEADER of a later epoch: the
+/// file is replaced before.
 ///
 /// * `last`: the end of the log.
 ///
 /// # Errors
 /// As [`read`].
-pub fn is_log_ahead<D: Disk>(disk: &D, dir: &Path, last: Option<Zxid>) -> Result<bool, EpochError> {
-    let found = newest(disk, dir, EpochFile::Current)?;
-    Ok(found.zip(last).is_some_and(|(found, last)| found < last.epoch()))
+pub fn behind_log<D: Disk>(
+    disk: &D,
+    dir: &Path,
+    last: Option<Zxid>,
+) -> Result<Option<Epoch>, EpochError> {
+    let found = read(disk, dir, EpochFile::Current)?;
+    Ok(found.zip(last).filter(|(found, last)| *found < last.epoch()).map(|(found, _)| found))
 }
 
 /// Refuses a folder without either file, if other files show that it is that of a member: it looks like that of a standalone server, and

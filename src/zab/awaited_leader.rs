@@ -34,13 +34,16 @@ impl Peer {
     pub(super) fn has_left(&self, learner: &Learner, from: ServerId, heard: &Notification) -> bool {
         let Some(current_vote) = &self.current_vote else { return false };
         let round = current_vote.vote_round;
-        let looks_anew = heard.state == PeerState::Looking && round < heard.round;
-        let votes_elsewhere = heard.vote.leader != from && round <= heard.round;
+        // A server that has restarted begins with the first round again.
+        let is_news = round <= heard.round || learner.is_relinked();
+        let looks_anew = heard.state == PeerState::Looking && round != heard.round;
+        let votes_elsewhere = heard.vote.leader != from;
         // A leader that a reconfiguration named may not know that yet.
         let is_elected = round != CurrentVote::NO_ROUND;
         is_elected
             && learner.is_asking()
             && learner.leader() == from
+            && is_news
             && (looks_anew || votes_elsewhere)
     }
 }

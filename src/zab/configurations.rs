@@ -315,27 +315,33 @@ impl Core {
         self.save_next(out);
     }
 
-    /// This server starts with a log that is ahead of the file `currentEpoch`: the log's epoch counts, but this server has not
-    /// acknowledged the NEWLEADER of that epoch.
-    pub const fn starts_ahead(&mut self) {
-        self.seen.starts_ahead = true;
+    /// This server starts with a log that is ahead of the file `currentEpoch`, and so has not acknowledged the NEWLEADER of the
+    /// log's epoch, which counts.
+    ///
+    /// * `found`: what the file has.
+    pub const fn starts_with_epoch_behind_log(&mut self, found: Epoch) {
+        self.seen.behind_log = Some(found);
     }
 
     /// Before an election: if the history has transactions of an epoch whose NEWLEADER this server has not acknowledged, a
-    /// synchronisation with the leader of that epoch was interrupted. Each configuration of an earlier epoch that is not in that
-    /// history is forgotten.
+    /// synchronisation with the leader of that epoch was interrupted. Configurations that were proposed before that epoch and are not
+    /// in that history are forgotten.
     ///
-    /// A leader proposes once its epoch is open, so the history before is committed, and this server is in no quorum that
-    /// committed such a configuration with the epoch.
+    /// A leader proposes once its epoch is open, so no quorum has logged such a configuration. Nor has this server acknowledged a
+    /// NEWLEADER that named it, which may be committed although no log has it: a named one is from before the leader's first proposal.
     pub(super) fn forget_outlived_views(&mut self, out: &mut Vec<Action>) {
         let last = self.history.last();
-        let is_ahead = self.current < last.epoch() || self.seen.starts_ahead;
-        if !is_ahead || last.counter() == 0 {
+        let acknowledged = self.seen.behind_log.unwrap_or(self.current);
+        if last.epoch() <= acknowledged || last.counter() == 0 {
             return;
         }
+        let named_through = Zxid::new(acknowledged, 0).to_wire();
         let begin = Zxid::new(last.epoch(), 0).to_wire();
         let SeenViews { in_history, in_force_before, .. } = &mut self.seen;
-        let counts = |view: &View| begin <= view.version || in_history.contains(&view.version);
+        let counts = |view: &View| {
+            let version = view.version;
+            version <= named_through || begin <= version || in_history.contains(&version)
+        };
         let last_in_force = in_force_before.first().map(|last| last.version);
         in_force_before.retain(|view| last_in_force == Some(view.version) || counts(view));
         self.earlier.retain(counts);

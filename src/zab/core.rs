@@ -248,7 +248,7 @@ impl Core {
                     // The tree that was received before it counts from here on, if it did not yet.
                     Promise::Current => {
                         (self.current, self.is_unsure) = (*epoch, false);
-                        self.seen.starts_ahead = false;
+                        self.seen.behind_log = None;
                     }
                 }
             }

@@ -20,7 +20,7 @@ impl ElectionLinks {
         };
         if is_voter(id) {
             self.0.insert(id, is_up);
-        } else if is_up {
+        } else {
             self.0.remove(&id);
         }
     }

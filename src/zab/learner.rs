@@ -24,6 +24,8 @@ pub struct Learner {
     withholds_promise: bool,
     /// When the leader was elected, its election connection was up, and the other voters that ran could elect no other leader.
     is_needed: bool,
+    /// The election connection to the leader has ended, or was replaced, before the leader was reached: the leader may have restarted.
+    is_relinked: bool,
     /// Ticks until this server gives up a leader that it has not reached and whose election connection is gone.
     lost_ticks: Option<u64>,
     /// Ticks until the leader is dialed: an observer waits (`observer.reconnectDelayMs`).
@@ -58,6 +60,7 @@ impl Learner {
             phase: Phase::Asking,
             withholds_promise,
             is_needed,
+            is_relinked: false,
             lost_ticks: None,
             pause_ticks: core.dial_ticks(),
             commit_to: core.history.committed(),
@@ -90,12 +93,18 @@ impl Learner {
     /// Connects anew, and gives up soon if the leader's port refuses.
     pub fn dial_anew(&mut self, core: &mut Core, out: &mut Vec<Action>) {
         out.push(Action::Disconnect);
-        *self = Self::new(core, self.leader, self.withholds_promise, false, out);
+        let (is_relinked, lost_ticks) = (self.is_relinked, self.lost_ticks);
+        let anew = Self::new(core, self.leader, self.withholds_promise, false, out);
+        *self = Self { is_relinked, lost_ticks, ..anew };
     }
 
     /// Whether the leader may not have been reached, and no other server could be elected when it was.
     pub const fn awaits_leader(&self) -> bool {
         self.is_needed && self.is_asking()
+    }
+
+    pub const fn is_relinked(&self) -> bool {
+        self.is_relinked
     }
 
     pub const fn leader(&self) -> ServerId {
@@ -109,6 +118,7 @@ impl Learner {
     /// The election connection to the leader has ended, or is back. The leader's process may have ended, or look for another leader;
     /// or both servers dialed at once, and one connection replaces the other.
     pub fn note_election_connection(&mut self, is_there: bool) {
+        self.is_relinked |= self.is_asking();
         self.lost_ticks = (self.is_asking() && !is_there).then_some(LOST_TICKS);
     }
 

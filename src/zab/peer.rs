@@ -44,7 +44,7 @@ pub struct Peer {
     /// Roles as a learner, one after the other, that ended before this server served.
     fruitless: u32,
     pub(super) links: ElectionLinks,
-    /// Elections in a row that this server won, and in which no learner reached it before the voters changed their votes.
+    /// Elections in a row that this server won, and in which no quorum followed it before the voters changed their votes.
     unreached: u32,
     /// For how many ticks a due election waits: an observer lost its leader, as many others may have, or leaders keep refusing this server.
     pause_ticks: u64,
@@ -58,7 +58,7 @@ const EARLY_TICKS: u32 = 20;
 /// because a server that was named or elected and then restarted does not know of it, and its learners would wait for initLimit.
 const EARLY_LOOKING_TICKS: u32 = 100;
 
-/// A server that was elected so often, and reached by no learner, stays the leader until initLimit ends, as Java's does. Its learners may never
+/// A server that was elected so often, and followed by no quorum, stays the leader until initLimit ends, as Java's does. Its learners may never
 /// reach it (a wrong address, a firewall), and with the best vote it would keep them from electing another leader.
 const UNREACHED_MAX: u32 = 2;
 
@@ -218,9 +218,6 @@ impl Peer {
 
     fn note_connections(&mut self, input: &Input, out: &mut Vec<Action>) {
         self.links.note(input, |id| self.core.is_voter(id));
-        if matches!(input, Input::Learner { .. }) {
-            self.unreached = 0;
-        }
         self.stop_awaiting_leader(out);
     }
 
@@ -466,8 +463,9 @@ impl Peer {
                     && !backing.holds_after(&views, from, &notification)
                 {
                     self.core.stats.disloyal += 1;
-                    self.unreached += 1;
+                    let unreached = self.unreached + 1;
                     self.stand_down("voters changed their votes".to_owned(), out);
+                    self.unreached = unreached;
                 }
             }
         }
@@ -492,7 +490,7 @@ impl Peer {
 
     /// Gives up the role, so that an election follows.
     pub(super) fn stand_down(&mut self, why: String, out: &mut Vec<Action>) {
-        (self.current_vote, self.backing, self.named) = (None, None, None);
+        (self.current_vote, self.backing, self.named, self.unreached) = (None, None, None, 0);
         self.fruitless = match &self.role {
             Role::Learning(learner) if !learner.is_serving() => self.fruitless.saturating_add(1),
             Role::Looking(_) => self.fruitless,
@@ -542,7 +540,6 @@ impl Peer {
         if leader != self.core.me {
             let learner = Learner::new(&mut self.core, leader, withholds_promise, is_needed, out);
             self.role = Role::Learning(learner);
-            self.unreached = 0;
             return self.early.close_all(out);
         }
         let mut leader = Leader::new(&mut self.core, out);

@@ -1,6 +1,6 @@
 //! From where a server knows its proposed configurations.
 
-use crate::model::View;
+use crate::model::{Epoch, View};
 use std::collections::BTreeSet;
 
 /// Versions of configurations that were proposed.
@@ -21,8 +21,8 @@ pub(super) struct SeenViews {
     pub named: Option<i64>,
     /// Configurations in `.dynamic.next`, oldest first.
     pub saved: Vec<i64>,
-    /// This server started with a log that is ahead of currentEpoch, and has acknowledged no NEWLEADER since.
-    pub starts_ahead: bool,
+    /// currentEpoch as the file had it, if this server started with a log that was ahead of it, and has acknowledged no NEWLEADER since.
+    pub behind_log: Option<Epoch>,
     /// A configuration that is a transaction of this server's history, and the configuration before it.
     pub followed: Option<(i64, i64)>,
 }
@@ -39,8 +39,9 @@ impl SeenViews {
 #[cfg(test)]
 mod tests {
     use super::super::{Core, Peer, Settings};
+    use super::Epoch;
     use super::View;
-    use crate::model::{Epoch, Epochs, ServerId, Zxid};
+    use crate::model::{Epochs, ServerId, Zxid};
 
     /// Members whose configuration is the first, of which server 2 alone is a quorum, and the second, of which it is no member.
     fn view(version: i64) -> View {

@@ -44,7 +44,7 @@ impl EpochFiles {
             save(EpochFile::Current, accepted);
         }
         let last = last.filter(|_| !quarantines);
-        let epochs = epoch::promised(&disk, dir, last).expect("an operator has seen to it");
+        let epochs = epoch::promised(&disk, dir, last, true).expect("an operator has seen to it");
         let read = |which| epoch::read(&disk, dir, which).expect("the file was just written");
         let files = Self { accepted: read(EpochFile::Accepted), current: read(EpochFile::Current) };
         StartEpochs { epochs, files, quarantines }

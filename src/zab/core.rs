@@ -298,6 +298,15 @@ impl Core {
         theirs.filter(|theirs| i64::from(ours.0) < *theirs)
     }
 
+    /// Whether a quorum of other voters has voted for itself with a history of this server's epoch or a later one. Others may have
+    /// been emptied, and elect one of themselves if this server does not stand.
+    pub(super) fn others_have_its_epoch(&self) -> bool {
+        let own = i64::from(self.current.0);
+        let others =
+            self.vote_epochs.iter().filter(|(id, epoch)| **id != self.me && own <= **epoch);
+        self.is_quorum(&others.map(|(id, _)| *id).collect(), None)
+    }
+
     /// Whether a server's vote for itself was received since this server's last election began. Without it the epoch of its history is
     /// unknown: by its own configuration, which may be older, it may not vote (world 505979).
     pub(super) fn has_voted_for_itself(&self, server: ServerId) -> bool {

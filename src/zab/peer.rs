@@ -58,7 +58,7 @@ const EARLY_TICKS: u32 = 20;
 /// because a server that was named or elected and then restarted does not know of it, and its learners would wait for initLimit.
 const EARLY_LOOKING_TICKS: u32 = 100;
 
-/// A server that was elected so often, and followed by no quorum, stays the leader until initLimit ends, as Java's does. Its learners may never
+/// A server that was elected so often, and followed by no quorum, stays the leader until initLimit ends, as Java's does, if others have the history of its epoch. Its learners may never
 /// reach it (a wrong address, a firewall), and with the best vote it would keep them from electing another leader.
 const UNREACHED_MAX: u32 = 2;
 
@@ -458,7 +458,7 @@ impl Peer {
                 }
                 let is_waiting = matches!(&self.role, Role::Leading(leader) if !leader.has_followers(&self.core));
                 if is_waiting
-                    && self.unreached < UNREACHED_MAX
+                    && !(UNREACHED_MAX <= self.unreached && self.core.others_have_its_epoch())
                     && let Some(backing) = &mut self.backing
                     && !backing.holds_after(&views, from, &notification)
                 {

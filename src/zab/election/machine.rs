@@ -284,7 +284,7 @@ impl Election {
         }
         if !self.is_candidate(heard.vote.leader) {
             let Some(candidates) = self.candidates_of(from, heard) else {
-                return self.join_round(heard, out);
+                return self.on_unknown_candidate(from, heard, out);
             };
             self.candidates = Some(candidates);
         }
@@ -338,7 +338,7 @@ impl Election {
         }
     }
 
-    fn begin_round(&mut self, round: i64, out: &mut Vec<Action>) {
+    pub(super) fn begin_round(&mut self, round: i64, out: &mut Vec<Action>) {
         self.round = round;
         self.votes.clear();
         self.vote = self.first_vote();
@@ -368,15 +368,6 @@ impl Election {
         }
         self.answered.insert(from, self.now);
         self.send_vote(from, out);
-    }
-
-    /// Joins the later round of a server that votes by a configuration which was proposed to this server and not to that one: it votes
-    /// for nothing, and drops notifications of earlier rounds.
-    fn join_round(&mut self, heard: &Notification, out: &mut Vec<Action>) {
-        let wants_nobody = heard.state == PeerState::Looking && heard.vote == Vote::NOTHING;
-        if wants_nobody && self.round < heard.round {
-            self.begin_round(heard.round, out);
-        }
     }
 
     fn on_looking(&mut self, from: ServerId, heard: &Notification, out: &mut Vec<Action>) {
@@ -478,12 +469,8 @@ impl Election {
             return;
         }
         let ends_at = *self.ends_at.get_or_insert(self.now + u64::from(FINALIZE_TICKS));
-        let nobody_else = self
-            .setup
-            .views
-            .voters()
-            .iter()
-            .all(|voter| agreeing.contains(voter) || self.down.contains(voter));
+        let agrees = |voter| agreeing.contains(voter) || self.down.contains(voter);
+        let nobody_else = self.setup.views.voters().iter().all(agrees);
         if !nobody_else && self.now < ends_at {
             return;
         }

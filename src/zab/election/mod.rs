@@ -22,6 +22,7 @@ mod current_vote;
 mod machine;
 mod notification;
 mod pair;
+mod unknown_candidates;
 mod views;
 mod yielding;
 

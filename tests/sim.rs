@@ -337,7 +337,7 @@ fn calm(seed: u64, actions: Vec<(u64, usize, ClientAction)>) -> Plan {
 fn connection_of_a_silent_client_is_closed_when_its_session_has_expired() {
     for seed in 1..=12 {
         let actions = (0..3)
-            .map(|client| (1000, client, ClientAction::Sleep { for_us: 4000 * MS }))
+            .map(|client| (1900, client, ClientAction::Sleep { for_us: 4000 * MS }))
             .collect();
         let outcome = runs(&calm(seed, actions));
         assert_eq!(outcome.counts.get("sessions lost"), Some(&3));

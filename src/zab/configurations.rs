@@ -301,10 +301,14 @@ impl Core {
     /// The history of an open epoch is on disk: forgets each configuration that is not in it and is newer than the one that NEWLEADER
     /// named, because it was never committed.
     pub(super) fn forget_dead_views(&mut self, out: &mut Vec<Action>) {
-        let SeenViews { in_history, named, in_force_before, .. } = &mut self.seen;
-        let counts = |view: &View| {
-            in_history.contains(&view.version) || named.is_some_and(|named| view.version <= named)
-        };
+        let named = self.seen.named;
+        self.forget_views(|version| named.is_some_and(|named| version <= named), out);
+    }
+
+    /// Forgets each configuration that is not in the history, unless it `stays`.
+    fn forget_views(&mut self, stays: impl Fn(i64) -> bool, out: &mut Vec<Action>) {
+        let SeenViews { in_history, in_force_before, .. } = &mut self.seen;
+        let counts = |view: &View| in_history.contains(&view.version) || stays(view.version);
         // The last one in force is first, and was committed.
         let last = in_force_before.first().map(|last| last.version);
         in_force_before.retain(|view| last == Some(view.version) || counts(view));
@@ -337,18 +341,7 @@ impl Core {
         }
         let named_through = Zxid::new(acknowledged, 0).to_wire();
         let begin = Zxid::new(last.epoch(), 0).to_wire();
-        let SeenViews { in_history, in_force_before, .. } = &mut self.seen;
-        let counts = |view: &View| {
-            let version = view.version;
-            version <= named_through || begin <= version || in_history.contains(&version)
-        };
-        let last_in_force = in_force_before.first().map(|last| last.version);
-        in_force_before.retain(|view| last_in_force == Some(view.version) || counts(view));
-        self.earlier.retain(counts);
-        if !self.next.as_ref().is_none_or(counts) {
-            self.next = self.earlier.pop();
-        }
-        self.save_next(out);
+        self.forget_views(|version| version <= named_through || begin <= version, out);
     }
 
     /// Has `.dynamic.next` written, or removed. A configuration that is on its way to the log is saved once the log has it, so that

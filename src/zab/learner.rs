@@ -78,8 +78,7 @@ impl Learner {
     }
 
     fn dial(&self, core: &Core, out: &mut Vec<Action>) {
-        let is_needed = self.is_needed && self.lost_ticks.is_none();
-        out.push(Action::Connect { leader: self.leader, is_needed });
+        out.push(Action::Connect { leader: self.leader, is_needed: self.is_needed });
         let (accepted, view_version) = (core.accepted, core.view.version);
         let info = LearnerInfo { id: core.me, protocol_version: PROTOCOL_VERSION, view_version };
         let packet = if self.is_observer {

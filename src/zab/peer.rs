@@ -58,8 +58,9 @@ const EARLY_TICKS: u32 = 20;
 /// because a server that was named or elected and then restarted does not know of it, and its learners would wait for initLimit.
 const EARLY_LOOKING_TICKS: u32 = 100;
 
-/// A server that was elected so often, and followed by no quorum, stays the leader until initLimit ends, as Java's does, if others have the history of its epoch. Its learners may never
-/// reach it (a wrong address, a firewall), and with the best vote it would keep them from electing another leader.
+/// A server that was elected so often, and followed by no quorum, stays the leader until initLimit ends, as Java's does, if others have
+/// the history of its epoch. Its learners may never reach it (a wrong address, a firewall), and with the best vote it would keep them from
+/// electing another leader.
 const UNREACHED_MAX: u32 = 2;
 
 /// Limit on kept notifications of servers in no known configuration (joiners and strangers).

@@ -33,7 +33,7 @@ pub enum AssembleError {
     Epoch(#[from] EpochError),
     #[error("read the last configuration {}", path.display())]
     LastInForce { path: PathBuf, source: io::Error },
-    #[error("look for the mark {} of a doubted tree", path.display())]
+    #[error("read or write the mark {} of a doubted tree", path.display())]
     Doubt { path: PathBuf, source: io::Error },
     #[error(
         "zoo.cfg makes this a standalone server, and its data are those of a member of the ensemble of servers {last_voters}"
@@ -94,12 +94,15 @@ impl FirstSnapshot {
 impl<D: Disk> Started<D> {
     /// Takes the first snapshot of a start.
     ///
+    /// * `disk`, `folders`: where a doubted tree is noted, before its snapshot hides that from the next start.
     /// * `write`: writes the tree as it was frozen, and names the snapshot. The tree's lock is not held meanwhile.
     ///
     /// # Errors
-    /// Those of `write`.
-    pub fn take_first_snapshot<E>(
+    /// Those of `write`, and if the doubt can't be noted.
+    pub fn take_first_snapshot<E: From<AssembleError>>(
         mut self,
+        disk: &D,
+        folders: &Folders,
         recovered: &Recovered,
         now: Now,
         write: impl FnOnce(&Shared, Frozen) -> Result<(), E>,
@@ -110,12 +113,13 @@ impl<D: Disk> Started<D> {
         let is_member = self.member.replica.mode() != Mode::Standalone;
         match FirstSnapshot::of(recovered.start, snapshot, last, is_member) {
             FirstSnapshot::None => {}
-            // Which notes the doubt first.
-            FirstSnapshot::BeforeServing if self.member.replica.doubts_tree() => {
-                self.member.snapshot(now, &mut self.actions);
-            }
             FirstSnapshot::BesideServing => self.member.snapshot(now, &mut self.actions),
             FirstSnapshot::BeforeServing => {
+                if self.member.replica.doubts_tree() {
+                    let path = doubted::path(&folders.snapshots);
+                    doubted::note(disk, &folders.snapshots)
+                        .map_err(|source| AssembleError::Doubt { path, source })?;
+                }
                 let frozen = tree.write().freeze();
                 if let Some(frozen) = frozen {
                     let written = write(&self.shared, frozen);

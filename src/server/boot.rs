@@ -35,7 +35,7 @@ use crate::store::log_thread::{self, LogQueue, LogThread};
 use crate::store::quarantine;
 use crate::store::recover::{self, RecoverError};
 use crate::store::start::{self, StartError};
-use crate::store::{FailStop, Folders, Log, RealDisk, RecoverOptions, Recovered, SnapshotError};
+use crate::store::{FailStop, Folders, Log, RealDisk, RecoverOptions, Recovered};
 use crate::tree::freeze::Frozen;
 use crate::tree::{Options, Tree};
 use std::io;
@@ -94,8 +94,7 @@ async fn serve(
     let (tls, ports) = open_ports(&config, &metrics)?;
     let http = HttpPorts::open(&config, &tls.http)?;
     let folders = Folders::new(&config.data_dir, &config.data_log_dir);
-    let disk = FailStop::new(RealDisk);
-    let exchanges = exchanges(&config)?;
+    let (disk, exchanges) = (FailStop::new(RealDisk), exchanges(&config)?);
     let parts = part_settings(&config, exchanges.clone(), seed, clock)?;
     let RestoredData { lock: _lock, tree, recovered, history, has_data } =
         restore(&disk, &folders, &config, &metrics, &parts)?;
@@ -104,9 +103,10 @@ async fn serve(
     let now = Now { us: clock.now_us(), wall_ms: clock.wall_ms() };
     let started = assemble(&disk, &folders, &config, parts, tree, history, now)?;
     let purging = purge_and_note(&folders, &config, &recovered, options.seed)?;
-    let started = started.take_first_snapshot(&recovered, now, |shared, frozen| {
-        write_first_snapshot(&disk, &folders, &config, &metrics, shared, frozen)
-    })?;
+    let started =
+        started.take_first_snapshot(&disk, &folders, &recovered, now, |shared, frozen| {
+            write_first_snapshot(&disk, &folders, &config, &metrics, shared, frozen)
+        })?;
     recover::consume_initialize(&disk, &folders)
         .map_err(|source| ServerError::System { what: "remove the file initialize", source })?;
     let Started { member, shared, log, actions } = started;
@@ -173,7 +173,7 @@ fn write_first_snapshot(
     metrics: &Registry,
     shared: &Shared,
     frozen: Frozen,
-) -> Result<(), SnapshotError> {
+) -> Result<(), ServerError> {
     let (began, style) = (std::time::Instant::now(), SnapshotStyle::of(config));
     let draft = snapshots::draft(disk, &folders.snapshots, shared, frozen, style, false)?;
     draft.map(|draft| draft.place(disk)).transpose()?;

@@ -48,7 +48,7 @@ pub enum ServerError {
     /// A member that starts without it may lead beside the members of that configuration.
     #[error("can't use the last configuration {}", path.display())]
     LastConfiguration { path: PathBuf, source: io::Error },
-    #[error("can't look for the mark {} of a doubted tree", path.display())]
+    #[error("can't read or write the mark {} of a doubted tree", path.display())]
     Doubted { path: PathBuf, source: io::Error },
     #[error(transparent)]
     Alone(AssembleError),

@@ -12,6 +12,7 @@ use crate::member::configured::{PartSettings, SnapshotStyle, entry_max, patience
 use crate::member::start::{RestoredHistory, Started, assemble};
 use crate::member::{LogReadLimit, Now, trailers};
 use crate::model::{Zxid, chain};
+use crate::request::Shared;
 use crate::sim::check::Durable;
 use crate::store::start::{self, Found};
 use crate::store::{
@@ -62,11 +63,12 @@ pub fn boot(
     let (tree_options, recovery) = (parts.tree, parts.recovery);
     let style = SnapshotStyle::of(&config);
     let history = history(server, &found, mismatches, is_believed.then_some(last_zxid));
-    let started = assemble(&disk, &folders, &config, parts, tree, history, began);
-    let started = started?.take_first_snapshot(&found.recovered, began, |shared, frozen| {
-        let body = stream_of(&shared.state.tree.read(), frozen);
-        write_snapshot(&disk, &folders, frozen, style, &body)?.place(&disk).map(drop)
-    })?;
+    let started = assemble(&disk, &folders, &config, parts, tree, history, began)?;
+    let recovered = &found.recovered;
+    let started =
+        started.take_first_snapshot(&disk, &folders, recovered, began, |shared, frozen| {
+            write_first_snapshot(&disk, &folders, style, shared, frozen)
+        })?;
     recover::consume_initialize(&disk, &folders)?;
     let Started { member, shared, log, actions } = started;
     let core = &member.replica.peer().core;
@@ -171,6 +173,18 @@ fn restore(
         (tree, mismatches) if mismatches == 0 || may_lack => Ok((tree, mismatches, found)),
         (_, mismatches) => Err(format!("{mismatches} digests differ in replay").into()),
     }
+}
+
+fn write_first_snapshot(
+    disk: &Disk,
+    folders: &Folders,
+    style: SnapshotStyle,
+    shared: &Shared,
+    frozen: Frozen,
+) -> Result<(), Box<dyn Error>> {
+    let body = stream_of(&shared.state.tree.read(), frozen);
+    write_snapshot(disk, folders, frozen, style, &body)?.place(disk)?;
+    Ok(())
 }
 
 /// The stream of a frozen tree, as a snapshot has it.

@@ -230,7 +230,7 @@ impl World {
     fn shows_lost_log(&mut self, server: usize) -> bool {
         let disk = &self.servers[server].disk;
         let Some(log) = older_log(disk) else { return false };
-        if self.climate().trusts_empty {
+        if self.climate().trusts_empty || self.servers[server].trusts_empty {
             // Without a snapshot to go on from, the server would start with what is left, as its operator asks.
             let older = names::snapshots(disk, &folders().snapshots).unwrap_or_default();
             return log.next.counter() != 1 && older.iter().any(|file| file.zxid < log.begin);

@@ -8,8 +8,8 @@ use super::network::{Holder, ProcessId};
 use super::plan::{MS, Micros};
 use super::world::World;
 use crate::member::{Input, QuorumPeer};
-use crate::model::{Epoch, Zxid};
-use crate::zab::Packet;
+use crate::model::{Epoch, ServerId, Zxid};
+use crate::zab::{Packet, Role};
 use bytes::Bytes;
 
 /// What a learner has heard of a leader's last election is no older than this.
@@ -99,7 +99,12 @@ impl World {
         let now_us = self.now_us;
         let Some(process) = self.process(at) else { return };
         let Some((leader, dial, ended_us)) = process.watched.replaced.take() else { return };
-        let is_it = process.learner_connections.leader_dial == Some(dial);
+        // It stays with its leader, but dials anew, if others suffice to elect another one by now.
+        let dials_anew = matches!(
+            process.member.replica.peer().role(),
+            Role::Learning(learner) if learner.leader() == ServerId(leader as i64)
+        );
+        let is_it = !dials_anew && process.learner_connections.leader_dial == Some(dial);
         let is_early = process.watched.stage == Stage::Asking && now_us < ended_us + REPLACED_US;
         // It may have heard that the leader looks for a leader again, or has restarted.
         let leads_on = self.servers[leader].process.as_ref().is_some_and(|process| {

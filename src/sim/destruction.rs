@@ -12,7 +12,7 @@
 //! 4. There are no faults until a leader is established: without the servers that have data, a quorum of empty servers would elect one
 //!    of themselves.
 
-use super::boot::boot;
+use super::boot::{Booted, boot};
 use super::check::{Durable, Seen};
 use super::lost_data::{copy, empty};
 use super::membership;
@@ -152,7 +152,8 @@ impl World {
         let _tried = tried_twice(|| membership::mark_new(&found.disk, &climate));
     }
 
-    /// What a server will find at its start. A server that will not start, or will not vote, is emptied by its operator.
+    /// What a server will find at its start. A server that will not start, or will not vote, is emptied by its operator; so is one that was
+    /// emptied before and has no transactions since: a configuration that it knows is in no history that is left (world 2962000003352).
     fn found_by(&mut self, server: usize) -> Durable {
         let (climate, now_us) = (self.climate().clone(), self.now_us);
         let found = &mut self.servers[server];
@@ -160,8 +161,9 @@ impl World {
         let disk = std::mem::replace(&mut found.disk, copy);
         let booted = boot(found, server, &climate, now_us);
         found.disk = disk;
+        let votes = |booted: &Booted| !booted.process.member.replica.peer().core.is_unsure;
         match booted {
-            Ok(booted) if !booted.process.member.replica.peer().core.is_unsure => booted.durable,
+            Ok(booted) if votes(&booted) && booted.durable.last != Zxid::ZERO => booted.durable,
             Ok(_) | Err(_) => {
                 self.empty_new(server);
                 Durable::default()

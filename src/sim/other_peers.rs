@@ -106,10 +106,12 @@ impl World {
         );
         let is_it = !dials_anew && process.learner_connections.leader_dial == Some(dial);
         let is_early = process.watched.stage == Stage::Asking && now_us < ended_us + REPLACED_US;
-        // It may have heard that the leader looks for a leader again, or has restarted.
+        // It may have heard that the leader looks for a leader again, or still does in a later round, or has restarted.
         let leads_on = self.servers[leader].process.as_ref().is_some_and(|process| {
             let has_looked = |looked_us| now_us <= looked_us + LOOKED_US;
-            process.began_us < ended_us && !process.watched.looked_again_us.is_some_and(has_looked)
+            process.began_us < ended_us
+                && matches!(process.member.replica.peer().role(), Role::Leading(_))
+                && !process.watched.looked_again_us.is_some_and(has_looked)
         });
         if is_it && is_early && leads_on {
             let why = "only the election connection to it had ended";

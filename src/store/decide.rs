@@ -300,18 +300,47 @@ pub enum Opening {
     Refuse,
 }
 
+/// * `newest`: no file has a later name. A file has a header, and records, before the next one is made.
+/// * `may_have_lost_writes`: see [`EndFacts::may_have_lost_writes`]. A header is written before the zeros after it.
+///
 /// ```text
-/// header                                newest   do
-/// good                                    -      read
-/// short, or the file is all zeros        yes     remove   D-47
-///   "                                    no      refuse   D-47
-/// another magic, or data after zeros      -      refuse   D-46
+/// header                                newest   lost writes   do
+/// good                                    -           -        read
+/// short                                  yes          -        remove   D-47
+/// the file is all zeros                  yes         yes       remove   D-47
+///   "                                    yes         no        refuse
+/// short, or the file is all zeros        no           -        refuse   D-47
+/// another magic, or data after zeros      -           -        refuse   D-46
 /// ```
-pub fn opening(head: Head, newest: bool) -> Opening {
-    match (head, newest) {
-        (Head::Good, _) => Opening::Read,
-        (Head::Unwritten, true) => Opening::Remove,
-        (Head::Unwritten, false) | (Head::Bad { .. }, _) => Opening::Refuse,
+pub fn opening(head: Head, newest: bool, may_have_lost_writes: bool) -> Opening {
+    match head {
+        Head::Good => Opening::Read,
+        Head::Short if newest => Opening::Remove,
+        Head::Zeros if newest && may_have_lost_writes => Opening::Remove,
+        Head::Short | Head::Zeros | Head::Bad { .. } => Opening::Refuse,
+    }
+}
+
+/// What the name of a newest log file without a record says: the zxid of the first transaction that was about to be written to it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum EmptyLog {
+    /// It was about to be written after all others, as a crash leaves it.
+    Next,
+    /// Transactions before it are missing: each of them was durable before the file was made.
+    AfterGap,
+    /// A snapshot that holds its first transaction got its name after that was durable, so the records were lost.
+    Lost,
+}
+
+/// * `last`: where the history ends. `first`: the zxid in the file's name. `has_header`: without one the file would have been removed at the
+///   first start after the crash, and a leader's tree may have come since.
+pub fn empty_log(last: Option<Zxid>, first: Zxid, has_header: bool) -> EmptyLog {
+    if !follows(last, first.to_wire()) {
+        EmptyLog::AfterGap
+    } else if !has_header && Some(first) <= last {
+        EmptyLog::Lost
+    } else {
+        EmptyLog::Next
     }
 }
 
@@ -455,11 +484,32 @@ mod tests {
     // rows: D-47
     #[test]
     fn file_without_a_header_is_removed_only_if_newest() {
-        for newest in BOTH {
-            assert_eq!(opening(Head::Good, newest), Opening::Read);
-            assert_eq!(opening(Head::Bad { magic: 1 }, newest), Opening::Refuse);
+        for (newest, lost_writes) in [(true, true), (true, false), (false, true), (false, false)] {
+            let does = |head| opening(head, newest, lost_writes);
+            let removed_if = |is_left| if is_left { Opening::Remove } else { Opening::Refuse };
+            assert_eq!(does(Head::Good), Opening::Read);
+            assert_eq!(does(Head::Bad { magic: 1 }), Opening::Refuse);
+            assert_eq!(does(Head::Short), removed_if(newest));
+            assert_eq!(does(Head::Zeros), removed_if(newest && lost_writes));
         }
-        assert_eq!(opening(Head::Unwritten, true), Opening::Remove);
-        assert_eq!(opening(Head::Unwritten, false), Opening::Refuse);
+    }
+
+    // rows: D-47 D-48
+    #[test]
+    fn log_file_without_a_record_follows_the_history_or_something_is_lost() {
+        let zxid = |raw: i64| Zxid::from_wire(raw).unwrap();
+        for has_header in BOTH {
+            let says =
+                |last: i64, first: i64| empty_log(Zxid::from_wire(last), zxid(first), has_header);
+            assert_eq!(says(-1, 1), EmptyLog::Next);
+            assert_eq!(says(70, 71), EmptyLog::Next);
+            assert_eq!(says(70, 0x1_0000_0001), EmptyLog::Next);
+            assert_eq!(says(54, 71), EmptyLog::AfterGap);
+            assert_eq!(says(-1, 71), EmptyLog::AfterGap);
+            assert_eq!(says(70, 0x1_0000_0002), EmptyLog::AfterGap);
+            let is_old = if has_header { EmptyLog::Next } else { EmptyLog::Lost };
+            assert_eq!(says(70, 70), is_old);
+            assert_eq!(says(70, 55), is_old);
+        }
     }
 }

@@ -97,7 +97,7 @@ fn last_zxid<D: Disk>(disk: &D, log: &Path) -> LogEnd {
     let mut records = Records::new(source);
     match records.head() {
         Ok(Head::Good) => {}
-        Ok(Head::Unwritten) => return LogEnd::NoRecord,
+        Ok(Head::Short | Head::Zeros) => return LogEnd::NoRecord,
         _ => return LogEnd::Unknown,
     }
     let mut end = LogEnd::NoRecord;

@@ -112,8 +112,10 @@ impl Source for &[u8] {
 pub enum Head {
     /// A header; its dbid and version are not checked, as in Java.
     Good,
-    /// Fewer bytes than a header, or nothing but zeros: the file was created, but its header never became durable.
-    Unwritten,
+    /// Fewer bytes than a header: the file was created, but its header was never written.
+    Short,
+    /// Nothing but zeros, as many as a header or more: the header never became durable.
+    Zeros,
     /// Another magic number, or zeros where the header should be with data after them.
     Bad { magic: i32 },
 }
@@ -199,11 +201,11 @@ impl<S: Source> Records<S> {
     /// Those of the source.
     pub fn head(&mut self) -> io::Result<Head> {
         if !self.fill(HEADER_LEN)? {
-            return Ok(Head::Unwritten);
+            return Ok(Head::Short);
         }
         let magic = BE::read_i32(&self.buffer[self.start..]);
         if magic != LOG_MAGIC {
-            return Ok(if self.rest_is_zero()? { Head::Unwritten } else { Head::Bad { magic } });
+            return Ok(if self.rest_is_zero()? { Head::Zeros } else { Head::Bad { magic } });
         }
         self.advance(HEADER_LEN as usize);
         Ok(Head::Good)
@@ -458,9 +460,10 @@ mod tests {
     #[test]
     fn unwritten_header_is_distinguished_from_a_bad_one() {
         let head = |bytes: &[u8]| Records::new(bytes).head().unwrap();
-        assert_eq!(head(b""), Head::Unwritten);
-        assert_eq!(head(&header()[..15]), Head::Unwritten);
-        assert_eq!(head(&[0; 3 << 20]), Head::Unwritten);
+        assert_eq!(head(b""), Head::Short);
+        assert_eq!(head(&header()[..15]), Head::Short);
+        assert_eq!(head(&[0; 16]), Head::Zeros);
+        assert_eq!(head(&[0; 3 << 20]), Head::Zeros);
         assert_eq!(head(b"ZKSN\0\0\0\x02\0\0\0\0\0\0\0\0"), Head::Bad { magic: 0x5a4b_534e });
         let mut late = vec![0; 2 << 20];
         late.push(1);

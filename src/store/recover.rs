@@ -10,7 +10,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::decide::{self, BadSnapshot, LogFact, SnapshotFact, Start, StartFacts};
+use super::decide::{self, BadSnapshot, EmptyLog, LogFact, SnapshotFact, Start, StartFacts};
 use super::disk::{self, Disk, Reading};
 use super::epoch::{self, EpochError, EpochFile};
 use super::log_copies;
@@ -18,7 +18,7 @@ use super::log_folder::{self, Lacking, NotedFolder};
 use super::names::{self, Folders, Named, Packing};
 use super::packing::Unpacker;
 pub use super::recover_error::{RecoverError, SkipReason, Skipped};
-use super::scan::{self, RecordAt, Scanned};
+use super::scan::{self, EmptyFile, RecordAt, ScanError, Scanned};
 use super::snapshot::{self, Trailers};
 use super::snapshot_read::{Progress, ReadError, SnapshotReader};
 use crate::model::{Epoch, Zxid, chain};
@@ -228,7 +228,7 @@ pub fn recover<D: Disk, R: Restore>(
     })?;
     let floor = if start == Start::Unsure { None } else { Some(Zxid::ZERO) };
     let last = after.max(scanned.highest).max(floor);
-    let gap = look_for_holes(&scanned, after, &folders.logs)?;
+    let gap = look_for_holes(&scanned, after, options.running, &folders.logs)?;
     look_for_gap(gap, !options.is_member, &folders.logs)?;
     // A snapshot with the zxid of the loaded one held the same. With snapshot.trust.empty one without an end does not count.
     bad.retain(|bad| after < Some(bad.file.zxid) && (bad.may_count || !options.trust_empty));
@@ -255,9 +255,9 @@ pub fn recover<D: Disk, R: Restore>(
 
 /// Log files, and the end of one, that were not used.
 fn unused(scanned: &Scanned) -> impl Iterator<Item = Skipped> {
-    let unwritten = scanned.unwritten.iter();
+    let unwritten = scanned.empty.iter().filter(|empty| !empty.has_header);
     let unwritten =
-        unwritten.map(|path| Skipped { path: path.clone(), why: SkipReason::Unwritten });
+        unwritten.map(|empty| Skipped { path: empty.path.clone(), why: SkipReason::Unwritten });
     let torn = scanned.torn.iter().map(|torn| {
         let RecordAt { path, at } = torn.from.clone();
         Skipped { path, why: SkipReason::Torn(at) }
@@ -304,10 +304,11 @@ fn look_for_copies<D: Disk, E: Error>(
 }
 
 /// Refuses a log that lacks transactions between two others of one epoch: they are lost (D-48). Returns its gap: the transactions before
-/// and after it, if those after the snapshot are missing, or the first ones of an epoch.
+/// and after it, if those after the snapshot are missing, or the first ones of an epoch, or the last ones.
 fn look_for_holes<E: Error>(
     scanned: &Scanned,
     after: Option<Zxid>,
+    is_running: bool,
     dir: &Path,
 ) -> Result<Option<(Zxid, i64)>, RecoverError<E>> {
     if let Some((before, after)) = scanned.hole {
@@ -315,8 +316,22 @@ fn look_for_holes<E: Error>(
     }
     Ok(match (after, scanned.gap) {
         (Some(_), Some((Some(before), first))) => Some((before, first)),
-        _ => None,
+        _ if is_running => None, // The log thread may be making the newest file now.
+        _ => look_for_lost_records(scanned, after.max(scanned.highest))?,
     })
+}
+
+/// Refuses a newest file whose records are lost. Returns the gap before it: the last transaction, and the first that was to be written to it.
+fn look_for_lost_records<E: Error>(
+    scanned: &Scanned,
+    last: Option<Zxid>,
+) -> Result<Option<(Zxid, i64)>, RecoverError<E>> {
+    let Some(EmptyFile { path, first, has_header }) = &scanned.empty else { return Ok(None) };
+    match decide::empty_log(last, *first, *has_header) {
+        EmptyLog::Next => Ok(None),
+        EmptyLog::AfterGap => Ok(Some((last.unwrap_or(Zxid::ZERO), first.to_wire()))),
+        EmptyLog::Lost => Err(ScanError::Header { path: path.clone(), magic: 0 }.into()),
+    }
 }
 
 /// Refuses a gap, unless this server may go on after it. No member may: an epoch begins with counter 1, and a member logs all of it, or
@@ -547,7 +562,12 @@ impl<R: Read> Read for Counting<'_, R> {
 /// Reads the whole log to find out whether it holds everything from the first transaction on.
 fn log_fact<D: Disk, E: Error>(disk: &D, dir: &Path) -> Result<LogFact, RecoverError<E>> {
     let scanned = scan::scan(disk, dir, None, |_, _, _| Ok(ControlFlow::Continue(())))?;
+    let is_first = |empty: &EmptyFile| {
+        decide::empty_log(None, empty.first, empty.has_header) == EmptyLog::Next
+    };
     Ok(match scanned.highest {
+        // Another file than the first one: the transactions before it are lost.
+        _ if scanned.records == 0 && !scanned.empty.iter().all(is_first) => LogFact::Rest,
         _ if scanned.records == 0 => LogFact::Empty,
         Some(last) if scanned.gap.is_none() && last.epoch() == Epoch(0) => LogFact::Whole,
         _ => LogFact::Rest,

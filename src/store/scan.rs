@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::decide::{self, EndFacts, FileEnd, Opening, RecordsAfter};
 use super::disk::{Disk, Reading, remove_if_there};
 use super::names::{self, Named};
-use super::record::{self, Head, Records, Source, Step, Stop, StopKind};
+use super::record::{self, HEADER_LEN, Head, Records, Source, Step, Stop, StopKind};
 use crate::model::Zxid;
 
 /// The file in the log folder that keeps what was last cut off. Its bytes are those of the log file from the place on that the WARN names.
@@ -54,7 +54,7 @@ pub enum ScanError<E> {
     List { path: PathBuf, source: io::Error },
     #[error("read log file {}", path.display())]
     Read { path: PathBuf, source: io::Error },
-    #[error("open log file {}: no header (magic {magic:#x}), and it is not the newest or holds data", path.display())]
+    #[error("open log file {}: no header (magic {magic:#x}), and no crash leaves it so; acknowledged transactions may be lost here", path.display())]
     Header { path: PathBuf, magic: i32 },
     #[error("read record at {at}: {kind}; acknowledged transactions may be lost here")]
     Corrupt { at: RecordAt, kind: StopKind },
@@ -62,6 +62,16 @@ pub enum ScanError<E> {
     NoHeader { at: RecordAt, len: usize },
     #[error("apply transaction {zxid:#x} at {at}")]
     Taken { at: RecordAt, zxid: i64, source: E },
+}
+
+/// A newest log file without a record.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct EmptyFile {
+    pub path: PathBuf,
+    /// The zxid in its name.
+    pub first: Zxid,
+    /// Without one it is removed by [`repair`].
+    pub has_header: bool,
 }
 
 /// What reading a log found besides its records.
@@ -79,8 +89,8 @@ pub struct Scanned {
     pub hole: Option<(Zxid, Zxid)>,
     /// Bytes of records in the files read.
     pub bytes: u64,
-    /// Newest files without a header: nothing was ever written to them.
-    pub unwritten: Vec<PathBuf>,
+    /// The newest file, if it has no record.
+    pub empty: Option<EmptyFile>,
     /// The newest file's torn flush, which is to be cut off.
     pub torn: Option<TornFlush>,
     /// True when the receiver asked to stop.
@@ -156,7 +166,12 @@ pub fn scan<D: Disk, E>(
         };
         scanned.bytes += stop.at;
         so_far.done = before_it + len_bytes;
-        judge(disk, records, stop, index + 1 == files.len(), path, &mut scanned)?;
+        let newest = index + 1 == files.len();
+        if newest && stop.at == HEADER_LEN && scanned.empty.is_none() {
+            scanned.empty =
+                Some(EmptyFile { path: path.clone(), first: file.zxid, has_header: true });
+        }
+        judge(disk, records, stop, newest, path, &mut scanned)?;
     }
     Ok(scanned)
 }
@@ -195,7 +210,7 @@ pub fn repair<D: Disk>(disk: &D, dir: &Path, scanned: &Scanned) -> io::Result<()
         disk.set_len(&file, *at)?;
         disk.sync_data(&file)?;
     }
-    for path in &scanned.unwritten {
+    if let Some(EmptyFile { path, has_header: false, .. }) = &scanned.empty {
         disk.remove(path)?;
         tracing::warn!(path = %path.display(), "removed a log file without a header; nothing to do");
     }
@@ -232,30 +247,27 @@ fn bytes_of<D: Disk, E>(disk: &D, dir: &Path, files: &[Named]) -> Result<u64, Sc
     Ok(bytes)
 }
 
-/// The files that have a header. The newest ones without go to `scanned.unwritten`; an older one without is an error.
+/// The files without the newest one, if that was made and its header never became durable. It goes to `scanned.empty`.
 fn written<'f, D: Disk, E>(
     disk: &D,
     dir: &Path,
     files: &'f [Named],
     scanned: &mut Scanned,
 ) -> Result<&'f [Named], ScanError<E>> {
-    let mut count = files.len();
-    while let Some(last) = count.checked_sub(1) {
-        let path = dir.join(&files[last].name);
-        let read = |source| ScanError::Read { path: path.clone(), source };
-        let head =
-            Records::new(FileSource::open(disk, &path).map_err(read)?).head().map_err(read)?;
-        if decide::opening(head, true) != Opening::Remove {
-            break; // Good, or refused when it is opened.
-        }
-        count = last;
-        tracing::warn!(
-            path = %path.display(),
-            "log file without a header, as a crash leaves it: it held no transaction, nothing to do"
-        );
-        scanned.unwritten.push(path);
+    let Some((last, older)) = files.split_last() else { return Ok(files) };
+    let path = dir.join(&last.name);
+    let read = |source| ScanError::Read { path: path.clone(), source };
+    let head = Records::new(FileSource::open(disk, &path).map_err(read)?).head().map_err(read)?;
+    let may_have_lost_writes = disk.may_have_lost_writes(&path).map_err(read)?;
+    if decide::opening(head, true, may_have_lost_writes) != Opening::Remove {
+        return Ok(files); // Good, or refused when it is opened.
     }
-    Ok(&files[..count])
+    tracing::warn!(
+        path = %path.display(),
+        "log file without a header, as a crash leaves it: it held no transaction, nothing to do"
+    );
+    scanned.empty = Some(EmptyFile { path, first: last.zxid, has_header: false });
+    Ok(older)
 }
 
 /// Whether a log file has records, or what may have been records. A file is without if nothing follows its header, or if it has none.
@@ -266,7 +278,7 @@ pub fn has_records<D: Disk>(disk: &D, path: &Path) -> io::Result<bool> {
     let mut records = Records::new(FileSource::open(disk, path)?);
     Ok(match records.head()? {
         Head::Good => !matches!(records.step()?, Step::Stop(stop) if stop.kind == StopKind::Clean),
-        Head::Unwritten => false,
+        Head::Short | Head::Zeros => false,
         Head::Bad { .. } => true,
     })
 }
@@ -279,7 +291,7 @@ fn open<'d, D: Disk, E>(
     let read = |source| ScanError::Read { path: path.to_owned(), source };
     let mut records = Records::new(FileSource::open(disk, path).map_err(read)?);
     let head = records.head().map_err(read)?;
-    if decide::opening(head, false) == Opening::Read {
+    if decide::opening(head, false, false) == Opening::Read {
         return Ok(records);
     }
     let magic = if let Head::Bad { magic } = head { magic } else { 0 };

@@ -314,6 +314,19 @@ impl Peer {
         self.core.notes.push(Note::Looking { why });
         self.core.notes.push(Note::Elected { leader, state });
         self.begin(leader, false, false, out);
+        if matches!(self.role, Role::Leading(_)) {
+            // No voter was asked, so each counts until it looks for a leader: after a restart it does not know of this one.
+            let voters = self.core.views().voters();
+            self.backing = Some(Electors::new(vote, CurrentVote::NO_ROUND, voters));
+        }
+        self.hear_kept(out);
+    }
+
+    /// Hears what other servers have sent since the last role ended.
+    fn hear_kept(&mut self, out: &mut Vec<Action>) {
+        for (from, notification) in std::mem::take(&mut self.heard) {
+            self.on_heard(from, notification, out);
+        }
     }
 
     fn state_under(&self, leader: ServerId) -> PeerState {
@@ -362,9 +375,7 @@ impl Peer {
         self.core.leaders_view = None;
         self.role = Role::Looking(Some(Box::new(election)));
         self.on_election(actions, out);
-        for (from, notification) in std::mem::take(&mut self.heard) {
-            self.on_heard(from, notification, out);
-        }
+        self.hear_kept(out);
     }
 
     /// Whether this server is a voter only of a proposed configuration, and was disconnected by a leader to which it had reported its

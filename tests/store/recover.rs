@@ -133,7 +133,8 @@ fn empty_log_file_of_before_a_loss_hides_no_later_transaction() {
     put_snapshot(&disk, 3, &[1, 2, 3]);
     put_log(&disk, "log.1", &[1, 2, 3, 4]);
     put_log(&disk, "log.9", &[]);
-    let (_, recovered) = default(&disk);
+    let trusts = RecoverOptions { trust_empty: true, ..RecoverOptions::default() };
+    let (_, recovered) = run(&disk, trusts).unwrap();
     assert_eq!(recovered.last, Zxid::from_wire(4));
     // What was lost comes again, and more.
     let mut log = Log::new(disk.clone(), &folders().logs, LogOptions::default(), recovered.last);
@@ -270,6 +271,43 @@ fn a_hole_in_the_log_is_fatal_as_in_java() {
     }
     let trusts = RecoverOptions { trust_empty: true, ..RecoverOptions::default() };
     assert_eq!(run(&disk, trusts).unwrap().0, [1, 2, 4, (1 << 32) + 3], "as in Java");
+}
+
+// What was acknowledged was in such a file, or in one before it.
+// rows: D-47 D-48
+#[test]
+fn newest_log_without_records_is_refused_unless_it_follows_the_history() {
+    let (all, without_records) = (RecoverOptions::default(), log_file(&[], 0));
+    let (short, zeros) = (Vec::new(), vec![0; 90]);
+    for (snapshot, name, content, refusal) in [
+        (4, "log.5", &short, None),
+        (4, "log.5", &zeros, None),
+        (4, "log.5", &without_records, None),
+        (4, "log.100000001", &zeros, None),
+        (4, "log.7", &short, Some("goes on with 0x7 after 0x4")),
+        (4, "log.7", &zeros, Some("goes on with 0x7 after 0x4")),
+        (4, "log.7", &without_records, Some("goes on with 0x7 after 0x4")),
+        (6, "log.5", &zeros, Some("log.5: no header (magic 0x0)")),
+        (6, "log.5", &short, Some("log.5: no header (magic 0x0)")),
+        (6, "log.5", &without_records, None),
+    ] {
+        for options in [all, MEMBER] {
+            let disk = SimDisk::new();
+            put_snapshot(&disk, snapshot, &[1, 2, 3, 4, 5, 6][..snapshot as usize]);
+            put_log(&disk, "log.1", &[1, 2, 3, 4]);
+            put(&disk, &folders().logs.join(name), content);
+            match (refusal, run(&disk, options)) {
+                (None, Ok((_, recovered))) => assert_eq!(recovered.last, Some(zxid(snapshot))),
+                (Some(text), Err(error)) if error.to_string().contains(text) => {}
+                (_, found) => panic!("{snapshot} {name} {content:?}: {found:?}"),
+            }
+        }
+    }
+    for (name, starts) in [("log.1", true), ("log.100000001", true), ("log.2", false)] {
+        let disk = SimDisk::new();
+        put(&disk, &folders().logs.join(name), b"");
+        assert_eq!(run(&disk, all).is_ok(), starts, "{name}");
+    }
 }
 
 // rows: D-48

@@ -56,27 +56,50 @@ fn zxids_that_repeat_or_go_back_are_read() {
 
 // rows: D-47
 #[test]
-fn newest_files_without_a_header_are_removed_and_foreign_files_kept() {
-    let disk = SimDisk::new();
-    put(&disk, "log.1", &[1, 2], b"");
-    put_bytes(&disk, "log.3", &[0; 5000]);
-    put_bytes(&disk, "log.4", b"");
-    let (seen, scanned) = zxids(&disk, -1).unwrap();
-    assert_eq!((seen, scanned.unwritten.len()), (vec![1, 2], 2));
-    repair(&disk, Path::new("/logs"), &scanned).unwrap();
-    assert_eq!(disk.list(Path::new("/logs")).unwrap(), ["log.1"]);
-    // Files that are no logs, although their names begin like those of logs.
-    let foreign = ["log.4.tmp", "log.bak", "log.dead.gz"];
-    foreign.iter().for_each(|name| put_bytes(&disk, name, b"mine"));
-    let (seen, scanned) = zxids(&disk, -1).unwrap();
-    assert_eq!((seen, scanned.unwritten.len()), (vec![1, 2], 0));
-    repair(&disk, Path::new("/logs"), &scanned).unwrap();
-    let left = disk.list(Path::new("/logs")).unwrap();
-    assert_eq!(left, ["log.1", "log.4.tmp", "log.bak", "log.dead.gz"]);
-    foreign.iter().for_each(|name| disk.remove(&Path::new("/logs").join(name)).unwrap());
-    put_bytes(&disk, "log.3", b"ZKLG");
-    put(&disk, "log.5", &[5], b"");
-    assert!(matches!(zxids(&disk, -1), Err(ScanError::Header { .. })));
+fn newest_file_without_a_header_is_removed_and_foreign_files_kept() {
+    for unwritten in [vec![], vec![0; 15], vec![0; 5000]] {
+        let disk = SimDisk::new();
+        put(&disk, "log.1", &[1, 2], b"");
+        put_bytes(&disk, "log.3", &unwritten);
+        let (seen, scanned) = zxids(&disk, -1).unwrap();
+        let empty = scanned.empty.as_ref().map(|empty| (empty.first, empty.has_header));
+        assert_eq!((seen, empty), (vec![1, 2], Zxid::from_wire(3).map(|first| (first, false))));
+        repair(&disk, Path::new("/logs"), &scanned).unwrap();
+        assert_eq!(disk.list(Path::new("/logs")).unwrap(), ["log.1"]);
+        // Files that are no logs, although their names begin like those of logs.
+        let foreign = ["log.4.tmp", "log.bak", "log.dead.gz"];
+        foreign.iter().for_each(|name| put_bytes(&disk, name, b"mine"));
+        let (seen, scanned) = zxids(&disk, -1).unwrap();
+        assert_eq!((seen, &scanned.empty), (vec![1, 2], &None));
+        repair(&disk, Path::new("/logs"), &scanned).unwrap();
+        let left = disk.list(Path::new("/logs")).unwrap();
+        assert_eq!(left, ["log.1", "log.4.tmp", "log.bak", "log.dead.gz"]);
+    }
+}
+
+// A file has a header and records before the next one is made, and its header before the zeros after it.
+// rows: D-47
+#[test]
+fn files_without_a_header_that_no_crash_leaves_are_damage() {
+    for (older, later) in [(&b"ZKLG"[..], None), (b"", Some(&b""[..])), (&[0; 90], Some(&[0; 90]))]
+    {
+        let disk = SimDisk::new();
+        put(&disk, "log.1", &[1, 2], b"");
+        put_bytes(&disk, "log.3", older);
+        match later {
+            Some(later) => put_bytes(&disk, "log.5", later),
+            None => put(&disk, "log.5", &[5], b""),
+        }
+        assert!(matches!(zxids(&disk, -1), Err(ScanError::Header { .. })));
+    }
+    // Nor are a file's writes lost while the machine keeps its power.
+    for (head, is_damage) in [(&[0; 15][..], false), (&[0; 90], true)] {
+        let disk = SimDisk::new();
+        put(&disk, "log.1", &[1, 2], b"");
+        put_bytes(&disk, "log.3", head);
+        disk.keep_power();
+        assert_eq!(zxids(&disk, -1).is_err(), is_damage);
+    }
 }
 
 // rows: D-46

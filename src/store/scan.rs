@@ -212,7 +212,10 @@ pub fn repair<D: Disk>(disk: &D, dir: &Path, scanned: &Scanned) -> io::Result<()
     }
     if let Some(EmptyFile { path, has_header: false, .. }) = &scanned.empty {
         disk.remove(path)?;
-        tracing::warn!(path = %path.display(), "removed a log file without a header; nothing to do");
+        tracing::warn!(
+            path = %path.display(),
+            "removed a log file without a header, as a crash leaves it: it held no transaction, nothing to do"
+        );
     }
     disk.sync_dir(dir)
 }
@@ -262,10 +265,6 @@ fn written<'f, D: Disk, E>(
     if decide::opening(head, true, may_have_lost_writes) != Opening::Remove {
         return Ok(files); // Good, or refused when it is opened.
     }
-    tracing::warn!(
-        path = %path.display(),
-        "log file without a header, as a crash leaves it: it held no transaction, nothing to do"
-    );
     scanned.empty = Some(EmptyFile { path, first: last.zxid, has_header: false });
     Ok(older)
 }

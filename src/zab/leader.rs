@@ -547,7 +547,13 @@ impl Leader {
     }
 
     fn look_after_quorum(&self, core: &mut Core) {
-        let there = self.servers_from(core, Stage::Synchronised);
+        let mut there = self.servers_from(core, Stage::Synchronised);
+        if core.is_joint() {
+            // Observers that are to vote acknowledge no proposal. After an election they count, by their promises.
+            let followers = self.handlers.iter().filter(|handler| !handler.is_observer);
+            let followers: BTreeSet<ServerId> = followers.map(|handler| handler.id).collect();
+            there.retain(|id| *id == core.me || followers.contains(id));
+        }
         if !core.is_quorum(&there, self.without_other(core)) {
             core.end_role(format!("no quorum is synchronised, only {}", ServerList(&there)));
         }

@@ -1,6 +1,7 @@
 //! The store on a disk in memory: log files, snapshots and epoch files that are whole, torn or damaged.
 
 mod store {
+    mod empty_logs;
     mod epoch;
     mod log_folder;
     mod log_read;

@@ -54,6 +54,7 @@ const fn recovery(config: &Config) -> RecoverOptions {
         autocreate: config.db_auto_create,
         running: false,
         is_member: config.ensemble.is_some(),
+        forces_sync: config.force_sync,
     }
 }
 

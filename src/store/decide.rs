@@ -300,8 +300,8 @@ pub enum Opening {
     Refuse,
 }
 
-/// * `newest`: no file has a later name. A file has a header, and records, before the next one is made.
-/// * `may_have_lost_writes`: see [`EndFacts::may_have_lost_writes`]. A header is written before the zeros after it.
+/// * `newest`: no file has a later name. A file's header is durable before the next file is made, unless `forceSync=no`.
+/// * `may_have_lost_writes`: see [`EndFacts::may_have_lost_writes`]. Java writes a header before the zeros after it.
 ///
 /// ```text
 /// header                                newest   lost writes   do
@@ -326,14 +326,17 @@ pub fn opening(head: Head, newest: bool, may_have_lost_writes: bool) -> Opening 
 pub enum EmptyLog {
     /// It was about to be written after all others, as a crash leaves it.
     Next,
-    /// Transactions before it are missing: each of them was durable before the file was made.
+    /// Transactions before it are missing. Each of them was durable before this server made the file. Java makes a file before it flushes the
+    /// one before; where a power cut came in between, what is missing was not acknowledged.
     AfterGap,
-    /// A snapshot that holds its first transaction got its name after that was durable, so the records were lost.
+    /// A snapshot holds its first transaction. This server names a snapshot after that is durable, so the records were lost.
     Lost,
 }
 
-/// * `last`: where the history ends. `first`: the zxid in the file's name. `has_header`: without one the file would have been removed at the
-///   first start after the crash, and a leader's tree may have come since.
+/// Says nothing where `forceSync=no`.
+///
+/// * `last`: where the history ends. `first`: the zxid in the file's name. `has_header`: without one this server removes the file at the first
+///   start after the crash; with one it stays, and a leader's tree may have come since.
 pub fn empty_log(last: Option<Zxid>, first: Zxid, has_header: bool) -> EmptyLog {
     if !follows(last, first.to_wire()) {
         EmptyLog::AfterGap

@@ -304,12 +304,15 @@ impl<D: Disk> Log<D> {
         };
         let file = file.map_err(error)?;
         self.disk.write_at(&file, 0, &record::header()).map_err(error)?;
+        if self.options.force_sync {
+            self.disk.sync_data(&file).map_err(error)?;
+        }
+        // After the header is durable: a file that is longer and all zeros is damaged then.
         let allocated = grown(HEADER_LEN, HEADER_LEN, self.options.prealloc);
         if allocated != HEADER_LEN {
             self.disk.set_len(&file, allocated).map_err(error)?;
         }
         if self.options.force_sync {
-            self.disk.sync_data(&file).map_err(error)?;
             self.disk.sync_dir(&self.dir).map_err(error)?;
         }
         tracing::info!(path = %path.display(), "new log file");

@@ -112,9 +112,9 @@ impl Source for &[u8] {
 pub enum Head {
     /// A header; its dbid and version are not checked, as in Java.
     Good,
-    /// Fewer bytes than a header: the file was created, but its header was never written.
+    /// Fewer bytes than a header, or as many zeros: the file was created, but its header never became durable.
     Short,
-    /// Nothing but zeros, as many as a header or more: the header never became durable.
+    /// Nothing but zeros, and more of them: Java makes a file longer before its header is durable.
     Zeros,
     /// Another magic number, or zeros where the header should be with data after them.
     Bad { magic: i32 },
@@ -205,7 +205,11 @@ impl<S: Source> Records<S> {
         }
         let magic = BE::read_i32(&self.buffer[self.start..]);
         if magic != LOG_MAGIC {
-            return Ok(if self.rest_is_zero()? { Head::Zeros } else { Head::Bad { magic } });
+            return Ok(match self.rest_is_zero()? {
+                true if self.source.len() == HEADER_LEN => Head::Short,
+                true => Head::Zeros,
+                false => Head::Bad { magic },
+            });
         }
         self.advance(HEADER_LEN as usize);
         Ok(Head::Good)
@@ -462,7 +466,8 @@ mod tests {
         let head = |bytes: &[u8]| Records::new(bytes).head().unwrap();
         assert_eq!(head(b""), Head::Short);
         assert_eq!(head(&header()[..15]), Head::Short);
-        assert_eq!(head(&[0; 16]), Head::Zeros);
+        assert_eq!(head(&[0; 16]), Head::Short);
+        assert_eq!(head(&[0; 17]), Head::Zeros);
         assert_eq!(head(&[0; 3 << 20]), Head::Zeros);
         assert_eq!(head(b"ZKSN\0\0\0\x02\0\0\0\0\0\0\0\0"), Head::Bad { magic: 0x5a4b_534e });
         let mut late = vec![0; 2 << 20];

@@ -55,6 +55,8 @@ pub struct RecoverOptions {
     pub running: bool,
     /// The server is a member of an ensemble: it must notice when it has lost data. Default false.
     pub is_member: bool,
+    /// `forceSync`, default true. Without it a power cut may leave any log files without a header, and nothing follows from that.
+    pub forces_sync: bool,
 }
 
 impl RecoverOptions {
@@ -66,7 +68,13 @@ impl RecoverOptions {
 
 impl Default for RecoverOptions {
     fn default() -> Self {
-        Self { trust_empty: false, autocreate: true, running: false, is_member: false }
+        Self {
+            trust_empty: false,
+            autocreate: true,
+            running: false,
+            is_member: false,
+            forces_sync: true,
+        }
     }
 }
 
@@ -189,7 +197,7 @@ pub fn recover<D: Disk, R: Restore>(
     state: &mut R,
     mut clock: impl FnMut() -> Duration,
 ) -> Result<Recovered, RecoverError<R::Error>> {
-    remove_leftovers(disk, &folders.snapshots, options)?;
+    remove_leftovers(disk, folders, options)?;
     state.reset();
     let mut skipped = Vec::new();
     let begun = clock();
@@ -228,7 +236,7 @@ pub fn recover<D: Disk, R: Restore>(
     })?;
     let floor = if start == Start::Unsure { None } else { Some(Zxid::ZERO) };
     let last = after.max(scanned.highest).max(floor);
-    let gap = look_for_holes(&scanned, after, options.running, &folders.logs)?;
+    let gap = look_for_holes(&scanned, after, options, &folders.logs)?;
     look_for_gap(gap, !options.is_member, &folders.logs)?;
     // A snapshot with the zxid of the loaded one held the same. With snapshot.trust.empty one without an end does not count.
     bad.retain(|bad| after < Some(bad.file.zxid) && (bad.may_count || !options.trust_empty));
@@ -308,7 +316,7 @@ fn look_for_copies<D: Disk, E: Error>(
 fn look_for_holes<E: Error>(
     scanned: &Scanned,
     after: Option<Zxid>,
-    is_running: bool,
+    options: RecoverOptions,
     dir: &Path,
 ) -> Result<Option<(Zxid, i64)>, RecoverError<E>> {
     if let Some((before, after)) = scanned.hole {
@@ -316,7 +324,8 @@ fn look_for_holes<E: Error>(
     }
     Ok(match (after, scanned.gap) {
         (Some(_), Some((Some(before), first))) => Some((before, first)),
-        _ if is_running => None, // The log thread may be making the newest file now.
+        // The log thread may be making the newest file now.
+        _ if options.running || !options.forces_sync => None,
         _ => look_for_lost_records(scanned, after.max(scanned.highest))?,
     })
 }
@@ -385,15 +394,20 @@ fn look_for_missed<E: Error>(
     Err(RecoverError::SnapshotNotCovered { path: dir.join(file.name), last: gap.unwrap_or(last) })
 }
 
-/// Removes snapshots that were never finished.
+/// Removes snapshots that were never finished, and logs where they prove nothing.
 fn remove_leftovers<D: Disk, E: Error>(
     disk: &D,
-    dir: &Path,
+    folders: &Folders,
     options: RecoverOptions,
 ) -> Result<(), RecoverError<E>> {
     if options.running {
         return Ok(());
     }
+    if !options.forces_sync {
+        scan::remove_unwritten(disk, &folders.logs)
+            .map_err(|source| RecoverError::Repair { dir: folders.logs.clone(), source })?;
+    }
+    let dir = &folders.snapshots;
     let names =
         disk.list(dir).map_err(|source| RecoverError::List { path: dir.to_owned(), source })?;
     for name in names.into_iter().filter(|name| names::is_snapshot_temporary(name)) {
@@ -562,12 +576,7 @@ impl<R: Read> Read for Counting<'_, R> {
 /// Reads the whole log to find out whether it holds everything from the first transaction on.
 fn log_fact<D: Disk, E: Error>(disk: &D, dir: &Path) -> Result<LogFact, RecoverError<E>> {
     let scanned = scan::scan(disk, dir, None, |_, _, _| Ok(ControlFlow::Continue(())))?;
-    let is_first = |empty: &EmptyFile| {
-        decide::empty_log(None, empty.first, empty.has_header) == EmptyLog::Next
-    };
     Ok(match scanned.highest {
-        // Another file than the first one: the transactions before it are lost.
-        _ if scanned.records == 0 && !scanned.empty.iter().all(is_first) => LogFact::Rest,
         _ if scanned.records == 0 => LogFact::Empty,
         Some(last) if scanned.gap.is_none() && last.epoch() == Epoch(0) => LogFact::Whole,
         _ => LogFact::Rest,

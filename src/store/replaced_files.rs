@@ -15,9 +15,10 @@ const PREFIX: &str = "restored-over";
 /// `placed` has its name already, durably, and a zxid beyond all that the logs hold. So a start after a crash in the middle of this
 /// loads `placed` and replays nothing, whichever of the others are renamed.
 ///
-/// The other snapshots are renamed, durably, before any log. A leader may ask a server that crashed in the middle of this to go back to
-/// a transaction before the restored ones: an older snapshot would be its base then, and where the logs of a whole epoch after it are
-/// renamed already, the rest of the logs does not show what is missing.
+/// The other snapshots are renamed one after another, the oldest first, and before any log. A leader may ask a server that crashed in the
+/// middle of this to go back to a transaction before the restored ones. An older snapshot would be its base then, and the logs do not show
+/// what is missing after it: a whole epoch whose logs are renamed already, or what only a newer snapshot had, as a leader had sent it, or an
+/// operator had restored it.
 ///
 /// # Errors
 /// If a folder can't be listed or a file can't be renamed: the caller ends the log thread. The next start loads `placed` nevertheless, as said above.
@@ -32,6 +33,9 @@ pub fn rename_all_but<D: Disk>(disk: &D, placed: &Path, logs: &Path) -> io::Resu
                 let to = free_name(disk, dir, PREFIX, &file.name)?;
                 disk.rename(&from, &to)?;
                 renamed.push(to);
+                if file.name.starts_with("snapshot") {
+                    disk.sync_dir(dir)?;
+                }
             }
         }
         disk.sync_dir(dir)?;

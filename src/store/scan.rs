@@ -54,7 +54,7 @@ pub enum ScanError<E> {
     List { path: PathBuf, source: io::Error },
     #[error("read log file {}", path.display())]
     Read { path: PathBuf, source: io::Error },
-    #[error("open log file {}: no header (magic {magic:#x}), and no crash leaves it so; acknowledged transactions may be lost here", path.display())]
+    #[error("open log file {}: no header (magic {magic:#x}), and it is not the next file after the last transaction, or holds data, or the machine has not restarted since; acknowledged transactions may be lost here", path.display())]
     Header { path: PathBuf, magic: i32 },
     #[error("read record at {at}: {kind}; acknowledged transactions may be lost here")]
     Corrupt { at: RecordAt, kind: StopKind },
@@ -197,6 +197,32 @@ pub fn settle<D: Disk>(disk: &D, dir: &Path, after: Option<Zxid>) -> io::Result<
     Ok(())
 }
 
+/// Removes the newest files without a header, as a power cut leaves them where `forceSync=no`.
+///
+/// # Errors
+/// If a file can't be read or removed.
+pub fn remove_unwritten<D: Disk>(disk: &D, dir: &Path) -> io::Result<()> {
+    let Ok(files) = names::logs(disk, dir) else { return Ok(()) };
+    for file in files.iter().rev() {
+        let path = dir.join(&file.name);
+        let head = Records::new(FileSource::open(disk, &path)?).head()?;
+        if !matches!(head, Head::Short | Head::Zeros) {
+            break;
+        }
+        remove_without_header(disk, &path)?;
+    }
+    disk.sync_dir(dir)
+}
+
+fn remove_without_header<D: Disk>(disk: &D, path: &Path) -> io::Result<()> {
+    disk.remove(path)?;
+    tracing::warn!(
+        path = %path.display(),
+        "removed a log file without a header, as a crash leaves it: it held no transaction, nothing to do"
+    );
+    Ok(())
+}
+
 /// Repairs what [`scan`] found: removes files without a header, truncates a torn flush, and makes what is left durable.
 ///
 /// Must run before a new log file is made, after which the torn one would no longer be the newest.
@@ -211,11 +237,7 @@ pub fn repair<D: Disk>(disk: &D, dir: &Path, scanned: &Scanned) -> io::Result<()
         disk.sync_data(&file)?;
     }
     if let Some(EmptyFile { path, has_header: false, .. }) = &scanned.empty {
-        disk.remove(path)?;
-        tracing::warn!(
-            path = %path.display(),
-            "removed a log file without a header, as a crash leaves it: it held no transaction, nothing to do"
-        );
+        remove_without_header(disk, path)?;
     }
     disk.sync_dir(dir)
 }
@@ -261,7 +283,8 @@ fn written<'f, D: Disk, E>(
     let path = dir.join(&last.name);
     let read = |source| ScanError::Read { path: path.clone(), source };
     let head = Records::new(FileSource::open(disk, &path).map_err(read)?).head().map_err(read)?;
-    let may_have_lost_writes = disk.may_have_lost_writes(&path).map_err(read)?;
+    let may_have_lost_writes =
+        head == Head::Zeros && disk.may_have_lost_writes(&path).map_err(read)?;
     if decide::opening(head, true, may_have_lost_writes) != Opening::Remove {
         return Ok(files); // Good, or refused when it is opened.
     }

@@ -258,21 +258,27 @@ impl Peer {
             self.learn_as_configured();
         }
         self.update_sent_view();
-        if let Some((why, named)) = self.core.over.take() {
-            self.stand_down(why, out);
-            self.named = named;
-        }
+        self.end_role_that_is_over(out);
         if self.core.is_settled()
             && self.pause_ticks == 0
             && let Some(why) = self.due.take()
         {
             if let Some(leader) = self.named.take() {
-                return self.go_on_under(leader, why, out);
+                self.go_on_under(leader, why, out);
+                return self.end_role_that_is_over(out);
             }
             self.core.stats.elections += 1;
             self.core.notes.push(Note::Looking { why: why.clone() });
             out.push(Action::Look { why });
             self.look(out);
+            self.end_role_that_is_over(out);
+        }
+    }
+
+    fn end_role_that_is_over(&mut self, out: &mut Vec<Action>) {
+        if let Some((why, named)) = self.core.over.take() {
+            self.stand_down(why, out);
+            self.named = named;
         }
     }
 
@@ -317,7 +323,8 @@ impl Peer {
         if matches!(self.role, Role::Leading(_)) {
             // No voter was asked, so each counts until it looks for a leader: after a restart it does not know of this one.
             let voters = self.core.views().voters();
-            self.backing = Some(Electors::new(vote, CurrentVote::NO_ROUND, voters));
+            let epoch = i64::from(self.core.current.0);
+            self.backing = Some(Electors::of_named(Vote { epoch, ..vote }, voters));
         }
         self.hear_kept(out);
     }

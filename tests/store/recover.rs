@@ -1,16 +1,15 @@
 //! Recovery from snapshots and logs.
 
-use crate::{entry, log_file, put, zxid};
+use crate::{log_file, put, zxid};
 use oxkeeper::model::{Epoch, Zxid};
 use oxkeeper::store::decide::Start;
 use oxkeeper::store::epoch::{self, EpochFile};
-use oxkeeper::store::purge::{purge, read_whole};
 use oxkeeper::store::recover::{SkipReason, consume_initialize, prepare_folders};
 use oxkeeper::store::sim_disk::SimDisk;
 use oxkeeper::store::start;
 use oxkeeper::store::{
-    Disk as _, Folders, Log, LogOptions, Packing, Progress, RecoverError, RecoverOptions,
-    Recovered, Restore, SnapshotWriter, Trailers, names, recover,
+    Disk as _, Folders, Packing, Progress, RecoverError, RecoverOptions, Recovered, Restore,
+    SnapshotWriter, Trailers, names, recover,
 };
 use std::path::Path;
 use std::time::Duration;
@@ -21,7 +20,7 @@ struct State(Vec<i64>);
 
 #[derive(Debug, thiserror::Error)]
 #[error("zxid 666")]
-struct Refused;
+pub(super) struct Refused;
 
 impl Restore for State {
     type Error = Refused;
@@ -55,11 +54,11 @@ impl Restore for State {
     }
 }
 
-fn folders() -> Folders {
+pub(super) fn folders() -> Folders {
     Folders::new(Path::new("/data"), Path::new("/log"))
 }
 
-fn put_snapshot(disk: &SimDisk, zxid: i64, zxids: &[i64]) {
+pub(super) fn put_snapshot(disk: &SimDisk, zxid: i64, zxids: &[i64]) {
     put_packed(disk, zxid, zxids, Packing::Plain);
 }
 
@@ -70,11 +69,11 @@ fn put_packed(disk: &SimDisk, raw: i64, zxids: &[i64], packing: Packing) {
     writer.finish(Trailers { digest: None, zxid: Some(raw) }).unwrap();
 }
 
-fn put_log(disk: &SimDisk, name: &str, zxids: &[i64]) {
+pub(super) fn put_log(disk: &SimDisk, name: &str, zxids: &[i64]) {
     put(disk, &folders().logs.join(name), &log_file(zxids, 40));
 }
 
-fn run(
+pub(super) fn run(
     disk: &SimDisk,
     options: RecoverOptions,
 ) -> Result<(Vec<i64>, Recovered), RecoverError<Refused>> {
@@ -87,12 +86,17 @@ fn run(
     Ok((state.0, recovered))
 }
 
-const MEMBER: RecoverOptions =
-    RecoverOptions { trust_empty: false, autocreate: true, running: false, is_member: true };
+pub(super) const MEMBER: RecoverOptions = RecoverOptions {
+    trust_empty: false,
+    autocreate: true,
+    running: false,
+    is_member: true,
+    forces_sync: true,
+};
 /// A member has others to get lost transactions from, so `snapshot.trust.empty` does not let it go on without them.
 const TRUSTING_MEMBER: RecoverOptions = RecoverOptions { trust_empty: true, ..MEMBER };
 
-fn default(disk: &SimDisk) -> (Vec<i64>, Recovered) {
+pub(super) fn default(disk: &SimDisk) -> (Vec<i64>, Recovered) {
     run(disk, RecoverOptions::default()).unwrap()
 }
 
@@ -124,43 +128,6 @@ fn log_read_by_a_start_survives_a_power_cut() {
     assert_eq!(zxids, [1, 2, 3, 4, 5, 6], "all that was read must stay from now on");
     let (found, _) = default(&disk.image().crash(0));
     assert_eq!(found, zxids);
-}
-
-/// A failed write leaves a file without records, and the transactions before it are lost with an older file.
-#[test]
-fn empty_log_file_of_before_a_loss_hides_no_later_transaction() {
-    let disk = SimDisk::new();
-    put_snapshot(&disk, 3, &[1, 2, 3]);
-    put_log(&disk, "log.1", &[1, 2, 3, 4]);
-    put_log(&disk, "log.9", &[]);
-    let trusts = RecoverOptions { trust_empty: true, ..RecoverOptions::default() };
-    let (_, recovered) = run(&disk, trusts).unwrap();
-    assert_eq!(recovered.last, Zxid::from_wire(4));
-    // What was lost comes again, and more.
-    let mut log = Log::new(disk.clone(), &folders().logs, LogOptions::default(), recovered.last);
-    (5..=12).for_each(|raw| log.append(zxid(raw), &entry(raw, 40)));
-    log.flush().unwrap();
-    put_snapshot(&disk, 10, &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
-    let (found, _) = default(&disk);
-    assert_eq!(found, (1..=12).collect::<Vec<_>>());
-    // A Java server that takes this directory over would read from that file.
-    assert!(!disk.list(&folders().logs).unwrap().contains(&"log.9".to_owned()));
-}
-
-/// As the test before this one, in a directory that a Java server has written, which leaves the empty file.
-#[test]
-fn empty_log_file_that_java_left_hides_no_later_transaction() {
-    let disk = SimDisk::new();
-    let held: Vec<i64> = (1..=10).collect();
-    [7, 8, 10].into_iter().for_each(|last| put_snapshot(&disk, last, &held[..last as usize]));
-    put_log(&disk, "log.1", &[1, 2, 3, 4]);
-    put_log(&disk, "log.5", &[5, 6, 7, 8, 9, 10, 11, 12]);
-    ["log.6", "log.7"].into_iter().for_each(|name| put_log(&disk, name, &[]));
-    let all: Vec<i64> = (1..=12).collect();
-    assert_eq!(default(&disk).0, all);
-    let removed = purge(&disk, &folders(), 3, read_whole(&disk)).unwrap();
-    assert_eq!(removed, [folders().logs.join("log.1")]);
-    assert_eq!(default(&disk).0, all);
 }
 
 // rows: D-30 D-31
@@ -271,43 +238,6 @@ fn a_hole_in_the_log_is_fatal_as_in_java() {
     }
     let trusts = RecoverOptions { trust_empty: true, ..RecoverOptions::default() };
     assert_eq!(run(&disk, trusts).unwrap().0, [1, 2, 4, (1 << 32) + 3], "as in Java");
-}
-
-// What was acknowledged was in such a file, or in one before it.
-// rows: D-47 D-48
-#[test]
-fn newest_log_without_records_is_refused_unless_it_follows_the_history() {
-    let (all, without_records) = (RecoverOptions::default(), log_file(&[], 0));
-    let (short, zeros) = (Vec::new(), vec![0; 90]);
-    for (snapshot, name, content, refusal) in [
-        (4, "log.5", &short, None),
-        (4, "log.5", &zeros, None),
-        (4, "log.5", &without_records, None),
-        (4, "log.100000001", &zeros, None),
-        (4, "log.7", &short, Some("goes on with 0x7 after 0x4")),
-        (4, "log.7", &zeros, Some("goes on with 0x7 after 0x4")),
-        (4, "log.7", &without_records, Some("goes on with 0x7 after 0x4")),
-        (6, "log.5", &zeros, Some("log.5: no header (magic 0x0)")),
-        (6, "log.5", &short, Some("log.5: no header (magic 0x0)")),
-        (6, "log.5", &without_records, None),
-    ] {
-        for options in [all, MEMBER] {
-            let disk = SimDisk::new();
-            put_snapshot(&disk, snapshot, &[1, 2, 3, 4, 5, 6][..snapshot as usize]);
-            put_log(&disk, "log.1", &[1, 2, 3, 4]);
-            put(&disk, &folders().logs.join(name), content);
-            match (refusal, run(&disk, options)) {
-                (None, Ok((_, recovered))) => assert_eq!(recovered.last, Some(zxid(snapshot))),
-                (Some(text), Err(error)) if error.to_string().contains(text) => {}
-                (_, found) => panic!("{snapshot} {name} {content:?}: {found:?}"),
-            }
-        }
-    }
-    for (name, starts) in [("log.1", true), ("log.100000001", true), ("log.2", false)] {
-        let disk = SimDisk::new();
-        put(&disk, &folders().logs.join(name), b"");
-        assert_eq!(run(&disk, all).is_ok(), starts, "{name}");
-    }
 }
 
 // rows: D-48

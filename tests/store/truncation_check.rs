@@ -121,3 +121,39 @@ fn crash_during_a_restore_leaves_no_truncation_to_a_history_without_an_epoch() {
     }
     assert!(0 < possible);
 }
+
+/// The same where the newer of two snapshots has transactions that no log has.
+// rows: D-70
+#[test]
+fn crash_during_a_restore_leaves_no_older_snapshot_without_the_newer_one() {
+    let first: Vec<Zxid> = (1..=5).map(|n| zxid(1, n)).collect();
+    let second: Vec<Zxid> = (1..=3).map(|n| zxid(2, n)).collect();
+    let disk = disk(&[Zxid::ZERO, zxid(1, 7)], &first);
+    let zxids: Vec<i64> = second.iter().map(|at| at.to_wire()).collect();
+    put(&disk, &names::log_name(second[0]), &log_file(&zxids, 36));
+    let placed = names::snapshot_name(zxid(2, 9), Packing::Plain);
+    put(&disk, &placed, b"ZKSN......\0\0\0\x01/");
+    for name in disk.list(Path::new("/d")).unwrap() {
+        disk.sync_data(&disk.open(&Path::new("/d").join(name)).unwrap()).unwrap();
+    }
+    disk.sync_dir(Path::new("/d")).unwrap();
+    disk.keep_images();
+    rename_all_but(&disk, &Path::new("/d").join(placed), Path::new("/d")).unwrap();
+    let newer = names::snapshot_name(zxid(1, 7), Packing::Plain);
+    let mut possible = 0;
+    for image in disk.take_images() {
+        for seed in 0..64 {
+            let after = image.crash(seed);
+            if can(&after, second[2]) {
+                possible += 1;
+                let left = after.list(Path::new("/d")).unwrap();
+                assert!(
+                    left.contains(&newer),
+                    "change {}, seed {seed}: {left:?}",
+                    image.counts.changes
+                );
+            }
+        }
+    }
+    assert!(0 < possible);
+}

@@ -69,11 +69,23 @@ impl Electors {
         Self { vote, round, electors }
     }
 
+    /// Those of a leader that a reconfiguration named: all voters.
+    ///
+    /// * `vote`: for that leader, with the epoch of the reconfiguration.
+    pub fn of_named(vote: Vote, voters: BTreeSet<ServerId>) -> Self {
+        Self::new(vote, CurrentVote::NO_ROUND, voters)
+    }
+
     /// Notes a notification; returns whether the electors that keep their votes are a quorum.
     ///
     /// An elector that is looking with the same vote has only not ended its election yet.
     #[must_use]
     pub fn holds_after(&mut self, views: &Views, from: ServerId, heard: &Notification) -> bool {
+        // What a voter sent in the election before comes again when a connection is made anew.
+        let is_old = heard.state != PeerState::Looking || heard.vote.epoch < self.vote.epoch;
+        if self.round == CurrentVote::NO_ROUND && is_old {
+            return views.have_quorums(&self.electors);
+        }
         let same = heard.vote == self.vote && heard.round == self.round;
         let settled = heard.state != PeerState::Looking && heard.vote.leader != self.vote.leader;
         if settled || heard.state == PeerState::Looking && !same {

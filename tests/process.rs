@@ -188,7 +188,7 @@ fn create_until_closed(wire: &mut Wire, name: &str) -> i32 {
     }
 }
 
-// rows: P-87
+// rows: P-87 C-12 C-14
 #[test]
 fn sigterm_under_load_flushes_acknowledged_writes_and_keeps_sessions() {
     for signal in [rustix::process::Signal::TERM, rustix::process::Signal::INT] {
@@ -403,7 +403,7 @@ fn variables_of_javas_scripts_name_the_file_and_its_flags() {
     assert_eq!(ask("isro"), "rw");
 }
 
-// rows: C-31
+// rows: C-31 C-06
 #[test]
 fn members_of_the_dynamic_file_are_served() {
     let (dir, port) = (tempfile::tempdir().expect("a directory"), free_port());

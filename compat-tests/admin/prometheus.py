@@ -151,7 +151,7 @@ def used_names():
     return used - {"up", "node_filesystem_avail_bytes"}
 
 
-# rows: M-40 M-41
+# rows: M-40 M-41 C-04 C-54
 def scraped(command):
     """Prometheus scrapes an ensemble under writes: no scrape fails, no sample is dropped, and dashboard and alerts have all their metrics."""
     if command == "java":

@@ -168,10 +168,7 @@ pub fn assemble<D: Disk + Clone>(
             if last.is_some() {
                 epoch::check_member(disk, &folders.snapshots)?;
             }
-            let behind_log = epoch::behind_log(disk, &folders.snapshots, history.last)?;
-            // The log tells the epoch also at the next start, if `.dynamic.next` has not been written until then.
-            let mends = ensemble.last_seen.is_empty();
-            let epochs = epoch::promised(disk, &folders.snapshots, history.last, mends)?;
+            let epochs = epoch::promised(disk, &folders.snapshots, history.last)?;
             let (view, saved) = (ensemble.view.clone(), ensemble.last_seen.clone());
             let mut peer = peer(ensemble.my_id, settings, view, saved, epochs, history);
             if let Some(last) = last {
@@ -181,9 +178,6 @@ pub fn assemble<D: Disk + Clone>(
                 peer.core.see_last_in_force(view, promised, &beside, saved);
             }
             peer.core.oracle = ensemble.oracle_path.as_ref().map(|_| false);
-            if let Some(found) = behind_log {
-                peer.core.starts_with_epoch_behind_log(found);
-            }
             let replica = Replica::member(shared.clone(), peer, replica, now_ms);
             warn_of_other_quorums(&replica.peer().core);
             replica

@@ -113,8 +113,7 @@ fn read_epoch<D: Disk>(disk: &D, path: PathBuf) -> Result<Option<Epoch>, EpochEr
 
 /// The acceptedEpoch and the currentEpoch of this server.
 ///
-/// * `last`: the end of its log; `None`: it has no data that counts. `mends`: whether a currentEpoch that the log is ahead of is
-///   replaced; else the next start finds it as it is, see [`behind_log`].
+/// * `last`: the end of its log; `None`: it has no data that counts.
 ///
 /// A file that a crash left half replaced counts as replaced, and a missing file is written with the epoch of the log's end, as
 /// in Java (D-05, D-06). Without data that counts, currentEpoch stays missing:
@@ -122,9 +121,9 @@ fn read_epoch<D: Disk>(disk: &D, path: PathBuf) -> Result<Option<Epoch>, EpochEr
 /// 2. A leader sends its tree, and a crash leaves the tree here, before its epoch is saved.
 /// 3. At the next start [`check_history`] notices that: acceptedEpoch is later than the log's epoch, and currentEpoch is missing.
 ///
-/// A log ahead of currentEpoch is left by an interrupted synchronisation, or the file is a copy of an earlier time. What is logged of an epoch comes after all that its
-/// leader had before it, so the epoch of the log's end is the one that counts. A log ahead of acceptedEpoch is left by no server: that file is a copy of an
-/// earlier time. Java starts on neither.
+/// A log ahead of currentEpoch is left by a synchronisation that was interrupted before this server acknowledged the NEWLEADER of the log's
+/// epoch. Until it acknowledges one, it stands for the epoch in the file: it does not know the configuration that NEWLEADER names. A log
+/// ahead of acceptedEpoch is left by no server: that file is a copy of an earlier time. Java starts on neither.
 ///
 /// # Errors
 /// As [`read`] and [`save`], and [`EpochError::NoPromise`] and [`EpochError::OldPromise`].
@@ -132,15 +131,12 @@ pub fn promised<D: Disk>(
     disk: &D,
     dir: &Path,
     last: Option<Zxid>,
-    mends: bool,
 ) -> Result<Epochs, EpochError> {
     let counts = last.is_some();
     let last = last.unwrap_or(Zxid::ZERO);
     let found = |which| -> Result<Option<Epoch>, EpochError> {
         let newest = newest(disk, dir, which)?;
-        let is_needed = mends || which == EpochFile::Accepted || Some(last.epoch()) < newest;
         if let Some(epoch) = newest
-            && is_needed
             && read(disk, dir, which)? < newest
         {
             // The temporary file may be in the operating system's cache only.
@@ -154,23 +150,21 @@ pub fn promised<D: Disk>(
         return Err(EpochError::OldPromise { path, accepted, last });
     }
     let found = found(EpochFile::Current)?;
-    let current = found.unwrap_or(last.epoch()).max(last.epoch());
-    if let Some(current) = found.filter(|_| promised.is_none() && Epoch(0) < current) {
+    let current = found.unwrap_or(last.epoch());
+    let is_past_first = Epoch(0) < current.max(last.epoch());
+    if let Some(current) = found.filter(|_| promised.is_none() && is_past_first) {
         let path = dir.join(EpochFile::Accepted.name());
         return Err(EpochError::NoPromise { path, current, last });
     }
-    if let Some(earlier) = found.filter(|found| *found < current) {
+    if current < last.epoch() {
         tracing::warn!(
-            current_epoch = earlier.0,
+            current_epoch = current.0,
             last_zxid = %last,
-            "the log is ahead of currentEpoch: a synchronisation was interrupted, or the file is an older copy; nothing to do, the log's epoch counts"
+            "the log is ahead of currentEpoch: a synchronisation was interrupted; nothing to do, this server stands for currentEpoch until it has followed a leader"
         );
-        if mends {
-            save(disk, dir, EpochFile::Current, current)?;
-        }
     }
     let accepted = promised.unwrap_or(last.epoch()).max(current);
-    // An interrupted synchronisation may extend or truncate the log, so a later start must not take the epoch from it again.
+    // An interrupted synchronisation may extend or truncate the log, so a later start must not take a missing epoch from it again.
     for (which, epoch, there) in
         [(EpochFile::Accepted, accepted, promised), (EpochFile::Current, current, found)]
     {
@@ -179,22 +173,6 @@ pub fn promised<D: Disk>(
         }
     }
     Ok(Epochs { accepted, current })
-}
-
-/// What the file currentEpoch has, if the log is ahead of it. This server has not acknowledged the NEWLEADER of a later epoch: the
-/// file is replaced before.
-///
-/// * `last`: the end of the log.
-///
-/// # Errors
-/// As [`read`].
-pub fn behind_log<D: Disk>(
-    disk: &D,
-    dir: &Path,
-    last: Option<Zxid>,
-) -> Result<Option<Epoch>, EpochError> {
-    let found = read(disk, dir, EpochFile::Current)?;
-    Ok(found.zip(last).filter(|(found, last)| *found < last.epoch()).map(|(found, _)| found))
 }
 
 /// Refuses a folder without either file, if other files show that it is that of a member: it looks like that of a standalone server, and

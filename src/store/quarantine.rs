@@ -7,7 +7,7 @@
 //! For all this the epoch that the server promised has to be known, so a lost acceptedEpoch is never quarantined.
 //!
 //! Two things look like damage and are none. A log ahead of currentEpoch is left by an interrupted synchronisation, and counts
-//! as history of the log's epoch. A currentEpoch ahead of the log is normal when nothing was written since that epoch
+//! as history of the epoch in that file. A currentEpoch ahead of the log is normal when nothing was written since that epoch
 //! began, and is believed: with a smaller one a server could win an election whose history comes from an earlier, failed
 //! leader. A Java server without the fix of ZOOKEEPER-4643 can also leave such a currentEpoch with a part of the history
 //! missing, if it stops in the middle of a synchronisation; the two cases can't be distinguished.

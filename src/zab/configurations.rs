@@ -319,14 +319,6 @@ impl Core {
         self.save_next(out);
     }
 
-    /// This server starts with a log that is ahead of the file `currentEpoch`, and so has not acknowledged the NEWLEADER of the
-    /// log's epoch, which counts.
-    ///
-    /// * `found`: what the file has.
-    pub const fn starts_with_epoch_behind_log(&mut self, found: Epoch) {
-        self.seen.behind_log = Some(found);
-    }
-
     /// Before an election: if the history has transactions of an epoch whose NEWLEADER this server has not acknowledged, a
     /// synchronisation with the leader of that epoch was interrupted. Configurations that were proposed before that epoch and are not
     /// in that history are forgotten.
@@ -335,7 +327,7 @@ impl Core {
     /// NEWLEADER that named it, which may be committed although no log has it: a named one is from before the leader's first proposal.
     pub(super) fn forget_outlived_views(&mut self, out: &mut Vec<Action>) {
         let last = self.history.last();
-        let acknowledged = self.seen.behind_log.unwrap_or(self.current);
+        let acknowledged = self.current;
         if last.epoch() <= acknowledged || last.counter() == 0 {
             return;
         }

@@ -246,10 +246,7 @@ impl Core {
                         self.accepted = *epoch;
                     }
                     // The tree that was received before it counts from here on, if it did not yet.
-                    Promise::Current => {
-                        (self.current, self.is_unsure) = (*epoch, false);
-                        self.seen.behind_log = None;
-                    }
+                    Promise::Current => (self.current, self.is_unsure) = (*epoch, false),
                 }
             }
             Input::Installed { zxid } => {

@@ -1,6 +1,6 @@
 //! From where a server knows its proposed configurations.
 
-use crate::model::{Epoch, View};
+use crate::model::View;
 use std::collections::BTreeSet;
 
 /// Versions of configurations that were proposed.
@@ -21,8 +21,6 @@ pub(super) struct SeenViews {
     pub named: Option<i64>,
     /// Configurations in `.dynamic.next`, oldest first.
     pub saved: Vec<i64>,
-    /// currentEpoch as the file had it, if this server started with a log that was ahead of it, and has acknowledged no NEWLEADER since.
-    pub behind_log: Option<Epoch>,
     /// A configuration that is a transaction of this server's history, and the configuration before it.
     pub followed: Option<(i64, i64)>,
 }

@@ -4,7 +4,7 @@ use crate::put as put_file;
 use oxkeeper::model::{Epoch, Epochs, Zxid};
 use oxkeeper::store::Disk as _;
 use oxkeeper::store::epoch::{
-    EpochError, EpochFile, behind_log, check_current, check_history, promised, read,
+    EpochError, EpochFile, check_current, check_history, promised, read,
     read_left_over, save,
 };
 use oxkeeper::store::sim_disk::SimDisk;
@@ -59,10 +59,10 @@ fn missing_epoch_files_take_the_logs_epoch_unless_a_promise_is_lost() {
                 disk.sync_dir(dir).unwrap();
             }
         }
-        let epochs = promised(&disk, dir, Some(last), true).ok();
+        let epochs = promised(&disk, dir, Some(last)).ok();
         // The start may have used the epoch of a left-over file that was not durable: after the start it has to be.
         if files.iter().any(|(name, _)| name.ends_with(".tmp")) {
-            assert_eq!(promised(&disk.image().crash(0), dir, Some(last), true).ok(), epochs);
+            assert_eq!(promised(&disk.image().crash(0), dir, Some(last)).ok(), epochs);
         }
         epochs.map(|epochs| (epochs.accepted.0, epochs.current.0))
     };
@@ -77,41 +77,33 @@ fn missing_epoch_files_take_the_logs_epoch_unless_a_promise_is_lost() {
     assert_eq!(found(&[("acceptedEpoch", "2147483647")]), None, "no other epoch could follow");
 }
 
-// rows: D-06
+/// It has not acknowledged the NEWLEADER of the log's epoch, and does not know which configuration that named.
+// rows: D-05 D-06 D-09
 #[test]
-fn log_ahead_of_current_epoch_counts_with_its_own_epoch() {
-    let (disk, dir, last) = (SimDisk::new(), Path::new(DIR), Zxid::new(Epoch(5), 7));
-    let first = promised(&disk, dir, Some(Zxid::ZERO), true).unwrap();
-    assert_eq!(first, Epochs::default());
-    save(&disk, dir, EpochFile::Accepted, Epoch(6)).unwrap();
-    let ahead = Epochs { accepted: Epoch(6), current: Epoch(5) };
-    assert_eq!(promised(&disk, dir, Some(last), true).unwrap(), ahead);
-    // A later synchronisation may truncate the log.
-    let disk = disk.image().crash(0);
-    assert_eq!(promised(&disk, dir, Some(Zxid::new(Epoch(4), 9)), true).unwrap(), ahead);
-    assert_eq!(promised(&disk, dir, None, true).unwrap(), ahead);
-}
-
-/// What `.dynamic.next` has is judged by it, and may not be written before the process ends.
-// rows: D-05 D-09
-#[test]
-fn current_epoch_behind_the_log_is_found_again_unless_it_is_mended() {
+fn server_stands_for_current_epoch_although_its_log_is_ahead() {
     let (disk, dir, last) = (SimDisk::new(), Path::new(DIR), Some(Zxid::new(Epoch(5), 7)));
     save(&disk, dir, EpochFile::Accepted, Epoch(6)).unwrap();
     save(&disk, dir, EpochFile::Current, Epoch(3)).unwrap();
-    // The process ended while the epoch of that log was saved.
-    put_file(&disk, &dir.join("currentEpoch.tmp"), b"5");
-    let ahead = Epochs { accepted: Epoch(6), current: Epoch(5) };
-    for mends in [false, false, true] {
-        assert_eq!(behind_log(&disk, dir, last).unwrap(), Some(Epoch(3)));
-        assert_eq!(promised(&disk, dir, last, mends).unwrap(), ahead);
+    let behind = Epochs { accepted: Epoch(6), current: Epoch(3) };
+    for last in [last, Some(Zxid::new(Epoch(3), 9)), None] {
+        assert_eq!(promised(&disk, dir, last).unwrap(), behind);
     }
-    assert_eq!(behind_log(&disk, dir, last).unwrap(), None);
-    assert_eq!(behind_log(&disk, dir, None).unwrap(), None);
-    // A later epoch than that of the log is saved at once: the log does not tell it.
-    put_file(&disk, &dir.join("currentEpoch.tmp"), b"6");
-    promised(&disk, dir, last, false).unwrap();
-    assert_eq!(read(&disk, dir, EpochFile::Current).unwrap(), Some(Epoch(6)));
+    // Its process ended while the epoch was saved, after all of the synchronisation was on disk.
+    put_file(&disk, &dir.join("currentEpoch.tmp"), b"5");
+    assert_eq!(promised(&disk, dir, last).unwrap().current, Epoch(5));
+    assert_eq!(read(&disk, dir, EpochFile::Current).unwrap(), Some(Epoch(5)));
+}
+
+/// What a later synchronisation leaves of the log does not change it.
+// rows: D-06
+#[test]
+fn missing_current_epoch_is_written_with_the_epoch_of_the_log() {
+    let (disk, dir, last) = (SimDisk::new(), Path::new(DIR), Zxid::new(Epoch(5), 7));
+    save(&disk, dir, EpochFile::Accepted, Epoch(5)).unwrap();
+    let found = Epochs { accepted: Epoch(5), current: Epoch(5) };
+    assert_eq!(promised(&disk, dir, Some(last)).unwrap(), found);
+    let disk = disk.image().crash(0);
+    assert_eq!(promised(&disk, dir, Some(Zxid::new(Epoch(4), 9))).unwrap(), found);
 }
 
 // rows: D-05 D-06
@@ -121,7 +113,7 @@ fn accepted_epoch_before_the_epoch_of_the_log_is_refused() {
     let start = |files: &[(&str, &str)], last| {
         let disk = SimDisk::new();
         files.iter().for_each(|(name, text)| put_file(&disk, &dir.join(name), text.as_bytes()));
-        promised(&disk, dir, last, true).map_err(|error| error.to_string())
+        promised(&disk, dir, last).map_err(|error| error.to_string())
     };
     let last = Zxid::new(Epoch(5), 7);
     let copied = [("acceptedEpoch", "4"), ("currentEpoch", "4"), ("acceptedEpoch.tmp", "5")];
@@ -179,11 +171,11 @@ fn missing_current_epoch_is_damage_unless_the_log_shows_it() {
 #[test]
 fn missing_current_epoch_is_not_written_without_data_that_counts() {
     let (disk, dir) = (SimDisk::new(), Path::new(DIR));
-    assert_eq!(promised(&disk, dir, None, true).unwrap(), Epochs::default());
+    assert_eq!(promised(&disk, dir, None).unwrap(), Epochs::default());
     assert_eq!(read(&disk, dir, EpochFile::Current).unwrap(), None);
     // A leader's tree is on disk, but the power failed before currentEpoch was saved.
     save(&disk, dir, EpochFile::Accepted, Epoch(7)).unwrap();
-    assert_eq!(promised(&disk, dir, None, true).unwrap().current, Epoch(0));
+    assert_eq!(promised(&disk, dir, None).unwrap().current, Epoch(0));
     assert!(check_history(&disk, dir, Zxid::new(Epoch(5), 3)).is_err());
     // A history that ends in the promised epoch contains the history with which that epoch began.
     assert!(check_history(&disk, dir, Zxid::new(Epoch(7), 1)).is_ok());

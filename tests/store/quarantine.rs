@@ -107,7 +107,7 @@ fn member_that_can_not_open_a_snapshot_or_an_epoch_file_refuses_and_renames_noth
         let started = start().map(|found| {
             // The epochs are read once more after the data.
             assert!(!found.was_quarantined, "{name}: {errno}");
-            promised(&disk, &folders.snapshots, found.recovered.last, true)
+            promised(&disk, &folders.snapshots, found.recovered.last)
         });
         assert!(!matches!(started, Ok(Ok(_))), "{name}: {errno}: it starts");
         assert_eq!(files(), before, "{name}: {errno}");

@@ -28,7 +28,7 @@ impl EpochFiles {
     /// * `last`: of the history; `None`: the history does not count.
     pub fn start(self, last: Option<Zxid>) -> StartEpochs {
         if let Self { accepted: Some(accepted), current: Some(current) } = self
-            && last.is_none_or(|last| last.epoch() <= current)
+            && last.is_none_or(|last| last.epoch() <= accepted)
         {
             let epochs = Epochs { accepted, current };
             return StartEpochs { epochs, files: self, quarantines: false };
@@ -44,7 +44,7 @@ impl EpochFiles {
             save(EpochFile::Current, accepted);
         }
         let last = last.filter(|_| !quarantines);
-        let epochs = epoch::promised(&disk, dir, last, true).expect("an operator has seen to it");
+        let epochs = epoch::promised(&disk, dir, last).expect("an operator has seen to it");
         let read = |which| epoch::read(&disk, dir, which).expect("the file was just written");
         let files = Self { accepted: read(EpochFile::Accepted), current: read(EpochFile::Current) };
         StartEpochs { epochs, files, quarantines }

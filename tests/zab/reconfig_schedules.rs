@@ -2,7 +2,8 @@
 
 use super::conditions::Conditions;
 use super::schedules::{
-    epoch_opened_without_a_named_configuration, exchange, exchange_all, is_elected, tick,
+    epoch_opened_without_a_named_configuration, exchange, exchange_all,
+    interrupted_after_the_first_transaction, is_elected, tell_configuration, tick,
     two_configurations, zxid,
 };
 use super::world::World;
@@ -25,6 +26,26 @@ fn epoch_is_opened_without_a_configuration_that_only_newleader_named() {
     world.restart(6);
     world.calm();
     world.assert_all_alike();
+}
+
+// If it claimed epoch 3, it would lead those that have acknowledged V2, who would forget it, while 6 leads by it.
+#[test]
+fn server_stands_for_no_epoch_of_which_it_has_only_transactions() {
+    let mut world = World::of(Conditions { changes: true, ..Conditions::mild(7, 1) });
+    interrupted_after_the_first_transaction(&mut world);
+    assert_eq!(world.servers[0].peer.as_ref().unwrap().core.history.last(), zxid(3, 1));
+    // Epoch 4: 0 is elected by {1, 2, 4}.
+    [0, 4, 1, 2].into_iter().for_each(|at| is_elected(&mut world, at, 0));
+    exchange_all(&mut world, &[1, 2, 4], &[0, 1, 2, 4]);
+    assert_eq!(world.servers[0].leads, None);
+    // 6 goes on by V2, of which it tells 5.
+    world.crash(6, 0, 0);
+    world.restart(6);
+    tick(&mut world, &[6], 1);
+    tell_configuration(&mut world, 6, 5);
+    [6, 5].into_iter().for_each(|at| is_elected(&mut world, at, 6));
+    exchange_all(&mut world, &[5], &[5, 6]);
+    assert_eq!(world.servers[6].leads, Some(Epoch(4)));
 }
 
 // A leader that has not established its epoch sends a tree whose last configuration is proposed only; the one before it is committed.

@@ -89,6 +89,16 @@ pub fn exchange_all(world: &mut World, learners: &[usize], servers: &[usize]) {
     }
 }
 
+/// A notification with the configuration that is in force at `from`, and a vote of epoch 1.
+pub fn tell_configuration(world: &mut World, from: usize, to: usize) {
+    let config = world.servers[from].peer.as_ref().unwrap().core.view.to_string();
+    let from = ServerId(from as i64);
+    let vote = Vote { epoch: 1, zxid: zxid(1, 3).to_wire(), leader: from };
+    let (state, config) = (PeerState::Looking, Some(config.into()));
+    let notification = builders::notification(state, vote, 1, config);
+    world.step(to, Input::Notification { from, notification });
+}
+
 pub fn send_up(world: &mut World, learner: usize) {
     let id = connection_of(world, learner);
     while world.deliver(id, true) {}
@@ -131,11 +141,16 @@ pub fn is_elected_by(world: &mut World, leader: usize, others: &[usize]) {
     others.iter().for_each(|&at| is_elected(world, at, leader));
 }
 
-/// Seven voters before epoch 4, all of them up except 6: a configuration that only NEWLEADER of epoch 3 named is in force, and of
-/// them only 5 has what was committed in it.
-pub fn epoch_opened_without_a_named_configuration(world: &mut World) {
-    established(world, 6);
-    // Epoch 1: 6 proposes V2 = {4, 5, 6}; only 4 logs it.
+/// Seven voters in epoch 3: 6 leads by V2 = {4, 5, 6}, which no log has: NEWLEADER named it, and {1, 2, 4} have acknowledged that
+/// and left.
+///
+/// * `promising`: they promise epoch 2. `late`: it is about to follow 6.
+fn configuration_that_only_newleader_named(
+    world: &mut World,
+    promising: [usize; 3],
+    late: usize,
+) {
+    // Epoch 1: 6 proposes V2; only 4 logs it.
     reconfigure(world, 6, &[4, 5, 6]);
     write(world, &[6]);
     deliver_next(world, 4);
@@ -143,39 +158,43 @@ pub fn epoch_opened_without_a_named_configuration(world: &mut World) {
     leave(world, &[0, 1, 2, 3, 4, 5]);
     world.step(6, Input::StandDown { why: "it is cut off".to_owned() });
     tick(world, &[0, 1, 2, 3, 4, 5, 6], 1);
-    // Epoch 2: 3 opens it with {0, 1, 2, 3}, and 4 and 6 truncate V2; no server reads NEWLEADER.
-    [3, 0, 1, 2, 4, 6].into_iter().for_each(|at| world.is_elected(at, 3));
+    // Epoch 2: 3 opens it, and 4 and 6 truncate V2; no server reads NEWLEADER.
+    [3].into_iter().chain(promising).chain([4, 6]).for_each(|at| world.is_elected(at, 3));
     tick(world, &[4, 6], 80); // They waited for a quorum of V2.
-    for learner in [0, 1, 2] {
-        let id = connection_of(world, learner);
-        while world.deliver(id, true) {}
+    for learner in promising {
+        send_up(world, learner);
     }
     write(world, &[3]);
-    for learner in [0, 1, 2] {
-        let id = connection_of(world, learner);
-        while world.deliver(id, true) {}
+    for learner in promising {
+        send_up(world, learner);
         deliver_next(world, learner);
         write(world, &[learner]);
-        while world.deliver(id, true) {}
+        send_up(world, learner);
     }
     write(world, &[3]);
     for learner in [4, 6] {
-        let id = connection_of(world, learner);
-        while world.deliver(id, true) {}
+        send_up(world, learner);
         deliver_next(world, learner);
         write(world, &[learner]);
-        while world.deliver(id, true) {}
+        send_up(world, learner);
         deliver_next(world, learner);
         write(world, &[learner]);
     }
     world.crash(3, 0, 0);
     tick(world, &[0, 1, 2, 4, 5, 6], 1);
-    // Epoch 3: 6 leads, with {1, 2, 4, 6}, and names V2; 5 connects late.
-    [6, 4, 1, 2, 5].into_iter().for_each(|at| world.is_elected(at, 6));
+    // Epoch 3: 6 leads, with {1, 2, 4, 6}, and names V2.
+    [6, 4, 1, 2, late].into_iter().for_each(|at| world.is_elected(at, 6));
     exchange(world, &[1, 2, 4], &[1, 2, 4, 6]);
     assert_eq!(world.servers[6].leads, Some(Epoch(3)));
     assert_eq!(world.servers[6].peer.as_ref().unwrap().core.view.voters().count(), 3);
     leave(world, &[1, 2, 4]);
+}
+
+/// Seven voters before epoch 4, all of them up except 6: a configuration that only NEWLEADER of epoch 3 named is in force, and of
+/// them only 5 has what was committed in it.
+pub fn epoch_opened_without_a_named_configuration(world: &mut World) {
+    established(world, 6);
+    configuration_that_only_newleader_named(world, [0, 1, 2], 5);
     // 5 gets NEWLEADER, T is proposed, and 5 acknowledges both; UPTODATE does not reach it.
     let id = connection_of(world, 5);
     while world.deliver(id, true) {}
@@ -190,6 +209,28 @@ pub fn epoch_opened_without_a_named_configuration(world: &mut World) {
     world.crash(6, 0, 0);
     world.restart(3);
     tick(world, &[0, 1, 2, 3, 4, 5], 1);
+}
+
+/// Seven voters, before epoch 4: 6 leads in epoch 3 by V2 = {4, 5, 6}, which 1, 2 and 4 have acknowledged. 0 has logged a
+/// transaction of epoch 3, and was stopped before it saved which configuration NEWLEADER named.
+pub fn interrupted_after_the_first_transaction(world: &mut World) {
+    established(world, 6);
+    leave(world, &[0]);
+    world.propose(6);
+    exchange_all(world, &[1, 2, 3, 4, 5], &[1, 2, 3, 4, 5, 6]);
+    tick(world, &[0], 1);
+    configuration_that_only_newleader_named(world, [1, 2, 5], 0);
+    send_up(world, 0);
+    deliver_next(world, 0);
+    write(world, &[0]);
+    send_up(world, 0);
+    world.propose(6);
+    write(world, &[6]);
+    let id = connection_of(world, 0);
+    while world.deliver(id, false) {}
+    world.crash(0, 2, 0);
+    world.restart(0);
+    tick(world, &[0, 1, 2, 4, 5], 1);
 }
 
 /// Nine voters, with trees: 7 leads 6 in V2, which 3 and 4 have acknowledged in addition to V3; 2 and 8 are down.
@@ -240,15 +281,9 @@ pub fn two_configurations(world: &mut World, restarts: bool) {
     }
     // 6 and 7 get a notification from 8 with V2, and go on with it.
     world.restart(8);
-    let config = world.servers[8].peer.as_ref().unwrap().core.view.to_string();
-    world.crash(8, 0, 0);
     tick(world, &[0, 1, 3, 4, 5, 6, 7], 1);
-    let vote = Vote { epoch: 1, zxid: zxid(1, 3).to_wire(), leader: ServerId(8) };
-    for at in [6, 7] {
-        let (state, config) = (PeerState::Looking, Some(config.clone().into()));
-        let notification = builders::notification(state, vote, 1, config);
-        world.step(at, Input::Notification { from: ServerId(8), notification });
-    }
+    [6, 7].into_iter().for_each(|to| tell_configuration(world, 8, to));
+    world.crash(8, 0, 0);
     [7, 6].into_iter().for_each(|at| is_elected(world, at, 7));
     exchange_all(world, &[6], &[6, 7]);
     go_on(world, 7, 6);

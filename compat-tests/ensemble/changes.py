@@ -32,6 +32,8 @@ from wire import Expired, Lost
 QUICK, LONG, SPAN = 10, 100, 10
 SETTLE_SECONDS = 90  # A bound against hanging.
 ANSWER_SECONDS = 15
+SLOW_SECONDS = 10  # What the members have logged is printed after a recovery that takes longer. It fails no test.
+SLOW_LINES = 200
 LOOKS_SECONDS = 20  # After so long without any other cause, a Java server that may never find the leader is helped.
 PAUSE_SECONDS = 0.03  # Between writes of each worker: all packets pass one process.
 LIMITS = ["initLimit=20", "syncLimit=5", "snapCount=700", *SETTINGS]
@@ -191,12 +193,18 @@ class Trial:
         composed = [first.after(before, second) for first in targets for second in targets
                     if first is not second and not (before.groups or first.groups or second.groups)]
         self.settle([before, *targets, *composed])
-        self.longest = max(self.longest, time.monotonic() - since)
+        self.note_recovery(time.monotonic() - since)
         self.judge(disturb, before, answers, len(targets) - len(answers))
         for member in self.members:
             if member.number not in self.now.numbers and member.process and (
                     member.process.poll() is not None or dice.random() < 0.5):
                 self.end_outsider(member)
+
+    def note_recovery(self, seconds):
+        self.longest = max(self.longest, seconds)
+        if SLOW_SECONDS < seconds:
+            said = "\n".join(f"--- {member}\n{member.tail(SLOW_LINES)}" for member in self.members)
+            print(f"\nrecovery of {seconds:.1f} s until {time.strftime('%T')}, {self.described}; now {self.now}\n{said}", flush=True)
 
     def one_of(self, configuration):
         return self.dice.choice(self.inside(configuration))

@@ -105,6 +105,9 @@ pub struct Core {
     pub(super) doubt_ticks: u64,
     /// It has doubted its tree, counts nevertheless, and has not taken one from a leader since.
     pub(super) yields: bool,
+    /// It has waited for another candidate with as much as it has, and there was none: until it has followed a leader it waits for none
+    /// again. Servers whose elections take as long as it waits would elect another each time, and leave that for this one (world 470000101150).
+    pub(super) has_stood: bool,
     /// It asked the last leader for a tree, and none came.
     pub(super) asked_in_vain: bool,
     /// Servers whose last vote is for one without any history.
@@ -160,6 +163,7 @@ impl Core {
             is_unsure: false,
             doubt_ticks: 0,
             yields: false,
+            has_stood: false,
             asked_in_vain: false,
             for_empty: BTreeSet::new(),
             oracle: None,
@@ -246,7 +250,9 @@ impl Core {
                         self.accepted = *epoch;
                     }
                     // The tree that was received before it counts from here on, if it did not yet.
-                    Promise::Current => (self.current, self.is_unsure) = (*epoch, false),
+                    Promise::Current => {
+                        (self.current, self.is_unsure, self.has_stood) = (*epoch, false, false);
+                    }
                 }
             }
             Input::Installed { zxid } => {

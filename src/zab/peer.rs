@@ -371,6 +371,7 @@ impl Peer {
             history: own,
             failed_candidate: core.leaders_view.is_some(),
             yields: votes && core.yields && !core.is_unsure,
+            waits: !core.has_stood,
             oracle: core.oracle,
             down: self.links.down(),
             last_round: self.round,
@@ -408,6 +409,7 @@ impl Peer {
         let Role::Looking(Some(election)) = &mut self.role else { return };
         let mut actions = Vec::new();
         election.step(input, &mut actions);
+        self.core.has_stood |= election.has_stood();
         self.round = self.round.max(election.round());
         self.on_election(actions, out);
     }

@@ -29,6 +29,7 @@ pub fn setup(me: i64, views: Views, vote: Vote, last_round: i64) -> Setup {
         vote,
         history: vote,
         yields: false,
+        waits: true,
         oracle: None,
         down: BTreeSet::new(),
         last_round,

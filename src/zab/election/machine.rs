@@ -84,6 +84,8 @@ pub struct Setup {
     pub history: Vote,
     /// Whether this server has doubted its data: it stands only if no other server with as much does.
     pub yields: bool,
+    /// Whether such a server waits for another before it stands.
+    pub waits: bool,
     /// Whether this server may go on without the other of two voters, where there is an oracle to say so.
     pub oracle: Option<bool>,
     /// Servers whose connection broke and did not come back: they are not waited for (see [`Input::ElectionDisconnected`]).
@@ -126,7 +128,7 @@ pub struct Election {
     candidates_from: u64,
     /// A leader that a quorum of the configuration in force follows, and not yet one of each proposed configuration.
     found: Option<Found>,
-    /// This server waits for another candidate, and stands at that tick: see [`Setup::yields`].
+    /// This server waits for another candidate, and stands at that tick: see [`Setup::waits`].
     pub(super) stands_at: Option<u64>,
     /// It has given way to a candidate that came later.
     pub(super) has_given_way: bool,
@@ -152,9 +154,10 @@ impl Election {
     /// Begins the next round and sends the vote to every voter.
     pub fn begin(setup: Setup, out: &mut Vec<Action>) -> Self {
         let resend_ticks = u64::from(setup.resend_min_ms / TICK_MS).max(1);
+        let waits = setup.yields && setup.waits;
         let mut election = Self {
             config: setup.views.current.to_string().into(),
-            vote: if setup.yields { setup.vote.without_history() } else { setup.vote },
+            vote: if waits { setup.vote.without_history() } else { setup.vote },
             round: setup.last_round.saturating_add(1),
             votes: Ballots::default(),
             settled: Ballots::default(),
@@ -167,7 +170,7 @@ impl Election {
             candidates: None,
             candidates_from: if setup.failed_candidate { WITHOUT_CANDIDATES_TICKS } else { 0 },
             found: None,
-            stands_at: setup.yields.then_some(YIELD_TICKS),
+            stands_at: waits.then_some(YIELD_TICKS),
             has_given_way: false,
             has_doubted: false,
             leading: BTreeMap::new(),

@@ -17,6 +17,11 @@ impl Election {
         self.setup.yields && self.vote.zxid == -1
     }
 
+    /// Whether it has waited for another candidate in vain.
+    pub fn has_stood(&self) -> bool {
+        self.setup.yields && self.setup.waits && self.stands_at.is_none() && self.vote == self.setup.vote
+    }
+
     /// Whether a candidate has as much history as this server, and may be elected.
     pub(super) fn has_as_much(&self, vote: Vote) -> bool {
         let own = self.setup.vote;

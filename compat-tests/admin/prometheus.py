@@ -5,6 +5,7 @@ import os
 import pathlib
 import re
 import shutil
+import socket
 import struct
 import subprocess
 import sys
@@ -151,7 +152,16 @@ def used_names():
     return used - {"up", "node_filesystem_avail_bytes"}
 
 
-# rows: M-40 M-41 C-04 C-54
+def process_figures(port):
+    return b"\nprocess_cpu_seconds_total " in b"\n" + ask(port, "GET", "/metrics", {})[2]
+
+
+def listens(host, port):
+    with socket.socket() as probe:
+        return probe.connect_ex((host, port)) == 0
+
+
+# rows: M-40 M-41 C-04 C-53 C-54 C-55
 def scraped(command):
     """Prometheus scrapes an ensemble under writes: no scrape fails, no sample is dropped, and dashboard and alerts have all their metrics."""
     if command == "java":
@@ -160,12 +170,16 @@ def scraped(command):
     prometheus = None
     try:
         ports = [with_metrics(member.folder / "zoo.cfg") for member in four.members]
+        with (four.members[3].folder / "zoo.cfg").open("a") as config:
+            config.write("metricsProvider.exportJvmInfo=false\n")
         four.members[0].launch()
         until("metrics", lambda: is_open(ports[0]))
         # Without AdminServer, the ports of metrics answer probes too.
         assert [ask(ports[0], "GET", path, {})[0] for path in ("/ready", "/live")] == [503, 200]
         four.start()
         until("metrics", lambda: all(is_open(port) for port in ports))
+        assert [listens(host, ports[0]) for host in ("127.0.0.1", "127.0.0.2")] == [True, False], "metricsProvider.httpHost"
+        assert [process_figures(port) for port in ports] == [True, True, True, False], "metricsProvider.exportJvmInfo"
         until("all to be ready", lambda: all(is_open(port, "/ready") and is_open(port, "/live") for port in ports))
         prometheus = Prometheus(four.folder, ports)
         session = requests(four.leader().address)

@@ -277,6 +277,7 @@ impl Member {
             zab::Action::DialAll => {
                 self.step_elections(now, election_connections::Input::DialAll, out);
             }
+            zab::Action::NoteJoining => out.push(Action::Log(worker::Command::NoteJoining)),
             zab::Action::ViewsProposed { views } => {
                 let Some(ensemble) = &self.ensemble else { return };
                 let all = self.replica.peer().core.all_views();

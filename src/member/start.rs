@@ -298,6 +298,8 @@ fn acknowledged(mut saved: Vec<View>, current: Epoch, last: Option<Zxid>) -> Vec
 /// * `current`: the epoch of the history. `last`: its end; `None`: this server has nothing that counts.
 pub fn saved_view_counts(saved: &View, current: Epoch, last: Option<Zxid>) -> bool {
     let (Some(last), Some(version)) = (last, Zxid::from_wire(saved.version)) else { return true };
-    let is_of_one_epoch = version.epoch() == current && last.epoch() == current;
+    // After an interrupted synchronisation the log is ahead of currentEpoch.
+    let epoch = current.max(last.epoch());
+    let is_of_one_epoch = version.epoch() == epoch && last.epoch() == epoch;
     !(is_of_one_epoch && last < version)
 }

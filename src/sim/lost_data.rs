@@ -203,8 +203,10 @@ impl World {
             Loss::OldCurrentEpoch => {
                 let copied = found.backup.as_ref().and_then(|it| it.newest(EpochFile::Current));
                 let is_last = found.durable.current == found.durable.last.epoch();
+                // A copy that was made in a synchronisation looks like the file of one that was interrupted.
+                let is_plain = found.backup.as_ref().is_some_and(|it| !it.is_joining());
                 // The end of a damaged log does not show it (world 1850000011086).
-                copied.is_some() && is_last && !found.is_damaged
+                copied.is_some() && is_last && is_plain && !found.is_damaged
             }
             Loss::DynamicFile => membership::dynamic_file(&found.disk).is_some(),
             Loss::NewestLog => newest_log(&found.disk).is_some(),

@@ -267,6 +267,11 @@ impl Backup {
     pub fn newest(&self, which: EpochFile) -> Option<Epoch> {
         epoch::newest(&self.disk, &folders().snapshots, which).ok().flatten()
     }
+
+    /// Whether the copy was made in a synchronisation.
+    pub fn is_joining(&self) -> bool {
+        epoch::is_joining(&self.disk, &folders().snapshots).unwrap_or(true)
+    }
 }
 
 #[derive(Default)]

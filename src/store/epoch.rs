@@ -1,10 +1,17 @@
 //! The two epoch files of a quorum server; a standalone one has none.
+//!
+//! While a synchronisation may get the log ahead of currentEpoch, the number in that file is followed by a line feed, which Java
+//! reads over. So a start can distinguish an interrupted synchronisation from a file that is a copy of an earlier time. If the number
+//! was not known when the synchronisation began, the file has the line feed alone.
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use super::disk::{self, Disk, Reading};
 use crate::model::{Epoch, Epochs, Zxid};
+
+/// What follows the number in currentEpoch from the begin of a synchronisation to its end.
+const JOINING: &str = "\n";
 
 /// Which of the two epoch files (D-05).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -96,19 +103,50 @@ pub fn read_left_over<D: Disk>(
 }
 
 fn read_epoch<D: Disk>(disk: &D, path: PathBuf) -> Result<Option<Epoch>, EpochError> {
-    let mut bytes = Vec::new();
-    let read = Reading::open(disk, &path).and_then(|file| file.take(64).read_to_end(&mut bytes));
-    match read {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(source) => return Err(EpochError::Read { path, source }),
-        Ok(_) => {}
-    }
-    let text = String::from_utf8_lossy(&bytes);
+    let Some(text) = read_text(disk, &path)?.filter(|text| text != JOINING) else {
+        return Ok(None);
+    };
     let epoch = text.lines().next().and_then(|line| line.parse().ok()).map(Epoch);
     match epoch.filter(|epoch| *epoch <= Epoch::LAST) {
         Some(epoch) => Ok(Some(epoch)),
-        None => Err(EpochError::Malformed { path, text: text.into_owned() }),
+        None => Err(EpochError::Malformed { path, text }),
     }
+}
+
+fn read_text<D: Disk>(disk: &D, path: &Path) -> Result<Option<String>, EpochError> {
+    let mut bytes = Vec::new();
+    match Reading::open(disk, path).and_then(|file| file.take(64).read_to_end(&mut bytes)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(EpochError::Read { path: path.to_path_buf(), source }),
+        Ok(_) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
+    }
+}
+
+/// Whether currentEpoch says that a synchronisation had begun and had not ended: see [`note_joining`].
+///
+/// # Errors
+/// If the file can't be read.
+pub fn is_joining<D: Disk>(disk: &D, dir: &Path) -> Result<bool, EpochError> {
+    let text = read_text(disk, &dir.join(EpochFile::Current.name()))?;
+    Ok(text.is_some_and(|text| text.ends_with(JOINING)))
+}
+
+/// Notes in currentEpoch that a synchronisation has begun, durably: what is logged from now on may be of a later epoch. [`save`] ends
+/// that.
+///
+/// # Errors
+/// As [`read`] and [`save`].
+pub fn note_joining<D: Disk>(disk: &D, dir: &Path) -> Result<(), EpochError> {
+    if is_joining(disk, dir)? {
+        return Ok(());
+    }
+    let epoch = read(disk, dir, EpochFile::Current)?;
+    let text = epoch.map_or(String::new(), |epoch| epoch.0.to_string()) + JOINING;
+    let path = dir.join(EpochFile::Current.name());
+    disk::replace_file(disk, &path, text.as_bytes()).map_err(|source| {
+        let epoch = epoch.unwrap_or_default();
+        EpochError::Save { path, epoch, source }
+    })
 }
 
 /// The acceptedEpoch and the currentEpoch of this server.
@@ -122,16 +160,14 @@ fn read_epoch<D: Disk>(disk: &D, path: PathBuf) -> Result<Option<Epoch>, EpochEr
 /// 3. At the next start [`check_history`] notices that: acceptedEpoch is later than the log's epoch, and currentEpoch is missing.
 ///
 /// A log ahead of currentEpoch is left by a synchronisation that was interrupted before this server acknowledged the NEWLEADER of the log's
-/// epoch. Until it acknowledges one, it stands for the epoch in the file: it does not know the configuration that NEWLEADER names. A log
-/// ahead of acceptedEpoch is left by no server: that file is a copy of an earlier time. Java starts on neither.
+/// epoch. If the file says so, the server stands for the epoch in it until it acknowledges one: it may not know the configuration that
+/// NEWLEADER names. Otherwise the file is a copy of an earlier time or a Java server's, which knows the configuration, or configurations do
+/// not change, and the log's epoch counts. A log ahead of acceptedEpoch is left by no server: that file is a copy of an
+/// earlier time. Java starts on neither.
 ///
 /// # Errors
 /// As [`read`] and [`save`], and [`EpochError::NoPromise`] and [`EpochError::OldPromise`].
-pub fn promised<D: Disk>(
-    disk: &D,
-    dir: &Path,
-    last: Option<Zxid>,
-) -> Result<Epochs, EpochError> {
+pub fn promised<D: Disk>(disk: &D, dir: &Path, last: Option<Zxid>) -> Result<Epochs, EpochError> {
     let counts = last.is_some();
     let last = last.unwrap_or(Zxid::ZERO);
     let found = |which| -> Result<Option<Epoch>, EpochError> {
@@ -150,18 +186,30 @@ pub fn promised<D: Disk>(
         return Err(EpochError::OldPromise { path, accepted, last });
     }
     let found = found(EpochFile::Current)?;
-    let current = found.unwrap_or(last.epoch());
+    let is_joining = is_joining(disk, dir)?;
+    let current = match found {
+        Some(found) if is_joining => found,
+        found => found.unwrap_or(last.epoch()).max(last.epoch()),
+    };
     let is_past_first = Epoch(0) < current.max(last.epoch());
     if let Some(current) = found.filter(|_| promised.is_none() && is_past_first) {
         let path = dir.join(EpochFile::Accepted.name());
         return Err(EpochError::NoPromise { path, current, last });
     }
-    if current < last.epoch() {
-        tracing::warn!(
-            current_epoch = current.0,
-            last_zxid = %last,
-            "the log is ahead of currentEpoch: a synchronisation was interrupted; nothing to do, this server stands for currentEpoch until it has followed a leader"
-        );
+    if let Some(found) = found.filter(|found| *found < last.epoch()) {
+        let (current_epoch, last_zxid) = (found.0, last);
+        if is_joining {
+            tracing::warn!(
+                current_epoch, %last_zxid,
+                "the log is ahead of currentEpoch: a synchronisation was interrupted; nothing to do, this server stands for currentEpoch until it has followed a leader"
+            );
+        } else {
+            tracing::warn!(
+                current_epoch, %last_zxid,
+                "the log is ahead of currentEpoch: a synchronisation was interrupted, or the file is an older copy; nothing to do, the log's epoch counts"
+            );
+            save(disk, dir, EpochFile::Current, current)?;
+        }
     }
     let accepted = promised.unwrap_or(last.epoch()).max(current);
     // An interrupted synchronisation may extend or truncate the log, so a later start must not take a missing epoch from it again.
@@ -200,8 +248,9 @@ pub fn newest<D: Disk>(
     Ok(read(disk, dir, which)?.max(read_left_over(disk, dir, which)?))
 }
 
-/// Refuses a missing currentEpoch if the log does not show what it was. A first start writes both files with the log's epoch, so
-/// acceptedEpoch is later than that only after this server has been a member.
+/// Refuses an unknown currentEpoch if the log does not show what it was. A first start writes both files with the log's epoch, so
+/// acceptedEpoch is later than that only after this server has been a member. In a synchronisation of a server that did not know its
+/// epoch the log may have reached acceptedEpoch, and not the configuration that NEWLEADER names.
 ///
 /// * `last`: the end of the log.
 ///
@@ -209,7 +258,7 @@ pub fn newest<D: Disk>(
 /// As [`read`], and [`EpochError::NoCurrent`].
 pub fn check_history<D: Disk>(disk: &D, dir: &Path, last: Zxid) -> Result<(), EpochError> {
     match (newest(disk, dir, EpochFile::Current)?, newest(disk, dir, EpochFile::Accepted)?) {
-        (None, Some(accepted)) if last.epoch() < accepted => {
+        (None, Some(accepted)) if last.epoch() < accepted || is_joining(disk, dir)? => {
             let path = dir.join(EpochFile::Current.name());
             Err(EpochError::NoCurrent { path, accepted, last })
         }

@@ -192,8 +192,9 @@ pub fn knows_promises<D: Disk>(disk: &D, folders: &Folders) -> io::Result<bool> 
 /// Renames snapshots and log files so that no reader takes them for such; returns the new paths.
 ///
 /// Both epochs stay. acceptedEpoch is what was promised, and with currentEpoch this server counts again after it has installed a
-/// leader's tree, like a server that has lost nothing. A currentEpoch that can't be read becomes the accepted one: with a smaller
-/// epoch a server could win an election that lacks transactions of this one, and a greater one is never before that of the tree.
+/// leader's tree, like a server that has lost nothing. Without a currentEpoch that can be read it counts once it has acknowledged a
+/// NEWLEADER: with a smaller epoch than it had it could win an election that lacks transactions of this one, and with a greater one it would
+/// claim to know what the NEWLEADER of that epoch named.
 /// A currentEpoch greater than acceptedEpoch shows that one of the two is wrong: the greater then counts as promised.
 /// The mark is written first, so that a start after a crash in between finds neither a part of the history nor an empty
 /// directory that it could take for a new one.
@@ -215,7 +216,7 @@ pub fn rename_as_damaged<D: Disk>(disk: &D, folders: &Folders) -> Result<Vec<Pat
     {
         epoch::save(disk, dir, EpochFile::Accepted, current)?;
     }
-    let current = match epoch::check_current(disk, dir) {
+    match epoch::check_current(disk, dir) {
         Err(EpochError::Malformed { path, .. } | EpochError::Unpromised { path, .. }) => {
             let name = EpochFile::Current.name();
             let to = free_name(disk, dir, QUARANTINED, name).and_then(|to| {
@@ -223,13 +224,9 @@ pub fn rename_as_damaged<D: Disk>(disk: &D, folders: &Folders) -> Result<Vec<Pat
                 Ok(to)
             });
             quarantined.push(to.map_err(|source| EpochError::Read { path, source })?);
-            None
         }
         Err(error) => return Err(error),
-        Ok(()) => epoch::read(disk, dir, EpochFile::Current)?,
-    };
-    if let (None, Some(accepted)) = (current, epoch::read(disk, dir, EpochFile::Accepted)?) {
-        epoch::save(disk, dir, EpochFile::Current, accepted)?;
+        Ok(()) => {}
     }
     Ok(quarantined)
 }

@@ -51,6 +51,8 @@ pub enum Command {
         file: EpochFile,
         epoch: Epoch,
     },
+    /// A synchronisation begins: what follows in the log may be of a later epoch than currentEpoch.
+    NoteJoining,
     /// A snapshot comes of a tree that does not fit the digests in the log: later starts are to doubt it.
     NoteDoubt,
     /// The tree is the leader's.
@@ -239,6 +241,10 @@ impl<D: Disk + Clone, C: FnMut() -> Duration> Worker<D, C> {
                 self.flush(false, report)?;
                 epoch::save(&self.disk, &self.data_dir, file, epoch)?;
                 report(Event::EpochSaved { file, epoch });
+            }
+            Command::NoteJoining => {
+                self.flush(false, report)?;
+                epoch::note_joining(&self.disk, &self.data_dir)?;
             }
             Command::NoteDoubt => {
                 doubted::note(&self.disk, &self.data_dir).map_err(WorkerError::Doubt)?;

@@ -16,6 +16,7 @@ impl Peer {
             return; // This server has nothing that could count later.
         }
         (self.core.is_unsure, self.core.yields) = (true, false);
+        self.core.has_stood = false;
         self.core.doubt_ticks = self.core.settings.init_ticks().max(COUNTS_TICKS + 1);
     }
 

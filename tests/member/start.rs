@@ -35,6 +35,10 @@ fn saved_configuration_counts_unless_the_log_proves_that_it_was_not_acknowledged
     assert!(counts((5, 3), 5, Some((5, 3))), "the log has it");
     assert!(counts((5, 3), 5, Some((5, 9))));
     assert!(!counts((5, 3), 5, Some((5, 2))), "a crash between the file and the log");
+    assert!(
+        !counts((5, 3), 3, Some((5, 2))),
+        "a synchronisation with a Java leader was interrupted"
+    );
     assert!(counts((5, 3), 5, None), "all data is lost, and it may have been acknowledged");
     assert!(counts((5, 3), 2, Some((2, 7))), "an older directory was restored");
     assert!(counts((5, 3), 6, Some((5, 2))), "acknowledged with the next epoch's NEWLEADER");

@@ -4,7 +4,7 @@ use crate::put as put_file;
 use oxkeeper::model::{Epoch, Epochs, Zxid};
 use oxkeeper::store::Disk as _;
 use oxkeeper::store::epoch::{
-    EpochError, EpochFile, check_current, check_history, promised, read,
+    EpochError, EpochFile, check_current, check_history, is_joining, note_joining, promised, read,
     read_left_over, save,
 };
 use oxkeeper::store::sim_disk::SimDisk;
@@ -77,33 +77,42 @@ fn missing_epoch_files_take_the_logs_epoch_unless_a_promise_is_lost() {
     assert_eq!(found(&[("acceptedEpoch", "2147483647")]), None, "no other epoch could follow");
 }
 
-/// It has not acknowledged the NEWLEADER of the log's epoch, and does not know which configuration that named.
+// rows: D-06
+#[test]
+fn log_ahead_of_current_epoch_counts_with_its_own_epoch() {
+    let (disk, dir, last) = (SimDisk::new(), Path::new(DIR), Zxid::new(Epoch(5), 7));
+    let first = promised(&disk, dir, Some(Zxid::ZERO)).unwrap();
+    assert_eq!(first, Epochs::default());
+    save(&disk, dir, EpochFile::Accepted, Epoch(6)).unwrap();
+    let ahead = Epochs { accepted: Epoch(6), current: Epoch(5) };
+    assert_eq!(promised(&disk, dir, Some(last)).unwrap(), ahead);
+    // A later synchronisation may truncate the log.
+    let disk = disk.image().crash(0);
+    assert_eq!(promised(&disk, dir, Some(Zxid::new(Epoch(4), 9))).unwrap(), ahead);
+    assert_eq!(promised(&disk, dir, None).unwrap(), ahead);
+}
+
+/// It has not acknowledged the NEWLEADER of the log's epoch, and may not know which configuration that named.
 // rows: D-05 D-06 D-09
 #[test]
-fn server_stands_for_current_epoch_although_its_log_is_ahead() {
+fn server_stands_for_current_epoch_after_a_synchronisation_that_was_interrupted() {
     let (disk, dir, last) = (SimDisk::new(), Path::new(DIR), Some(Zxid::new(Epoch(5), 7)));
     save(&disk, dir, EpochFile::Accepted, Epoch(6)).unwrap();
     save(&disk, dir, EpochFile::Current, Epoch(3)).unwrap();
+    note_joining(&disk, dir).unwrap();
     let behind = Epochs { accepted: Epoch(6), current: Epoch(3) };
+    let disk = disk.image().crash(0);
     for last in [last, Some(Zxid::new(Epoch(3), 9)), None] {
         assert_eq!(promised(&disk, dir, last).unwrap(), behind);
     }
-    // Its process ended while the epoch was saved, after all of the synchronisation was on disk.
+    // The next process ended while the epoch was saved, after all of the synchronisation was on disk.
     put_file(&disk, &dir.join("currentEpoch.tmp"), b"5");
-    assert_eq!(promised(&disk, dir, last).unwrap().current, Epoch(5));
-    assert_eq!(read(&disk, dir, EpochFile::Current).unwrap(), Some(Epoch(5)));
-}
-
-/// What a later synchronisation leaves of the log does not change it.
-// rows: D-06
-#[test]
-fn missing_current_epoch_is_written_with_the_epoch_of_the_log() {
-    let (disk, dir, last) = (SimDisk::new(), Path::new(DIR), Zxid::new(Epoch(5), 7));
-    save(&disk, dir, EpochFile::Accepted, Epoch(5)).unwrap();
-    let found = Epochs { accepted: Epoch(5), current: Epoch(5) };
-    assert_eq!(promised(&disk, dir, Some(last)).unwrap(), found);
-    let disk = disk.image().crash(0);
-    assert_eq!(promised(&disk, dir, Some(Zxid::new(Epoch(4), 9))).unwrap(), found);
+    let joined = Epochs { current: Epoch(5), ..behind };
+    assert_eq!(promised(&disk, dir, last).unwrap(), joined);
+    // An operator brings the file of an earlier time back.
+    assert!(!is_joining(&disk, dir).unwrap());
+    save(&disk, dir, EpochFile::Current, Epoch(3)).unwrap();
+    assert_eq!(promised(&disk, dir, last).unwrap(), joined);
 }
 
 // rows: D-05 D-06
@@ -178,5 +187,14 @@ fn missing_current_epoch_is_not_written_without_data_that_counts() {
     assert_eq!(promised(&disk, dir, None).unwrap().current, Epoch(0));
     assert!(check_history(&disk, dir, Zxid::new(Epoch(5), 3)).is_err());
     // A history that ends in the promised epoch contains the history with which that epoch began.
-    assert!(check_history(&disk, dir, Zxid::new(Epoch(7), 1)).is_ok());
+    let in_accepted = Zxid::new(Epoch(7), 1);
+    assert!(check_history(&disk, dir, in_accepted).is_ok());
+    // But not the configuration that NEWLEADER names, if configurations may change.
+    note_joining(&disk, dir).unwrap();
+    let disk = disk.image().crash(0);
+    assert_eq!(read(&disk, dir, EpochFile::Current).unwrap(), None, "it was not made up");
+    assert!(check_history(&disk, dir, in_accepted).is_err());
+    assert_eq!(promised(&disk, dir, None).unwrap().current, Epoch(0));
+    save(&disk, dir, EpochFile::Current, Epoch(7)).unwrap();
+    assert!(check_history(&disk, dir, in_accepted).is_ok());
 }

@@ -60,6 +60,8 @@ pub struct Disk {
     pub lacks_accepted: bool,
     /// The file currentEpoch is gone: the epoch counts as zero until the file is written again.
     pub lacks_current: bool,
+    /// currentEpoch says that a synchronisation has begun.
+    pub joins: bool,
     /// The configuration of the next start, if it is not the first one.
     pub view: Option<View>,
     /// The configurations that were proposed last, committed or not, oldest first.
@@ -157,7 +159,7 @@ impl Disk {
                 (self.accepted, self.lacks_accepted) = (epoch, false);
             }
             Write::Promise(Promise::Current, epoch) => {
-                (self.current, self.lacks_current) = (epoch, false);
+                (self.current, self.lacks_current, self.joins) = (epoch, false, false);
             }
             Write::Truncate(to) => {
                 self.log.retain(|(zxid, _)| *zxid <= to);
@@ -197,7 +199,7 @@ impl Disk {
             (self.accepted, self.lacks_accepted) = (Epoch(0), true);
         }
         if current {
-            (self.current, self.lacks_current) = (Epoch(0), true);
+            (self.current, self.lacks_current, self.joins) = (Epoch(0), true, false);
         }
     }
 
@@ -206,6 +208,7 @@ impl Disk {
         let files = EpochFiles {
             accepted: (!self.lacks_accepted).then_some(self.accepted),
             current: (!self.lacks_current).then_some(self.current),
+            joins: self.joins,
         };
         let last = |disk: &Self| (!disk.is_unsure).then(|| last_of(&disk.whole));
         let StartEpochs { epochs, files, quarantines } = files.start(last(self));
@@ -214,6 +217,7 @@ impl Disk {
         }
         (self.accepted, self.lacks_accepted) = (epochs.accepted, files.accepted.is_none());
         (self.current, self.lacks_current) = (epochs.current, files.current.is_none());
+        self.joins = files.joins;
         (epochs, last(self))
     }
 

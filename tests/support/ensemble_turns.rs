@@ -162,6 +162,7 @@ impl<W: Witness> Ensemble<W> {
             | Action::ViewCommitted { .. }
             | Action::ViewsProposed { .. }
             | Action::ViewForgotten
+            | Action::NoteJoining
             | Action::DialAll => return Some(Effect::Other(action)),
         }
         None
@@ -236,6 +237,7 @@ impl<W: Witness> Ensemble<W> {
             }
             Action::ViewsProposed { views } => server.disk.next = views,
             Action::ViewForgotten => server.disk.next.clear(),
+            Action::NoteJoining => server.disk.joins = true,
             action => unreachable!("{action:?} is for memory or for a connection"),
         }
     }

@@ -10,6 +10,8 @@ use std::path::Path;
 pub struct EpochFiles {
     pub accepted: Option<Epoch>,
     pub current: Option<Epoch>,
+    /// currentEpoch says that a synchronisation has begun.
+    pub joins: bool,
 }
 
 /// What a server starts with.
@@ -27,8 +29,8 @@ impl EpochFiles {
     ///
     /// * `last`: of the history; `None`: the history does not count.
     pub fn start(self, last: Option<Zxid>) -> StartEpochs {
-        if let Self { accepted: Some(accepted), current: Some(current) } = self
-            && last.is_none_or(|last| last.epoch() <= accepted)
+        if let Self { accepted: Some(accepted), current: Some(current), joins } = self
+            && last.is_none_or(|last| last.epoch() <= current || joins)
         {
             let epochs = Epochs { accepted, current };
             return StartEpochs { epochs, files: self, quarantines: false };
@@ -39,14 +41,16 @@ impl EpochFiles {
         };
         self.accepted.into_iter().for_each(|epoch| save(EpochFile::Accepted, epoch));
         self.current.into_iter().for_each(|epoch| save(EpochFile::Current, epoch));
-        let quarantines = last.is_some_and(|last| epoch::check_history(&disk, dir, last).is_err());
-        if let Some(accepted) = self.accepted.filter(|_| quarantines) {
-            save(EpochFile::Current, accepted);
+        if self.joins {
+            epoch::note_joining(&disk, dir).expect("a disk in memory refuses nothing");
         }
+        let quarantines = last.is_some_and(|last| epoch::check_history(&disk, dir, last).is_err());
         let last = last.filter(|_| !quarantines);
         let epochs = epoch::promised(&disk, dir, last).expect("an operator has seen to it");
         let read = |which| epoch::read(&disk, dir, which).expect("the file was just written");
-        let files = Self { accepted: read(EpochFile::Accepted), current: read(EpochFile::Current) };
+        let joins = epoch::is_joining(&disk, dir).expect("the file was just written");
+        let (accepted, current) = (read(EpochFile::Accepted), read(EpochFile::Current));
+        let files = Self { accepted, current, joins };
         StartEpochs { epochs, files, quarantines }
     }
 }

@@ -145,11 +145,7 @@ pub fn is_elected_by(world: &mut World, leader: usize, others: &[usize]) {
 /// and left.
 ///
 /// * `promising`: they promise epoch 2. `late`: it is about to follow 6.
-fn configuration_that_only_newleader_named(
-    world: &mut World,
-    promising: [usize; 3],
-    late: usize,
-) {
+fn configuration_that_only_newleader_named(world: &mut World, promising: [usize; 3], late: usize) {
     // Epoch 1: 6 proposes V2; only 4 logs it.
     reconfigure(world, 6, &[4, 5, 6]);
     write(world, &[6]);

@@ -19,7 +19,10 @@ impl Election {
 
     /// Whether it has waited for another candidate in vain.
     pub fn has_stood(&self) -> bool {
-        self.setup.yields && self.setup.waits && self.stands_at.is_none() && self.vote == self.setup.vote
+        self.setup.yields
+            && self.setup.waits
+            && self.stands_at.is_none()
+            && self.vote == self.setup.vote
     }
 
     /// Whether a candidate has as much history as this server, and may be elected.

@@ -180,6 +180,7 @@ fn setup(id: i64, views: Views, vote: Vote, last_round: i64, down: &[i64]) -> Se
         vote,
         history: vote,
         yields: false,
+        waits: true,
         failed_candidate: false,
         oracle: None,
         down: down.iter().copied().map(ServerId).collect(),

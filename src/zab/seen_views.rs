@@ -37,9 +37,8 @@ impl SeenViews {
 #[cfg(test)]
 mod tests {
     use super::super::{Core, Peer, Settings};
-    use super::Epoch;
     use super::View;
-    use crate::model::{Epochs, ServerId, Zxid};
+    use crate::model::{Epoch, Epochs, ServerId, Zxid};
 
     /// Members whose configuration is the first, of which server 2 alone is a quorum, and the second, of which it is no member.
     fn view(version: i64) -> View {

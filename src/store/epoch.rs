@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use super::disk::{self, Disk, Reading};
 use crate::model::{Epoch, Epochs, Zxid};
 
-/// What follows the number in currentEpoch from the begin of a synchronisation to its end.
+/// What follows the number in currentEpoch while a synchronisation is under way.
 const JOINING: &str = "\n";
 
 /// Which of the two epoch files (D-05).
@@ -122,7 +122,7 @@ fn read_text<D: Disk>(disk: &D, path: &Path) -> Result<Option<String>, EpochErro
     }
 }
 
-/// Whether currentEpoch says that a synchronisation had begun and had not ended: see [`note_joining`].
+/// Whether currentEpoch says that a synchronisation was under way: see [`note_joining`].
 ///
 /// # Errors
 /// If the file can't be read.
@@ -131,7 +131,7 @@ pub fn is_joining<D: Disk>(disk: &D, dir: &Path) -> Result<bool, EpochError> {
     Ok(text.is_some_and(|text| text.ends_with(JOINING)))
 }
 
-/// Notes in currentEpoch that a synchronisation has begun, durably: what is logged from now on may be of a later epoch. [`save`] ends
+/// Notes in currentEpoch that a synchronisation is under way, durably: what is logged from now on may be of a later epoch. [`save`] ends
 /// that.
 ///
 /// # Errors

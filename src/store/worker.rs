@@ -51,7 +51,7 @@ pub enum Command {
         file: EpochFile,
         epoch: Epoch,
     },
-    /// A synchronisation begins: what follows in the log may be of a later epoch than currentEpoch.
+    /// What follows is of a later epoch than currentEpoch, and comes with a synchronisation.
     NoteJoining,
     /// A snapshot comes of a tree that does not fit the digests in the log: later starts are to doubt it.
     NoteDoubt,

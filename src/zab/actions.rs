@@ -92,7 +92,7 @@ pub enum Action {
     },
     /// Dial the election port of every voter without an election connection.
     DialAll,
-    /// A synchronisation begins. Note in currentEpoch, before anything that follows is on disk, that the history may get ahead of it.
+    /// Note in currentEpoch, before anything that follows is on disk, that a synchronisation gets the history ahead of it.
     NoteJoining,
     /// A configuration was proposed and is in the log, or NEWLEADER alone names it: keep all that were proposed and count for
     /// the next start, before anything that follows is sent, and reach their members. `views`: oldest first, at least one.

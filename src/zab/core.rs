@@ -108,6 +108,8 @@ pub struct Core {
     /// It has waited for another candidate with as much as it has, and there was none: until it has followed a leader it waits for none
     /// again. Servers whose elections take as long as it waits would elect another each time, and leave that for this one (world 470000101150).
     pub(super) has_stood: bool,
+    /// currentEpoch says that the history may be ahead of it.
+    is_joining: bool,
     /// It asked the last leader for a tree, and none came.
     pub(super) asked_in_vain: bool,
     /// Servers whose last vote is for one without any history.
@@ -164,6 +166,7 @@ impl Core {
             doubt_ticks: 0,
             yields: false,
             has_stood: false,
+            is_joining: false,
             asked_in_vain: false,
             for_empty: BTreeSet::new(),
             oracle: None,
@@ -251,7 +254,8 @@ impl Core {
                     }
                     // The tree that was received before it counts from here on, if it did not yet.
                     Promise::Current => {
-                        (self.current, self.is_unsure, self.has_stood) = (*epoch, false, false);
+                        (self.current, self.is_unsure) = (*epoch, false);
+                        (self.has_stood, self.is_joining) = (false, false);
                     }
                 }
             }
@@ -356,7 +360,16 @@ impl Core {
         out.push(Action::Promise { promise, epoch });
     }
 
+    /// The history is about to get ahead of currentEpoch. Only where configurations change is it necessary to know why.
+    fn note_joining(&mut self, zxid: Zxid, out: &mut Vec<Action>) {
+        if self.settings.reconfigs && self.current < zxid.epoch() && !self.is_joining {
+            self.is_joining = true;
+            out.push(Action::NoteJoining);
+        }
+    }
+
     pub(super) fn append(&mut self, zxid: Zxid, payload: Bytes, out: &mut Vec<Action>) {
+        self.note_joining(zxid, out);
         self.history.append(zxid, payload.clone());
         if self.truncating + self.installing == 0 {
             out.push(Action::Append { zxid, payload });
@@ -410,6 +423,7 @@ impl Core {
 
     /// * `epoch`: the epoch of the leader that sent the tree.
     pub(super) fn install(&mut self, zxid: Zxid, epoch: Epoch, out: &mut Vec<Action>) {
+        self.note_joining(zxid, out);
         self.history.restart(zxid);
         self.retain_logged_views(|version| zxid.to_wire() < version);
         self.seen.before_cut = None;

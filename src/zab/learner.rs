@@ -338,9 +338,6 @@ impl Learner {
         if core.is_unsure && !matches!(packet, Packet::Snap { .. }) {
             return Err(format!("{} although this server has no data that counts", packet.name()));
         }
-        if core.settings.reconfigs && core.current < epoch {
-            out.push(Action::NoteJoining);
-        }
         match packet {
             Packet::Diff { zxid } => self.commit_to = zxid.min(core.history.last()),
             Packet::Trunc { zxid } => {

@@ -134,7 +134,7 @@ pub fn action_text(action: &Action, learner: impl Fn(LearnerConnectionId) -> Str
             let all: Vec<String> = views.iter().map(members).collect();
             format!("keep for the next start: {}", all.join(", "))
         }
-        Action::NoteJoining => "note that a synchronisation has begun".to_owned(),
+        Action::NoteJoining => "note that a synchronisation is under way".to_owned(),
         Action::ViewForgotten => "forget what was kept for the next start".to_owned(),
         Action::ViewCommitted { view, is_last } => {
             let more = if *is_last { "" } else { ", and a newer one is proposed" };

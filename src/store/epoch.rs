@@ -1,8 +1,8 @@
 //! The two epoch files of a quorum server; a standalone one has none.
 //!
-//! While a synchronisation may get the log ahead of currentEpoch, the number in that file is followed by a line feed, which Java
-//! reads over. So a start can distinguish an interrupted synchronisation from a file that is a copy of an earlier time. If the number
-//! was not known when the synchronisation began, the file has the line feed alone.
+//! While a synchronisation gets the log ahead of currentEpoch, that file has a second line, which Java does not read. So a start can
+//! distinguish an interrupted synchronisation from a file that is a copy of an earlier time. If the epoch is not known, the first
+//! line is empty: the server has been a member, and its data counts once it has acknowledged a NEWLEADER.
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use super::disk::{self, Disk, Reading};
 use crate::model::{Epoch, Epochs, Zxid};
 
 /// What follows the number in currentEpoch while a synchronisation is under way.
-const JOINING: &str = "\n";
+const JOINING: &str = "\nsynchronising\n";
 
 /// Which of the two epoch files (D-05).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -191,8 +191,9 @@ pub fn promised<D: Disk>(disk: &D, dir: &Path, last: Option<Zxid>) -> Result<Epo
         Some(found) if is_joining => found,
         found => found.unwrap_or(last.epoch()).max(last.epoch()),
     };
-    let is_past_first = Epoch(0) < current.max(last.epoch());
-    if let Some(current) = found.filter(|_| promised.is_none() && is_past_first) {
+    let is_past_first = found.is_some() && Epoch(0) < current.max(last.epoch());
+    let was_member = is_past_first || is_joining;
+    if promised.is_none() && was_member {
         let path = dir.join(EpochFile::Accepted.name());
         return Err(EpochError::NoPromise { path, current, last });
     }
@@ -230,7 +231,8 @@ pub fn promised<D: Disk>(disk: &D, dir: &Path, last: Option<Zxid>) -> Result<Epo
 /// As [`newest`], and [`EpochError::Neither`].
 pub fn check_member<D: Disk>(disk: &D, dir: &Path) -> Result<(), EpochError> {
     let is_missing = |which| newest(disk, dir, which).map(|epoch| epoch.is_none());
-    if is_missing(EpochFile::Accepted)? && is_missing(EpochFile::Current)? {
+    let has_none = is_missing(EpochFile::Accepted)? && is_missing(EpochFile::Current)?;
+    if has_none && !is_joining(disk, dir)? {
         return Err(EpochError::Neither { folder: dir.to_path_buf() });
     }
     Ok(())

@@ -7,7 +7,7 @@
 //! For all this the epoch that the server promised has to be known, so a lost acceptedEpoch is never quarantined.
 //!
 //! Two things look like damage and are none. A log ahead of currentEpoch is left by an interrupted synchronisation, and counts
-//! as history of the epoch in that file. A currentEpoch ahead of the log is normal when nothing was written since that epoch
+//! as history of its own epoch, or of that in the file, as [`epoch::promised`] says. A currentEpoch ahead of the log is normal when nothing was written since that epoch
 //! began, and is believed: with a smaller one a server could win an election whose history comes from an earlier, failed
 //! leader. A Java server without the fix of ZOOKEEPER-4643 can also leave such a currentEpoch with a part of the history
 //! missing, if it stops in the middle of a synchronisation; the two cases can't be distinguished.
@@ -175,7 +175,11 @@ pub fn knows_promises<D: Disk>(disk: &D, folders: &Folders) -> io::Result<bool> 
     let read = |which| epoch::newest(disk, &folders.snapshots, which);
     let accepted = match read(EpochFile::Accepted) {
         Ok(Some(accepted)) => accepted,
-        Ok(None) => return Ok(matches!(read(EpochFile::Current), Ok(None))),
+        Ok(None) => {
+            let is_new = matches!(read(EpochFile::Current), Ok(None));
+            let is_joining = epoch::is_joining(disk, &folders.snapshots).unwrap_or(true);
+            return Ok(is_new && !is_joining);
+        }
         Err(_) => return Ok(false),
     };
     let mut files = names::snapshots(disk, &folders.snapshots)?;
@@ -194,7 +198,7 @@ pub fn knows_promises<D: Disk>(disk: &D, folders: &Folders) -> io::Result<bool> 
 /// Both epochs stay. acceptedEpoch is what was promised, and with currentEpoch this server counts again after it has installed a
 /// leader's tree, like a server that has lost nothing. Without a currentEpoch that can be read it counts once it has acknowledged a
 /// NEWLEADER: with a smaller epoch than it had it could win an election that lacks transactions of this one, and with a greater one it would
-/// claim to know what the NEWLEADER of that epoch named.
+/// claim to know what the NEWLEADER of that epoch named. The file says so then ([`epoch::note_joining`]), and that this server was a member.
 /// A currentEpoch greater than acceptedEpoch shows that one of the two is wrong: the greater then counts as promised.
 /// The mark is written first, so that a start after a crash in between finds neither a part of the history nor an empty
 /// directory that it could take for a new one.
@@ -227,6 +231,9 @@ pub fn rename_as_damaged<D: Disk>(disk: &D, folders: &Folders) -> Result<Vec<Pat
         }
         Err(error) => return Err(error),
         Ok(()) => {}
+    }
+    if epoch::read(disk, dir, EpochFile::Current)?.is_none() {
+        epoch::note_joining(disk, dir)?;
     }
     Ok(quarantined)
 }

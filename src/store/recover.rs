@@ -160,10 +160,13 @@ pub fn prepare_folders<D: Disk>(
 
 /// Whether the server has promised an epoch, or may have: a file that can't be read says nothing else.
 fn was_member<D: Disk>(disk: &D, folders: &Folders) -> bool {
-    [EpochFile::Accepted, EpochFile::Current].into_iter().any(|which| {
-        let epoch = epoch::read(disk, &folders.snapshots, which);
-        epoch.map_or(true, |epoch| epoch.is_some_and(|epoch| Epoch(0) < epoch))
-    })
+    let dir = &folders.snapshots;
+    let is_joining = epoch::is_joining(disk, dir).unwrap_or(true);
+    is_joining
+        || [EpochFile::Accepted, EpochFile::Current].into_iter().any(|which| {
+            let epoch = epoch::read(disk, dir, which);
+            epoch.map_or(true, |epoch| epoch.is_some_and(|epoch| Epoch(0) < epoch))
+        })
 }
 
 /// Removes the file `initialize` (D-02); true when there was one.

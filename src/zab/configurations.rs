@@ -328,6 +328,9 @@ impl Core {
     pub(super) fn forget_outlived_views(&mut self, out: &mut Vec<Action>) {
         let last = self.history.last();
         let acknowledged = self.current;
+        if self.is_unsure {
+            return; // Its epoch may not be known.
+        }
         if last.epoch() <= acknowledged || last.counter() == 0 {
             return;
         }

@@ -108,8 +108,10 @@ pub struct Core {
     /// It has waited for another candidate with as much as it has, and there was none: until it has followed a leader it waits for none
     /// again. Servers whose elections take as long as it waits would elect another each time, and leave that for this one (world 470000101150).
     pub(super) has_stood: bool,
-    /// currentEpoch says that the history may be ahead of it.
+    /// currentEpoch on the disk says that the history is ahead of it.
     is_joining: bool,
+    /// The last currentEpoch that was sent to the disk.
+    saving_current: Epoch,
     /// It asked the last leader for a tree, and none came.
     pub(super) asked_in_vain: bool,
     /// Servers whose last vote is for one without any history.
@@ -167,6 +169,7 @@ impl Core {
             yields: false,
             has_stood: false,
             is_joining: false,
+            saving_current: Epoch(0),
             asked_in_vain: false,
             for_empty: BTreeSet::new(),
             oracle: None,
@@ -356,13 +359,17 @@ impl Core {
 
     pub(super) fn promise(&mut self, promise: Promise, epoch: Epoch, out: &mut Vec<Action>) {
         self.promising += 1;
+        if promise == Promise::Current {
+            self.saving_current = epoch;
+        }
         self.later_promises.note_promise(self.accepted, epoch, self.settings.init_ticks());
         out.push(Action::Promise { promise, epoch });
     }
 
     /// The history is about to get ahead of currentEpoch. Only where configurations change is it necessary to know why.
     fn note_joining(&mut self, zxid: Zxid, out: &mut Vec<Action>) {
-        if self.settings.reconfigs && self.current < zxid.epoch() && !self.is_joining {
+        let saved = self.current.max(self.saving_current);
+        if self.settings.reconfigs && saved < zxid.epoch() && !self.is_joining {
             self.is_joining = true;
             out.push(Action::NoteJoining);
         }

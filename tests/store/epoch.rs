@@ -3,6 +3,7 @@
 use crate::put as put_file;
 use oxkeeper::model::{Epoch, Epochs, Zxid};
 use oxkeeper::store::Disk as _;
+use oxkeeper::store::disk::replace_file;
 use oxkeeper::store::epoch::{
     EpochError, EpochFile, check_current, check_history, is_joining, note_joining, promised, read,
     read_left_over, save,
@@ -72,6 +73,7 @@ fn missing_epoch_files_take_the_logs_epoch_unless_a_promise_is_lost() {
     assert_eq!(found(&half), Some((5, 5)));
     assert_eq!(found(&half[1..]), None, "a promise is saved first, so one was lost");
     assert_eq!(found(&[("currentEpoch", "0")]), None, "no start leaves that beside such a log");
+    assert_eq!(found(&[("currentEpoch", "\nsynchronising\n")]), None, "it was a member");
     assert_eq!(found(&[("currentEpoch", "six")]), None);
     assert_eq!(found(&[("acceptedEpoch", "2147483646")]), Some((i32::MAX as u32 - 1, 5)));
     assert_eq!(found(&[("acceptedEpoch", "2147483647")]), None, "no other epoch could follow");
@@ -109,10 +111,12 @@ fn server_stands_for_current_epoch_after_a_synchronisation_that_was_interrupted(
     put_file(&disk, &dir.join("currentEpoch.tmp"), b"5");
     let joined = Epochs { current: Epoch(5), ..behind };
     assert_eq!(promised(&disk, dir, last).unwrap(), joined);
-    // An operator brings the file of an earlier time back.
+    // An operator brings the file of an earlier time back, or writes it.
     assert!(!is_joining(&disk, dir).unwrap());
-    save(&disk, dir, EpochFile::Current, Epoch(3)).unwrap();
-    assert_eq!(promised(&disk, dir, last).unwrap(), joined);
+    for text in ["3", "3\n"] {
+        replace_file(&disk, &dir.join("currentEpoch"), text.as_bytes()).unwrap();
+        assert_eq!(promised(&disk, dir, last).unwrap(), joined);
+    }
 }
 
 // rows: D-05 D-06

@@ -14,6 +14,8 @@ pub enum Write {
     Append(Entry),
     /// The next entry starts a new log file.
     Roll,
+    /// currentEpoch says from now on that a synchronisation is under way. It comes with the next write.
+    Joining,
     Promise(Promise, Epoch),
     Truncate(Zxid),
     /// A tree that came with SNAP, with its entries where a test looks at them.
@@ -28,6 +30,7 @@ impl Write {
             Action::Promise { promise, epoch } => Self::Promise(*promise, *epoch),
             Action::Truncate { to } => Self::Truncate(*to),
             Action::Install { zxid } => Self::Install(*zxid, Vec::new()),
+            Action::NoteJoining => Self::Joining,
             _ => return None,
         })
     }
@@ -36,7 +39,7 @@ impl Write {
     pub fn report(&self) -> Option<Input> {
         Some(match self {
             Self::Append((through, _)) => Input::Flushed { through: *through },
-            Self::Roll => return None,
+            Self::Roll | Self::Joining => return None,
             Self::Promise(promise, epoch) => Input::Promised { promise: *promise, epoch: *epoch },
             Self::Truncate(to) => Input::Truncated { to: *to },
             Self::Install(zxid, _) => Input::Installed { zxid: *zxid },
@@ -89,7 +92,11 @@ impl Disk {
 
     /// Does the write that was requested first, and returns it.
     pub fn write(&mut self) -> Option<Write> {
-        let write = self.asked.pop_front()?;
+        let mut write = self.asked.pop_front()?;
+        while write == Write::Joining {
+            self.perform(write);
+            write = self.asked.pop_front()?;
+        }
         self.perform(write.clone());
         Some(write)
     }
@@ -108,8 +115,14 @@ impl Disk {
     /// Takes the first write of the log thread, or the first tree, off the queue without doing it, and returns it.
     pub fn take(&mut self, is_tree: bool) -> Option<Write> {
         let is_next = |write: &Write| matches!(write, Write::Install(..)) == is_tree;
-        let at = self.asked.iter().position(is_next)?;
-        self.asked.remove(at)
+        let is_joining = |write: &Write| *write == Write::Joining;
+        let mut next = self.asked.iter().position(is_next)?;
+        while let Some(at) = self.asked.iter().take(next + 1).position(is_joining) {
+            self.perform(Write::Joining);
+            self.asked.remove(at);
+            next = self.asked.iter().position(is_next)?;
+        }
+        self.asked.remove(next)
     }
 
     /// The writes of the log thread that are not done.
@@ -155,6 +168,7 @@ impl Disk {
                 self.log.push(entry);
             }
             Write::Roll => self.rolls.push(self.log.len()),
+            Write::Joining => self.joins = true,
             Write::Promise(Promise::Accepted, epoch) => {
                 (self.accepted, self.lacks_accepted) = (epoch, false);
             }

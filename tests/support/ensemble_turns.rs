@@ -99,6 +99,7 @@ impl<W: Witness> Ensemble<W> {
         match action {
             Action::Append { .. }
             | Action::Promise { .. }
+            | Action::NoteJoining
             | Action::Truncate { .. }
             | Action::Install { .. } => {
                 let (write, answers) = server.take_in(&action);
@@ -162,7 +163,6 @@ impl<W: Witness> Ensemble<W> {
             | Action::ViewCommitted { .. }
             | Action::ViewsProposed { .. }
             | Action::ViewForgotten
-            | Action::NoteJoining
             | Action::DialAll => return Some(Effect::Other(action)),
         }
         None
@@ -237,7 +237,6 @@ impl<W: Witness> Ensemble<W> {
             }
             Action::ViewsProposed { views } => server.disk.next = views,
             Action::ViewForgotten => server.disk.next.clear(),
-            Action::NoteJoining => server.disk.joins = true,
             action => unreachable!("{action:?} is for memory or for a connection"),
         }
     }

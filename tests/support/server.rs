@@ -134,7 +134,7 @@ impl Server {
                 tree.clone_from(&self.tree);
                 views = Some(read_configs(tree, &[], |configs| configs.views()));
             }
-            Write::Promise(..) | Write::Roll => {}
+            Write::Promise(..) | Write::Roll | Write::Joining => {}
         }
         let more = views.map_or_else(Vec::new, |views| self.answer(Input::TreeViews { views }));
         (write, more)

@@ -174,6 +174,10 @@ impl Checker {
         let counting = || versions().collect::<BTreeSet<i64>>();
         match seen {
             Seen::ToLeader(Packet::Ack { .. }) | Seen::Leads(_) => {
+                assert!(
+                    !server.disk.joins,
+                    "{at} follows or leads, and currentEpoch says otherwise"
+                );
                 self.acknowledged.insert(at, counting());
             }
             Seen::Action(

@@ -296,7 +296,7 @@ impl World {
         let durable = self.servers[server].durable;
         match loss {
             // The server does not start, and its operator empties it.
-            Loss::AcceptedEpoch => self.was_led(server) && self.climate().marks_new,
+            Loss::AcceptedEpoch => self.owes(server, loss) && self.climate().marks_new,
             Loss::BothEpochs => self.was_in_force(server) && self.climate().marks_new,
             Loss::OldEpochs => self.has_older_promise(server) && self.climate().marks_new,
             // Its first start has used `initialize` up, although no server has led it yet (world 1120000024090).
@@ -326,7 +326,8 @@ impl World {
     /// Whether the server has to be able to tell from the files that are left that it may vote with less than it had.
     fn owes(&self, server: usize, loss: Loss) -> bool {
         match loss {
-            Loss::AcceptedEpoch | Loss::LogsAndSnapshots => self.was_led(server),
+            Loss::AcceptedEpoch => self.was_led(server) || self.servers[server].is_joining(),
+            Loss::LogsAndSnapshots => self.was_led(server),
             Loss::CurrentEpoch | Loss::OldCurrentEpoch => true,
             Loss::BothEpochs => self.was_in_force(server),
             Loss::OldEpochs => self.has_older_promise(server),

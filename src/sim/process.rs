@@ -342,6 +342,11 @@ impl Server {
         process.learner_connections.all.get_mut(&peer)
     }
 
+    /// Whether its disk says that a synchronisation is under way.
+    pub fn is_joining(&self) -> bool {
+        epoch::is_joining(&self.disk, &folders().snapshots).unwrap_or(true)
+    }
+
     /// The end of the history that this server's disk has, or had when it acknowledged it.
     pub fn acknowledged(&self) -> Zxid {
         self.durable.last.max(self.lost)

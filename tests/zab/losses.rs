@@ -260,5 +260,5 @@ impl World {
 /// Whether a disk without acceptedEpoch shows by its currentEpoch, or by that and its history, that the server has promised an epoch.
 fn shows_lost_promise(disk: &Disk) -> bool {
     let is_ahead = !disk.is_unsure && Epoch(0) < last_of(disk.whole()).epoch();
-    Epoch(0) < disk.current || !disk.lacks_current && is_ahead
+    Epoch(0) < disk.current || disk.joins || !disk.lacks_current && is_ahead
 }

@@ -29,8 +29,8 @@ impl EpochFiles {
     ///
     /// * `last`: of the history; `None`: the history does not count.
     pub fn start(self, last: Option<Zxid>) -> StartEpochs {
-        if let Self { accepted: Some(accepted), current: Some(current), joins } = self
-            && last.is_none_or(|last| last.epoch() <= current || joins)
+        if let Self { accepted: Some(accepted), current: Some(current), .. } = self
+            && last.is_none_or(|last| last.epoch() <= current)
         {
             let epochs = Epochs { accepted, current };
             return StartEpochs { epochs, files: self, quarantines: false };

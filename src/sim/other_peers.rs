@@ -86,10 +86,14 @@ impl World {
             {
                 return;
             }
-            process.watched.replaced = Some((leader, dial, now_us));
-            world.trace.count("election connections replaced");
             let is_for_elections = |holder| matches!(holder, Holder::ElectionConnection(..));
             let due = world.net.break_some_between(now_us, at.server, leader, is_for_elections);
+            if due.is_empty() {
+                return; // There was none, and so none that one of the two dials again (world 3031000010284).
+            }
+            let Some(process) = world.process(at) else { return };
+            process.watched.replaced = Some((leader, dial, now_us));
+            world.trace.count("election connections replaced");
             world.expect_arrivals(due);
         });
     }

@@ -8,7 +8,7 @@ use super::boot::{Booted, boot};
 use super::check::{Durable, Seen};
 use super::membership;
 use super::plan::{Crash, CrashKind, Loss, Micros, PlantedFault};
-use super::process::{Backup, LOG_DIR, folders, tried_twice};
+use super::process::{Backup, LOG_DIR, folders, is_joining, tried_twice};
 use super::workload;
 use super::world::World;
 use crate::member::config_files::LAST_IN_FORCE;
@@ -204,7 +204,7 @@ impl World {
                 let copied = found.backup.as_ref().and_then(|it| it.newest(EpochFile::Current));
                 let is_last = found.durable.current == found.durable.last.epoch();
                 // A copy that was made in a synchronisation looks like the file of one that was interrupted.
-                let is_plain = found.backup.as_ref().is_some_and(|it| !it.is_joining());
+                let is_plain = found.backup.as_ref().is_some_and(|it| !is_joining(&it.disk));
                 // The end of a damaged log does not show it (world 1850000011086).
                 copied.is_some() && is_last && is_plain && !found.is_damaged
             }
@@ -326,7 +326,7 @@ impl World {
     /// Whether the server has to be able to tell from the files that are left that it may vote with less than it had.
     fn owes(&self, server: usize, loss: Loss) -> bool {
         match loss {
-            Loss::AcceptedEpoch => self.was_led(server) || self.servers[server].is_joining(),
+            Loss::AcceptedEpoch => self.was_led(server) || is_joining(&self.servers[server].disk),
             Loss::LogsAndSnapshots => self.was_led(server),
             Loss::CurrentEpoch | Loss::OldCurrentEpoch => true,
             Loss::BothEpochs => self.was_in_force(server),

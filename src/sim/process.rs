@@ -267,11 +267,11 @@ impl Backup {
     pub fn newest(&self, which: EpochFile) -> Option<Epoch> {
         epoch::newest(&self.disk, &folders().snapshots, which).ok().flatten()
     }
+}
 
-    /// Whether the copy was made in a synchronisation.
-    pub fn is_joining(&self) -> bool {
-        epoch::is_joining(&self.disk, &folders().snapshots).unwrap_or(true)
-    }
+/// Whether a disk says that a synchronisation is under way, or was when it was copied.
+pub fn is_joining(disk: &SimDisk) -> bool {
+    epoch::is_joining(disk, &folders().snapshots).unwrap_or(true)
 }
 
 #[derive(Default)]
@@ -340,11 +340,6 @@ impl Server {
     ) -> Option<&mut SimLearnerConnection> {
         let process = self.process.as_mut().filter(|_| self.number == at.number)?;
         process.learner_connections.all.get_mut(&peer)
-    }
-
-    /// Whether its disk says that a synchronisation is under way.
-    pub fn is_joining(&self) -> bool {
-        epoch::is_joining(&self.disk, &folders().snapshots).unwrap_or(true)
     }
 
     /// The end of the history that this server's disk has, or had when it acknowledged it.

@@ -242,10 +242,7 @@ impl<D: Disk + Clone, C: FnMut() -> Duration> Worker<D, C> {
                 epoch::save(&self.disk, &self.data_dir, file, epoch)?;
                 report(Event::EpochSaved { file, epoch });
             }
-            Command::NoteJoining => {
-                self.flush(false, report)?;
-                epoch::note_joining(&self.disk, &self.data_dir)?;
-            }
+            Command::NoteJoining => epoch::note_joining(&self.disk, &self.data_dir)?,
             Command::NoteDoubt => {
                 doubted::note(&self.disk, &self.data_dir).map_err(WorkerError::Doubt)?;
             }

@@ -326,11 +326,10 @@ impl Core {
     /// A leader proposes once its epoch is open, so no quorum has logged such a configuration. Nor has this server acknowledged a
     /// NEWLEADER that named it, which may be committed although no log has it: a named one is from before the leader's first proposal.
     pub(super) fn forget_outlived_views(&mut self, out: &mut Vec<Action>) {
-        let last = self.history.last();
-        let acknowledged = self.current;
         if self.is_unsure {
             return; // Its epoch may not be known.
         }
+        let (last, acknowledged) = (self.history.last(), self.current);
         if last.epoch() <= acknowledged || last.counter() == 0 {
             return;
         }

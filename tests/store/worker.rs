@@ -3,14 +3,17 @@
 use crate::{entry, zxid};
 use oxkeeper::model::{Epoch, Zxid};
 use oxkeeper::store::doubted;
-use oxkeeper::store::epoch::EpochFile;
+use oxkeeper::store::epoch::{self, EpochFile};
 use oxkeeper::store::log_thread::{LogQueue, LogThread, spawn};
 use oxkeeper::store::quarantine::{is_marked, rename_as_damaged};
+use oxkeeper::store::scan;
 use oxkeeper::store::sim_disk::{Fault, SimDisk};
 use oxkeeper::store::{
     Command, Disk as _, Draft, Event, FailStop, Folders, Log, LogOptions, Packing, RealDisk,
     SnapshotWriter, Trailers, Worker,
 };
+use std::convert::Infallible;
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::mpsc;
 use std::thread::{self, ThreadId};
@@ -170,6 +173,34 @@ fn quarantined_data_counts_again_only_after_a_leaders_tree_is_durable() {
     assert_eq!(run(&mut worker, vec![leaders]), ["placed 0x7"]);
     assert!(!is_marked(&disk, &folders).unwrap());
     assert!(!is_marked(&disk.image().crash(0), &folders).unwrap());
+}
+
+// rows: D-05
+#[test]
+fn synchronisation_is_noted_before_transactions_of_a_later_epoch_are_logged() {
+    let (disk, dir, later) = (SimDisk::new(), Path::new("/data"), Zxid::new(Epoch(1), 1).to_wire());
+    disk.create_dir(dir).unwrap();
+    epoch::save(&disk, dir, EpochFile::Current, Epoch(0)).unwrap();
+    let mut worker = worker(&disk, true);
+    disk.keep_images();
+    let batch = vec![append(1, 40), Command::NoteJoining, append(later, 40)];
+    assert_eq!(run(&mut worker, batch), ["flushed 0x100000001 of 2"]);
+    let mut logged = 0;
+    for image in disk.take_images() {
+        for seed in 0..30 {
+            let found = image.crash(seed);
+            let mut newest = 0;
+            let _torn = scan::scan(&found, Path::new("/log"), None, |zxid, _, _| {
+                newest = zxid;
+                Ok::<_, Infallible>(ControlFlow::Continue(()))
+            });
+            logged += usize::from(newest == later);
+            assert!(newest < later || epoch::is_joining(&found, dir).unwrap());
+        }
+    }
+    assert!(0 < logged, "no crash leaves it");
+    run(&mut worker, vec![Command::SaveEpoch { file: EpochFile::Current, epoch: Epoch(1) }]);
+    assert!(!epoch::is_joining(&disk.image().crash(0), dir).unwrap());
 }
 
 // rows: D-69

@@ -126,6 +126,11 @@ impl Leader {
         self.handlers.get(connection).map(|handler| handler.id)
     }
 
+    /// Whether a server is connected as a learner, and has said hello.
+    pub fn has_learner(&self, id: ServerId) -> bool {
+        self.handlers.iter().any(|handler| handler.id == id)
+    }
+
     pub const fn epoch(&self) -> Epoch {
         self.epoch
     }

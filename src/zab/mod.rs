@@ -22,6 +22,7 @@
 //! What a payload means (`tree`), what it answers (`request`), how it is stored (`store`).
 
 mod actions;
+mod awaited_electors;
 mod awaited_leader;
 mod bring_up;
 mod broadcast;

@@ -37,7 +37,7 @@ pub struct Peer {
     /// The vote that is sent to other servers once the election is over.
     pub(super) current_vote: Option<CurrentVote>,
     /// The votes that made this server leader; kept until the servers that sent them follow this one.
-    backing: Option<Electors>,
+    pub(super) backing: Option<Electors>,
     round: i64,
     /// Version of the configuration that is sent to other servers.
     sent_version: i64,
@@ -45,7 +45,7 @@ pub struct Peer {
     fruitless: u32,
     pub(super) links: ElectionLinks,
     /// Elections in a row that this server won, and in which no quorum followed it before the voters changed their votes.
-    unreached: u32,
+    pub(super) unreached: u32,
     /// For how many ticks a due election waits: an observer lost its leader, as many others may have, or leaders keep refusing this server.
     pause_ticks: u64,
     /// For how many ticks this server stands for election although it is no voter of the configuration in force.
@@ -57,11 +57,6 @@ const EARLY_TICKS: u32 = 20;
 /// A learner that connects to a server that is looking, and may still wait for better votes, waits half a second. It waits no longer,
 /// because a server that was named or elected and then restarted does not know of it, and its learners would wait for initLimit.
 const EARLY_LOOKING_TICKS: u32 = 100;
-
-/// A server that was elected so often, and followed by no quorum, stays the leader until initLimit ends, as Java's does, if others have
-/// the history of its epoch. Its learners may never reach it (a wrong address, a firewall), and with the best vote it would keep them from
-/// electing another leader.
-const UNREACHED_MAX: u32 = 2;
 
 /// Limit on kept notifications of servers in no known configuration (joiners and strangers).
 const UNKNOWN_HEARD_MAX: usize = 64;
@@ -477,17 +472,7 @@ impl Peer {
                 {
                     out.push(Action::SendNotification { to: from, notification });
                 }
-                let is_waiting = matches!(&self.role, Role::Leading(leader) if !leader.has_followers(&self.core));
-                if is_waiting
-                    && !(UNREACHED_MAX <= self.unreached && self.core.others_have_its_epoch())
-                    && let Some(backing) = &mut self.backing
-                    && !backing.holds_after(&views, from, &notification)
-                {
-                    self.core.stats.disloyal += 1;
-                    let unreached = self.unreached + 1;
-                    self.stand_down("voters changed their votes".to_owned(), out);
-                    self.unreached = unreached;
-                }
+                self.give_up_without_electors(&views, from, &notification, out);
             }
         }
     }

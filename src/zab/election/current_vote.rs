@@ -93,4 +93,15 @@ impl Electors {
         }
         views.have_quorums(&self.electors)
     }
+    /// Whether this server may go on waiting for its electors although `from` is looking: it is one of them, or those that are there
+    /// are a quorum. Without one the electors that are gone would be waited for until initLimit, and `from` could be in a quorum.
+    pub fn suffice_beside(
+        &self,
+        views: &Views,
+        from: ServerId,
+        is_there: impl Fn(ServerId) -> bool,
+    ) -> bool {
+        let there = self.electors.iter().copied().filter(|id| is_there(*id)).collect();
+        self.electors.contains(&from) || !views.is_voter(from) || views.have_quorums(&there)
+    }
 }

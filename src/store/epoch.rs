@@ -77,6 +77,39 @@ pub enum EpochError {
     Save { path: PathBuf, epoch: Epoch, source: io::Error },
 }
 
+/// What the two epoch files say, or what a crash left of the files that were to replace them (D-06).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct SavedEpochs {
+    pub accepted: Option<Epoch>,
+    pub current: Option<Epoch>,
+    /// A synchronisation was under way: see [`note_joining`].
+    pub is_joining: bool,
+}
+
+impl SavedEpochs {
+    /// * `dir`: `version-2` under dataDir.
+    ///
+    /// # Errors
+    /// As [`read`] and [`newest`].
+    pub fn read<D: Disk>(disk: &D, dir: &Path) -> Result<Self, EpochError> {
+        Ok(Self {
+            accepted: newest(disk, dir, EpochFile::Accepted)?,
+            current: newest(disk, dir, EpochFile::Current)?,
+            is_joining: is_joining(disk, dir)?,
+        })
+    }
+
+    /// The files are those of a standalone server, which has none, or of a new one.
+    pub const fn say_nothing(self) -> bool {
+        self.accepted.is_none() && self.current.is_none() && !self.is_joining
+    }
+
+    /// The server has promised an epoch, or may have. A first start writes both files, with the epoch of the log: 0 without one.
+    pub fn show_member(self) -> bool {
+        self.is_joining || Some(Epoch(0)) < self.accepted.max(self.current)
+    }
+}
+
 /// Reads an epoch; `None` when there is no such file.
 ///
 /// * `dir`: `version-2` under dataDir.
@@ -187,13 +220,13 @@ pub fn promised<D: Disk>(disk: &D, dir: &Path, last: Option<Zxid>) -> Result<Epo
     }
     let found = found(EpochFile::Current)?;
     let is_joining = is_joining(disk, dir)?;
+    let files = SavedEpochs { accepted: promised, current: found, is_joining };
     let current = match found {
         Some(found) if is_joining => found,
         found => found.unwrap_or(last.epoch()).max(last.epoch()),
     };
-    let is_past_first = found.is_some() && Epoch(0) < current.max(last.epoch());
-    let was_member = is_past_first || is_joining;
-    if promised.is_none() && was_member {
+    let is_past_first = found.is_some() && Epoch(0) < last.epoch();
+    if promised.is_none() && (files.show_member() || is_past_first) {
         let path = dir.join(EpochFile::Accepted.name());
         return Err(EpochError::NoPromise { path, current, last });
     }
@@ -228,11 +261,9 @@ pub fn promised<D: Disk>(disk: &D, dir: &Path, last: Option<Zxid>) -> Result<Epo
 /// the member would promise an epoch twice.
 ///
 /// # Errors
-/// As [`newest`], and [`EpochError::Neither`].
+/// As [`SavedEpochs::read`], and [`EpochError::Neither`].
 pub fn check_member<D: Disk>(disk: &D, dir: &Path) -> Result<(), EpochError> {
-    let is_missing = |which| newest(disk, dir, which).map(|epoch| epoch.is_none());
-    let has_none = is_missing(EpochFile::Accepted)? && is_missing(EpochFile::Current)?;
-    if has_none && !is_joining(disk, dir)? {
+    if SavedEpochs::read(disk, dir)?.say_nothing() {
         return Err(EpochError::Neither { folder: dir.to_path_buf() });
     }
     Ok(())
@@ -257,10 +288,12 @@ pub fn newest<D: Disk>(
 /// * `last`: the end of the log.
 ///
 /// # Errors
-/// As [`read`], and [`EpochError::NoCurrent`].
+/// As [`SavedEpochs::read`], and [`EpochError::NoCurrent`].
 pub fn check_history<D: Disk>(disk: &D, dir: &Path, last: Zxid) -> Result<(), EpochError> {
-    match (newest(disk, dir, EpochFile::Current)?, newest(disk, dir, EpochFile::Accepted)?) {
-        (None, Some(accepted)) if last.epoch() < accepted || is_joining(disk, dir)? => {
+    match SavedEpochs::read(disk, dir)? {
+        SavedEpochs { accepted: Some(accepted), current: None, is_joining }
+            if last.epoch() < accepted || is_joining =>
+        {
             let path = dir.join(EpochFile::Current.name());
             Err(EpochError::NoCurrent { path, accepted, last })
         }

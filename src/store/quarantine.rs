@@ -19,7 +19,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use super::disk::{self, Disk};
-use super::epoch::{self, EpochError, EpochFile};
+use super::epoch::{self, EpochError, EpochFile, SavedEpochs};
 use super::names::{self, Folders};
 use super::record;
 use super::recover::RecoverError;
@@ -172,14 +172,10 @@ pub fn has_quarantined<D: Disk>(disk: &D, folders: &Folders) -> bool {
 /// # Errors
 /// If a folder can't be listed.
 pub fn knows_promises<D: Disk>(disk: &D, folders: &Folders) -> io::Result<bool> {
-    let read = |which| epoch::newest(disk, &folders.snapshots, which);
-    let accepted = match read(EpochFile::Accepted) {
+    let dir = &folders.snapshots;
+    let accepted = match epoch::newest(disk, dir, EpochFile::Accepted) {
         Ok(Some(accepted)) => accepted,
-        Ok(None) => {
-            let is_new = matches!(read(EpochFile::Current), Ok(None));
-            let is_joining = epoch::is_joining(disk, &folders.snapshots).unwrap_or(true);
-            return Ok(is_new && !is_joining);
-        }
+        Ok(None) => return Ok(SavedEpochs::read(disk, dir).is_ok_and(SavedEpochs::say_nothing)),
         Err(_) => return Ok(false),
     };
     let mut files = names::snapshots(disk, &folders.snapshots)?;

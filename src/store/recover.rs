@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use super::decide::{self, BadSnapshot, EmptyLog, LogFact, SnapshotFact, Start, StartFacts};
 use super::disk::{self, Disk, Reading};
-use super::epoch::{self, EpochError, EpochFile};
+use super::epoch::{self, EpochError, EpochFile, SavedEpochs};
 use super::log_copies;
 use super::log_folder::{self, Lacking, NotedFolder};
 use super::names::{self, Folders, Named, Packing};
@@ -114,7 +114,11 @@ pub fn prepare_folders<D: Disk>(
         disk.list(&folders.logs).is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
     let list = |source| RecoverError::List { path: folders.snapshots.clone(), source };
     let noted = log_folder::noted_here(disk, folders).map_err(list)?;
-    if is_missing && (was_member(disk, folders) || noted.is_some()) {
+    let may_be_member = || {
+        let files = SavedEpochs::read(disk, &folders.snapshots);
+        files.map_or(true, SavedEpochs::show_member)
+    };
+    if is_missing && (may_be_member() || noted.is_some()) {
         let (logs, snapshots) = (folders.logs.clone(), folders.snapshots.clone());
         return Err(RecoverError::NoLogFolder { logs, snapshots });
     }
@@ -156,17 +160,6 @@ pub fn prepare_folders<D: Disk>(
         }
     }
     Ok(())
-}
-
-/// Whether the server has promised an epoch, or may have: a file that can't be read says nothing else.
-fn was_member<D: Disk>(disk: &D, folders: &Folders) -> bool {
-    let dir = &folders.snapshots;
-    let is_joining = epoch::is_joining(disk, dir).unwrap_or(true);
-    is_joining
-        || [EpochFile::Accepted, EpochFile::Current].into_iter().any(|which| {
-            let epoch = epoch::read(disk, dir, which);
-            epoch.map_or(true, |epoch| epoch.is_some_and(|epoch| Epoch(0) < epoch))
-        })
 }
 
 /// Removes the file `initialize` (D-02); true when there was one.

@@ -403,6 +403,26 @@ fn variables_of_javas_scripts_name_the_file_and_its_flags() {
     assert_eq!(ask("isro"), "rw");
 }
 
+// rows: C-07
+#[test]
+fn port_and_folder_on_the_command_line_are_served() {
+    let (dir, port) = (tempfile::tempdir().expect("a directory"), free_port());
+    let addr = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let data = dir.path().join("data");
+    let mut command = Command::new(OXKEEPER);
+    command.env(
+        "JVMFLAGS",
+        "-Dzookeeper.admin.enableServer=false -Dzookeeper.4lw.commands.whitelist=conf",
+    );
+    command.arg(port.to_string()).arg(&data).args(["1234", "7"]);
+    let server = Server { child: Server::launch(dir.path(), addr, &mut command), dir, addr };
+    let conf = word(server.addr, "conf", PATIENCE).expect("an answer");
+    for line in ["tickTime=1234\n", "maxClientCnxns=7\n", "serverId=0\n"] {
+        assert!(conf.contains(line), "{conf}");
+    }
+    assert!(data.join("version-2/snapshot.0").exists(), "{conf}");
+}
+
 // rows: C-31 C-06
 #[test]
 fn members_of_the_dynamic_file_are_served() {

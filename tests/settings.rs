@@ -80,6 +80,45 @@ fn max_client_cnxns_limits_the_connections_of_one_address() {
     });
 }
 
+// rows: C-02 C-05
+#[test]
+fn key_in_the_file_wins_over_the_flag_and_has_no_prefix() {
+    let cases = [
+        ("", "-Dzookeeper.maxCnxns=1", true),
+        ("maxCnxns=2", "-Dzookeeper.maxCnxns=1", false),
+        ("maxCnxns=1", "-Dzookeeper.maxCnxns=2", true),
+        // It sets the property `zookeeper.zookeeper.maxCnxns`, which does nothing.
+        ("zookeeper.maxCnxns=1", "-Dzookeeper.unknown=1", false),
+    ];
+    for (settings, flags, is_limited_to_one) in cases {
+        let home = tempfile::tempdir().unwrap();
+        let server = Process::start_with_flags(home.path(), settings, flags);
+        // The connection that showed that the server serves may not have ended yet, and counts until then.
+        let mut first = None;
+        eventually("a first connection", || {
+            first = server.try_client(server.addr).ok();
+            first.is_some()
+        });
+        if is_limited_to_one {
+            assert!(server.try_client(server.addr).is_err(), "{settings} {flags}");
+        } else {
+            eventually("a second connection", || server.try_client(server.addr).is_ok());
+        }
+    }
+}
+
+// rows: C-09
+#[test]
+fn relative_path_with_blanks_after_it_is_that_folder() {
+    let home = tempfile::tempdir().unwrap();
+    let up = "../".repeat(std::env::current_dir().unwrap().components().count() - 1);
+    let data = home.path().join("elsewhere");
+    let relative = format!("{up}{}", data.strip_prefix("/").unwrap().display());
+    let server = Process::start(home.path(), &format!("dataDir={relative}  "));
+    assert_eq!(server.client().create("/here", b"").unwrap(), 0);
+    assert_eq!(zxids(&data.join("version-2"), "log"), [1]);
+}
+
 /// The timers of established sockets with this local port, from column `tr` of `/proc/net/tcp`: 00 none, 01 retransmission, 02
 /// keep-alive probes.
 fn timers(port: u16) -> Vec<String> {

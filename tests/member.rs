@@ -34,7 +34,7 @@ use oxkeeper::store::Command;
 use oxkeeper::store::epoch::EpochFile;
 use oxkeeper::tree::{Options, Tree};
 use oxkeeper::zab::{
-    self, LearnerConnectionId, LearnerInfo, Notification, Packet, PeerState, Vote,
+    self, LearnerConnectionId, LearnerInfo, Notification, Packet, Peer, PeerState, Vote,
 };
 use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
@@ -42,6 +42,7 @@ use std::sync::Arc;
 use support::builders::{self, THREE, election_settings, peer};
 use support::member::{MemberOnDisk, notification_bytes};
 use support::packets::packets;
+use support::trees::tree_at;
 use support::txns::set_data;
 
 /// Number of members among strangers, each with its own seed and settings.
@@ -64,6 +65,8 @@ impl DerefMut for Server {
     }
 }
 
+const RECONFIGS: zab::Settings = zab::Settings { reconfigs: true, ..zab::Settings::DEFAULT };
+
 fn shared() -> Arc<Shared> {
     builders::shared(Tree::new(Options::default()), Limits::default())
 }
@@ -80,12 +83,21 @@ impl Server {
 
     /// * `proposed`: a configuration in its history that may not be committed.
     fn with_proposed(proposed: Option<&str>, observer_master_port: Option<u16>) -> Self {
-        let settings = zab::Settings { reconfigs: true, ..zab::Settings::DEFAULT };
-        let mut peer = peer(1, THREE, settings, Some(Zxid::ZERO));
+        let mut peer = peer(1, THREE, RECONFIGS, Some(Zxid::ZERO));
         if let Some(text) = proposed {
             peer.core.see_logged_view(View::parse(text).unwrap());
         }
-        let replica = Replica::member(shared(), peer, replica::Settings::DEFAULT, 0);
+        Self::with_peer(shared(), peer, observer_master_port)
+    }
+
+    /// A member with a tree, a log that ends with it, and a currentEpoch of 0.
+    fn with_history(last: Zxid) -> Self {
+        let shared = builders::shared(*tree_at(last, 1), Limits::default());
+        Self::with_peer(shared, peer(1, THREE, RECONFIGS, Some(last)), None)
+    }
+
+    fn with_peer(shared: Arc<Shared>, peer: Peer, observer_master_port: Option<u16>) -> Self {
+        let replica = Replica::member(shared, peer, replica::Settings::DEFAULT, 0);
         let ensemble = EnsembleSettings {
             my_id: ServerId(1),
             own: View::parse(THREE).unwrap().members.remove(&ServerId(1)),
@@ -324,16 +336,35 @@ fn truncation_before_the_leaders_tree_is_marked_as_replaced() {
     server.elect_again();
     let tree = Box::new(Tree::new(Options::default()));
     let actions = server.step(Input::LeaderTree { dial: 2, zxid: Zxid::ZERO, tree });
-    let cut = actions.iter().find_map(|action| match action {
-        Action::Log(Command::Truncate { to, replaced }) => Some((*to, *replaced)),
-        _ => None,
-    });
-    assert_eq!(cut, Some((Zxid::ZERO, true)), "{actions:?}");
+    assert_eq!(cut(&actions), Some((Zxid::ZERO, true)), "{actions:?}");
     let job = actions.iter().find_map(|action| match action {
         Action::WriteSnapshot(job) => Some(*job),
         _ => None,
     });
     assert!(job.is_some_and(|job| job.is_leaders), "{actions:?}");
+}
+
+/// The end of a truncation, and whether a leader's tree replaces what was there.
+fn cut(actions: &[Action]) -> Option<(Zxid, bool)> {
+    actions.iter().find_map(|action| match action {
+        Action::Log(Command::Truncate { to, replaced }) => Some((*to, *replaced)),
+        _ => None,
+    })
+}
+
+/// A synchronisation had got the log ahead of currentEpoch when the server ended, and the next leader's history ends before that.
+// rows: D-46
+#[test]
+fn truncation_before_a_tree_of_a_later_epoch_than_the_current_one_is_marked_as_replaced() {
+    let zxid = |counter| Zxid::new(Epoch(2), counter);
+    let mut server = Server::with_history(zxid(2));
+    server.elect();
+    server.hear(1, vec![Packet::LeaderInfo { epoch: Epoch(3) }]);
+    let tree = tree_at(zxid(1), 1);
+    let actions = server.step(Input::LeaderTree { dial: 1, zxid: zxid(1), tree });
+    let is_noted = |action: &Action| matches!(action, Action::Log(Command::NoteJoining));
+    assert!(actions.iter().any(is_noted), "{actions:?}");
+    assert_eq!(cut(&actions), Some((zxid(1), true)), "{actions:?}");
 }
 
 fn begin_snapshot(server: &mut Server) -> SnapshotJob {

@@ -92,9 +92,11 @@ impl DiskWork {
     }
 }
 
-/// Marks a truncation just before the leader's tree: the tree replaces all that the truncation could not reach.
+/// Marks a truncation just before the leader's tree: the tree replaces all that the truncation could not reach. That a synchronisation
+/// begins may be noted in between.
 fn mark_replaced(out: &mut [Action]) {
     let last = out.iter_mut().rev().find_map(|action| match action {
+        Action::Log(store::Command::NoteJoining) => None,
         Action::Log(command) => Some(command),
         _ => None,
     });

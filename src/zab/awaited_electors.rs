@@ -19,24 +19,25 @@ impl Peer {
         out: &mut Vec<Action>,
     ) {
         let Role::Leading(leader) = &self.role else { return };
-        let stays = UNREACHED_MAX <= self.unreached && self.core.others_have_its_epoch();
-        if leader.has_followers(&self.core) || stays {
+        if leader.has_established() || leader.has_followers(&self.core) {
             return;
         }
         let Some(backing) = &mut self.backing else { return };
         // One whose election connection has only been replaced may be connected as a learner.
         let is_there = |id| id == self.core.me || self.links.is_up(id) || leader.has_learner(id);
-        let why = if !backing.holds_after(views, from, heard) {
-            "voters changed their votes"
-        } else if heard.state == PeerState::Looking
-            && !backing.suffice_beside(views, from, is_there)
-        {
-            "no quorum of its electors is left, and another voter is looking"
-        } else {
-            return;
+        let stays = UNREACHED_MAX <= self.unreached && self.core.others_have_its_epoch();
+        let keep_votes = backing.holds_after(views, from, heard);
+        let are_there =
+            heard.state != PeerState::Looking || backing.suffice_beside(views, from, is_there);
+        let (why, unreached) = match (keep_votes, are_there) {
+            (false, _) if !stays => ("voters changed their votes", self.unreached + 1),
+            // They may not have had the time to reach this server.
+            (true, false) => {
+                ("no quorum of its electors is left, and another voter is looking", self.unreached)
+            }
+            _ => return,
         };
         self.core.stats.disloyal += 1;
-        let unreached = self.unreached + 1;
         self.stand_down(why.to_owned(), out);
         self.unreached = unreached;
     }

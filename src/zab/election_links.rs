@@ -1,24 +1,24 @@
-//! Which election connections to voters are up, as far as this server knows.
+//! Which election connections to members are up, as far as this server knows.
 
 use super::Input;
 use crate::model::ServerId;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Voters with which this server has had an election connection since it started, and whether it has one now.
+/// Members with which this server has had an election connection since it started, and whether it has one now.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ElectionLinks(BTreeMap<ServerId, bool>);
 
 impl ElectionLinks {
     /// Notes what an input says about a connection, in any role: a dead leader's ends before its learners look for another one.
     ///
-    /// * `is_voter`: strangers connect to the election port too, each with another id.
-    pub fn note(&mut self, input: &Input, is_voter: impl Fn(ServerId) -> bool) {
+    /// * `is_member`: strangers connect to the election port too, each with another id. An observer may become a voter.
+    pub fn note(&mut self, input: &Input, is_member: impl Fn(ServerId) -> bool) {
         let (id, is_up) = match input {
             Input::ElectionDisconnected { to } => (*to, false),
             Input::ElectionConnected { to } | Input::Notification { from: to, .. } => (*to, true),
             _ => return,
         };
-        if is_voter(id) {
+        if is_member(id) {
             self.0.insert(id, is_up);
         } else {
             self.0.remove(&id);
@@ -33,7 +33,7 @@ impl ElectionLinks {
         self.0.iter().filter(|(_, is_up)| **is_up).map(|(id, _)| *id)
     }
 
-    /// Voters whose connection has ended and is not back: an election does not wait for them.
+    /// Members whose connection has ended and is not back: an election does not wait for them.
     pub fn down(&self) -> BTreeSet<ServerId> {
         self.0.iter().filter(|(_, is_up)| !**is_up).map(|(id, _)| *id).collect()
     }

@@ -213,7 +213,7 @@ impl Peer {
     }
 
     fn note_connections(&mut self, input: &Input, out: &mut Vec<Action>) {
-        self.links.note(input, |id| self.core.is_voter(id));
+        self.links.note(input, |id| self.core.is_member(id));
         self.stop_awaiting_leader(out);
     }
 

@@ -92,10 +92,15 @@ impl SavedEpochs {
     /// # Errors
     /// As [`read`] and [`newest`].
     pub fn read<D: Disk>(disk: &D, dir: &Path) -> Result<Self, EpochError> {
+        let path = dir.join(EpochFile::Current.name());
+        let text = match read_text(disk, &path)? {
+            None => read_text(disk, &disk::temporary(&path))?,
+            text => text,
+        };
         Ok(Self {
             accepted: newest(disk, dir, EpochFile::Accepted)?,
             current: newest(disk, dir, EpochFile::Current)?,
-            is_joining: is_joining(disk, dir)?,
+            is_joining: text.is_some_and(|text| text.ends_with(JOINING)),
         })
     }
 
@@ -203,6 +208,7 @@ pub fn note_joining<D: Disk>(disk: &D, dir: &Path) -> Result<(), EpochError> {
 pub fn promised<D: Disk>(disk: &D, dir: &Path, last: Option<Zxid>) -> Result<Epochs, EpochError> {
     let counts = last.is_some();
     let last = last.unwrap_or(Zxid::ZERO);
+    let files = SavedEpochs::read(disk, dir)?;
     let found = |which| -> Result<Option<Epoch>, EpochError> {
         let newest = newest(disk, dir, which)?;
         if let Some(epoch) = newest
@@ -219,10 +225,8 @@ pub fn promised<D: Disk>(disk: &D, dir: &Path, last: Option<Zxid>) -> Result<Epo
         return Err(EpochError::OldPromise { path, accepted, last });
     }
     let found = found(EpochFile::Current)?;
-    let is_joining = is_joining(disk, dir)?;
-    let files = SavedEpochs { accepted: promised, current: found, is_joining };
     let current = match found {
-        Some(found) if is_joining => found,
+        Some(found) if files.is_joining => found,
         found => found.unwrap_or(last.epoch()).max(last.epoch()),
     };
     let is_past_first = found.is_some() && Epoch(0) < last.epoch();
@@ -232,7 +236,7 @@ pub fn promised<D: Disk>(disk: &D, dir: &Path, last: Option<Zxid>) -> Result<Epo
     }
     if let Some(found) = found.filter(|found| *found < last.epoch()) {
         let (current_epoch, last_zxid) = (found.0, last);
-        if is_joining {
+        if files.is_joining {
             tracing::warn!(
                 current_epoch, %last_zxid,
                 "the log is ahead of currentEpoch: a synchronisation was interrupted; nothing to do, this server stands for currentEpoch until it has followed a leader"

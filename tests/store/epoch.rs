@@ -79,6 +79,18 @@ fn missing_epoch_files_take_the_logs_epoch_unless_a_promise_is_lost() {
     assert_eq!(found(&[("acceptedEpoch", "2147483647")]), None, "no other epoch could follow");
 }
 
+/// A crash left what was to replace currentEpoch, and then both epoch files were lost (world 3041000015892).
+// rows: D-05 D-06
+#[test]
+fn left_over_note_of_a_synchronisation_shows_that_a_promise_is_lost() {
+    for (text, is_known) in [("0", true), ("0\nsynchronising\n", false)] {
+        let (disk, dir) = (SimDisk::new(), Path::new(DIR));
+        put_file(&disk, &dir.join("currentEpoch.tmp"), text.as_bytes());
+        let found = promised(&disk, dir, Some(Zxid::ZERO));
+        assert_eq!(found.is_ok(), is_known, "{text:?} {found:?}");
+    }
+}
+
 // rows: D-06
 #[test]
 fn log_ahead_of_current_epoch_counts_with_its_own_epoch() {

@@ -4,7 +4,9 @@ Most of the members of the last configuration are down. The two that are up must
 others have acknowledged what these two lack.
 """
 
+import re
 import shutil
+from pathlib import Path
 
 import recovery
 from change import SETTINGS, line, reconfig
@@ -45,6 +47,13 @@ def keep(members, *paths):
 def join(at, *joiners):
     c = Client([at.address])
     error, _ = reconfig(c, joining=",".join(map(line, joiners)))
+    assert error == 0, f"reconfig: {error}"
+    c.close()
+
+
+def change_roles(at, lines):
+    c = Client([at.address])
+    error, _ = reconfig(c, members=",".join(lines))
     assert error == 0, f"reconfig: {error}"
     c.close()
 
@@ -170,7 +179,53 @@ def joiner_of_an_ensemble_of_one_stops(ensemble):
     keep([two], "/while-one-member-was-down")
 
 
+def dynamic_file(member):
+    named = re.search(r"(?m)^dynamicConfigFile=(.*)$", (member.folder / "zoo.cfg").read_text())
+    return Path(named.group(1))
+
+
+def lines_in_a_dynamic_file_are_changed(ensemble):
+    """Those of an earlier time, in the file of the last configuration, at one member. Two members lag, and do not know that configuration."""
+    one, two, three, four, five = all_five = ensemble.members[:5]
+    start_anew(all_five, all_five)
+    serve(*all_five)
+    ensemble.stop(three, five)
+    change_roles(one, [line(one), line(two), line(three, "observer"), line(four), line(five, "observer")])
+    ensemble.stop(four)
+    make(one, "/while-three-were-down")
+    ensemble.stop(one, two)
+    dynamic_file(four).write_text("".join(line(member) + "\n" for member in all_five))
+    launch(three, four, five)
+    silent(three, four, five)
+    launch(one, two)
+    serve(*all_five)
+    keep(all_five, "/while-three-were-down")
+    assert len({configuration_of(member)[1] for member in all_five}) == 1
+
+
+def removed_member_returns_by_its_dynamic_file(ensemble):
+    """As docs/operations.md says: its own line is added to the file, and a reconfiguration names it again."""
+    all_four = ensemble.members[:4]
+    start_anew(all_four, all_four)
+    serve(*all_four)
+    removed, *others = sorted(all_four, key=lambda member: member.mode() == "leader")
+    change_roles(others[0], [line(member) for member in others])
+    ensemble.stop(removed)
+    make(others[0], "/while-it-was-no-member")
+    with dynamic_file(removed).open("a") as lines:
+        lines.write(f"\n{line(removed)}\n")
+    launch(removed)
+    serve(removed)
+    assert removed.mode() == "follower", f"{removed} is {removed.mode()}"
+    join(others[0], removed)
+    keep(all_four, "/while-it-was-no-member")
+    ensemble.stop(removed)
+    launch(removed)
+    serve(removed)
+
+
 CASES = [
+    lines_in_a_dynamic_file_are_changed, removed_member_returns_by_its_dynamic_file,
     retired_member_returns_with_its_old_files,
     lines_of_an_earlier_time_are_written_again,
     member_stops_before_it_knows_that_a_reconfiguration_was_committed,

@@ -169,11 +169,10 @@ pub fn assemble<D: Disk + Clone>(
                 epoch::check_member(disk, &folders.snapshots)?;
             }
             let epochs = epoch::promised(disk, &folders.snapshots, history.last)?;
-            let (view, saved) = (ensemble.view.clone(), ensemble.last_seen.clone());
+            let StartViews { view, saved, saved_before } = StartViews::of(ensemble, last.as_ref());
             let mut peer = peer(ensemble.my_id, settings, view, saved, epochs, history);
             if let Some(last) = last {
-                let saved =
-                    acknowledged(ensemble.seen_before_lines.clone(), epochs.current, history.last);
+                let saved = acknowledged(saved_before, epochs.current, history.last);
                 let LastInForce { view, promised, beside } = last;
                 peer.core.see_last_in_force(view, promised, &beside, saved);
             }
@@ -191,6 +190,31 @@ pub fn assemble<D: Disk + Clone>(
     let mut actions = Vec::new();
     member.start(now, &mut actions);
     Ok(Started { member, shared, log, actions })
+}
+
+/// The configurations in the files of a member.
+struct StartViews {
+    /// The one that zoo.cfg has or names.
+    view: View,
+    /// Those in `.dynamic.next`, oldest first: proposed after `view`, and proposed before an operator wrote `view`.
+    saved: Vec<View>,
+    saved_before: Vec<View>,
+}
+
+impl StartViews {
+    /// Dynamic files get their names from transactions, and nothing else is in force by the same version. If the lines in one make other
+    /// quorums than the `last` configuration in force of that version, an operator has written them, as into zoo.cfg (version 0).
+    fn of(ensemble: &Ensemble, last: Option<&LastInForce>) -> Self {
+        let (mut view, seen) = (ensemble.view.clone(), ensemble.last_seen.clone());
+        let is_rewritten = last.is_some_and(|LastInForce { view: last, .. }| {
+            view.version != 0 && last.version == view.version && !last.has_quorums_of(&view)
+        });
+        if is_rewritten {
+            view.version = 0;
+            return Self { view, saved: Vec::new(), saved_before: seen };
+        }
+        Self { view, saved: seen, saved_before: ensemble.seen_before_lines.clone() }
+    }
 }
 
 /// The history, whose tree does not fit if an earlier start found that, and a snapshot hides it since.
@@ -247,7 +271,7 @@ fn warn_of_other_quorums(core: &zab::Core) {
     if let Some(last_voters) = last_voters(core) {
         tracing::warn!(
             voters = %core.view.voters_text(), %last_voters,
-            "zoo.cfg has other voters, weights or groups than the last configuration in force: a leader needs a quorum of both, and then zoo.cfg counts alone; if a quorum of the last one is gone for good, stop ALL servers, remove version-2/lastConfiguration at each, and start those with data first"
+            "the server.N lines have other voters, weights or groups than the last configuration in force: a leader needs a quorum of both, and then the lines count alone; if a quorum of the last one is gone for good, stop ALL servers, remove version-2/lastConfiguration at each, and start those with data first"
         );
     }
 }

@@ -222,7 +222,12 @@ fn started_after(
     let mut config = config(&format!("{CONFIG}reconfigEnabled=true\n{MEMBERS}"));
     let ensemble = config.ensemble.as_mut().unwrap();
     ensemble.view.version = version;
-    ensemble.seen_before_lines = proposed.map(view).into_iter().collect();
+    let proposed = proposed.map(view).into_iter().collect();
+    if version == 0 {
+        ensemble.seen_before_lines = proposed
+    } else {
+        ensemble.last_seen = proposed
+    }
     started_on(&disk, &config, Tree::new(Options::default()), true)
 }
 
@@ -235,6 +240,7 @@ fn configuration_that_was_in_force_is_known_to_a_start_with_other_files() {
     for (accepted, came, version, counting, is_outranked) in [
         (2, None, 0, vec![0, last], true),
         (1, None, 0, vec![0], false), // It has heard of that version, and never followed its leader.
+        (2, None, last, vec![0, last], true), // The operator has changed the lines in the dynamic file.
         (2, Some(older), older, vec![older, last], false),
         (2, None, older, vec![older], false), // The operator's files of an earlier time.
         (3, None, newer, vec![newer], false),
@@ -254,10 +260,13 @@ fn configuration_that_was_in_force_is_known_to_a_start_with_other_files() {
 #[test]
 fn proposed_configuration_counts_beside_lines_that_were_written_later() {
     let (last, newer, unpromised) = (0x2_0000_0000, 0x3_0000_0000, 0x4_0000_0000);
-    for (proposed, counting) in
-        [(newer, vec![0, last, newer]), (0x1_0000_0000, vec![0, last]), (unpromised, vec![0, last])]
-    {
-        let started = started_after(3, None, 0, Some(proposed));
+    for (version, proposed, counting) in [
+        (0, newer, vec![0, last, newer]),
+        (0, 0x1_0000_0000, vec![0, last]),
+        (0, unpromised, vec![0, last]),
+        (last, newer, vec![0, last, newer]),
+    ] {
+        let started = started_after(3, None, version, Some(proposed));
         let core = &started.member.replica.peer().core;
         let counts: Vec<i64> = core.all_views().map(|view| view.version).collect();
         assert_eq!(counts, counting);

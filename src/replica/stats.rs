@@ -13,7 +13,7 @@ pub struct Figures {
 }
 
 /// Plain counters; `server` publishes them.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Stats {
     pub digest_mismatches: u64,
     pub sessions_expired: u64,

@@ -9,6 +9,7 @@ use crate::member::{Ended, Input};
 use crate::store::Disk;
 use crate::store::log_thread::Reports;
 use crate::store::worker;
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, TryLockError};
 use std::time::{Duration, Instant};
@@ -51,6 +52,8 @@ impl<D: Disk + Clone + 'static> SharedDriver<D> {
 
     /// Runs until the server ends.
     pub async fn run(&self) -> Ended {
+        let mut armed = self.due();
+        let mut timer = pin!(tokio::time::sleep_until(armed.into()));
         loop {
             let turn = self.turn_on_task();
             if let Some(ended) = self.inbox.is_closed().then(|| self.ended()).flatten() {
@@ -61,12 +64,16 @@ impl<D: Disk + Clone + 'static> SharedDriver<D> {
                 tokio::task::yield_now().await;
                 continue;
             }
-            let due =
-                self.clock_zero + Duration::from_micros(self.deadline_us.load(Ordering::Acquire));
+            let due = self.due();
+            // A deadline that moves away with each turn leaves the timer as it is: to fire too early costs one turn.
+            if due < armed || timer.is_elapsed() {
+                timer.as_mut().reset(due.into());
+                armed = due;
+            }
             tokio::select! {
                 biased;
                 () = self.inbox.filled() => {}
-                () = tokio::time::sleep_until(due.into()), if turn == Turn::Taken => {
+                () = timer.as_mut(), if turn == Turn::Taken => {
                     if STOOD_STILL < due.elapsed() {
                         // Bytes that peers and clients have sent meanwhile are read before they are counted silent.
                         tokio::task::yield_now().await;
@@ -74,6 +81,11 @@ impl<D: Disk + Clone + 'static> SharedDriver<D> {
                 }
             }
         }
+    }
+
+    /// When the driver is to take its next turn at the latest.
+    fn due(&self) -> Instant {
+        self.clock_zero + Duration::from_micros(self.deadline_us.load(Ordering::Acquire))
     }
 
     fn ended(&self) -> Option<Ended> {

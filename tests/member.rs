@@ -1,6 +1,7 @@
 //! The decisions around a replica: which connection is current, the order of disk work, which files change.
 //!
 //! One follower (server 1 of three) whose leader is server 3, or a standalone server; inputs by hand, actions compared.
+// long because: one member with its builders, whose tests are read together.
 
 mod member {
     mod config_files;

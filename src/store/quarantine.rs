@@ -228,7 +228,9 @@ pub fn rename_as_damaged<D: Disk>(disk: &D, folders: &Folders) -> Result<Vec<Pat
         Err(error) => return Err(error),
         Ok(()) => {}
     }
-    if epoch::read(disk, dir, EpochFile::Current)?.is_none() {
+    // A server without acceptedEpoch never was a member: see [`knows_promises`].
+    let was_member = epoch::newest(disk, dir, EpochFile::Accepted)?.is_some();
+    if was_member && epoch::read(disk, dir, EpochFile::Current)?.is_none() {
         epoch::note_joining(disk, dir)?;
     }
     Ok(quarantined)

@@ -211,6 +211,20 @@ fn crash_during_quarantine_leaves_all_data_or_the_mark() {
     }
 }
 
+/// Data of a standalone server that was moved into an ensemble is damaged at one server.
+// rows: D-05
+#[test]
+fn server_that_never_was_a_member_starts_after_its_data_was_quarantined() {
+    let (disk, folders) = (SimDisk::new(), folders());
+    put_file(&disk, &folders.logs.join("log.1"), b"damaged");
+    for _ in 0..2 {
+        assert!(knows_promises(&disk, &folders).unwrap());
+        rename_as_damaged(&disk, &folders).unwrap();
+        let epochs = promised(&disk, &folders.snapshots, None).expect("nothing was promised");
+        assert_eq!(epochs.accepted, Epoch(0));
+    }
+}
+
 // rows: D-05 D-07
 #[test]
 fn promises_are_known_by_accepted_epoch_or_were_never_made() {

@@ -27,6 +27,8 @@ pub struct Quorums {
     decided: BTreeMap<(usize, i64), BTreeSet<Servers>>,
     /// The last committed zxid when this was checked last.
     committed: Zxid,
+    /// The newest leader, its epoch, and the servers that had acknowledged its NEWLEADER when the epoch was established.
+    newest: Option<(usize, Epoch, Servers)>,
 }
 
 impl Check for Quorums {
@@ -51,7 +53,26 @@ impl Check for Quorums {
                 let mut voters = self.joined.get(&epoch).cloned().unwrap_or_default();
                 voters.insert(id(server));
                 let what = format!("epoch {}", epoch.0);
-                return self.record(&what, last, &|_| voters.clone(), history);
+                // NEWLEADER of an earlier epoch may have put lines in force that no transaction names.
+                let at = Zxid::new(epoch, 0);
+                self.newest = Some((server, epoch, voters.clone()));
+                return self.record(&what, last, at, &|_| voters.clone(), history);
+            }
+            // A leader's files may name an older configuration when it starts again.
+            Seen::Started { server, .. } => {
+                self.newest.take_if(|(leader, ..)| *leader == server);
+            }
+            // What its own NEWLEADER names is in force just after the epoch is established.
+            Seen::InForce { server, view } => {
+                let Some((leader, epoch, voters)) = self.newest.clone() else { return Ok(()) };
+                if server == leader && view.version <= Zxid::new(epoch, 0).to_wire() {
+                    return self.record_under(
+                        view,
+                        &format!("epoch {}", epoch.0),
+                        &voters,
+                        history,
+                    );
+                }
             }
             Seen::Applied { server, last, commits: Some(disks), .. } if self.committed < last => {
                 let of_epoch = self.acknowledged.get(&last.epoch()).cloned().unwrap_or_default();
@@ -64,7 +85,7 @@ impl Check for Quorums {
                     }
                     voters
                 };
-                return self.record(&format!("commit {last}"), last, &have, history);
+                return self.record(&format!("commit {last}"), last, last, &have, history);
             }
             Seen::Destroyed { .. } => {
                 *self = Self { committed: history.last(), ..Self::default() };
@@ -76,7 +97,7 @@ impl Check for Quorums {
 }
 
 impl Quorums {
-    /// Records what was decided through `last`: by the configuration in force there, and by both configurations of each
+    /// Records what was decided through `last`: by the configuration in force at `at`, and by both configurations of each
     /// reconfiguration that is committed with it.
     ///
     /// * `deciders`: the servers that have decided what has this zxid.
@@ -84,6 +105,7 @@ impl Quorums {
         &mut self,
         what: &str,
         last: Zxid,
+        at: Zxid,
         deciders: &dyn Fn(Zxid) -> Servers,
         history: &History,
     ) -> Result<(), String> {
@@ -91,8 +113,8 @@ impl Quorums {
         self.committed = before.max(last);
         let changes = history.reconfigurations(before, last);
         let views = changes.flat_map(|zxid| history.deciders(zxid).map(move |view| (zxid, view)));
-        // The first of these is the configuration that `last` itself proposed, or that was in force there.
-        let mut views = views.chain(history.deciders(last).take(1).map(|view| (last, view)));
+        // The first of these is the configuration that `at` itself proposed, or that was in force there.
+        let mut views = views.chain(history.deciders(at).take(1).map(|view| (last, view)));
         views.try_for_each(|(zxid, view)| self.record_under(view, what, &deciders(zxid), history))
     }
 

@@ -253,7 +253,7 @@ fn failed_truncation_leaves_the_tree_as_long_as_the_log() {
     follower.disk_held = true;
     follower.hear(Packet::Trunc { zxid: entries[ENDED].0 });
     let asked = follower.server.disk.asked.pop_front();
-    assert_eq!(asked, Some(Write::Truncate(entries[ENDED].0)));
+    assert_eq!(asked, Some(Write::Truncate { to: entries[ENDED].0, before_tree: false }));
     follower.disk_held = false;
     follower.step(of_peers(zab::Input::CannotTruncate { last }));
     assert_eq!((follower.server.rebuilds, follower.last()), (1, entries[ENDED - 1].0));

@@ -21,9 +21,7 @@ impl DiskWork {
     }
 
     /// Translates the disk work that `replica` asks for; its other actions are translated elsewhere.
-    ///
-    /// * `step`: the index in `out` of this step's first action.
-    pub fn translate(&self, action: replica::Action, step: usize, out: &mut Vec<Action>) {
+    pub fn translate(&self, action: replica::Action, out: &mut Vec<Action>) {
         match action {
             replica::Action::Append { zxid, entry } => {
                 out.push(Action::Log(store::Command::Append { zxid, entry }));
@@ -33,7 +31,6 @@ impl DiskWork {
             replica::Action::ForgetDoubt => out.push(Action::Log(store::Command::ForgetDoubt)),
             replica::Action::Snapshot(frozen) => self.write_snapshot(frozen, false, out),
             replica::Action::Install(frozen) => {
-                mark_replaced(&mut out[step..]);
                 out.push(Action::Log(store::Command::Roll));
                 self.write_snapshot(frozen, true, out);
             }
@@ -51,9 +48,10 @@ impl DiskWork {
         out.push(Action::WriteSnapshot(SnapshotJob { frozen, is_leaders, truncations }));
     }
 
-    pub fn truncate(&mut self, to: Zxid, out: &mut Vec<Action>) {
+    /// * `before_tree`: the leader's tree follows, and replaces all that the truncation can't reach.
+    pub fn truncate(&mut self, to: Zxid, before_tree: bool, out: &mut Vec<Action>) {
         self.truncations += 1;
-        out.push(Action::Log(store::Command::Truncate { to, replaced: false }));
+        out.push(Action::Log(store::Command::Truncate { to, replaced: before_tree }));
     }
 
     /// A restored tree replaces everything: no snapshot that was begun before gets a name any more.
@@ -89,18 +87,5 @@ impl DiskWork {
         tracing::info!(zxid = %draft.zxid, "snapshot discarded: the log was truncated meanwhile");
         out.push(Action::DiscardSnapshot(draft));
         false
-    }
-}
-
-/// Marks a truncation just before the leader's tree: the tree replaces all that the truncation could not reach. That a synchronisation
-/// begins may be noted in between.
-fn mark_replaced(out: &mut [Action]) {
-    let last = out.iter_mut().rev().find_map(|action| match action {
-        Action::Log(store::Command::NoteJoining) => None,
-        Action::Log(command) => Some(command),
-        _ => None,
-    });
-    if let Some(store::Command::Truncate { replaced, .. }) = last {
-        *replaced = true;
     }
 }

@@ -240,7 +240,6 @@ impl Member {
     /// Turns what `replica` asked for into actions, in its order, and keeps this machine's own state in step with it.
     fn translate(&mut self, now: Now, out: &mut Vec<Action>) {
         let mut asked = std::mem::take(&mut self.asked);
-        let step = out.len();
         for action in asked.drain(..) {
             match action {
                 replica::Action::Wake(waker) => out.push(Action::Wake(waker)),
@@ -256,7 +255,7 @@ impl Member {
                     self.disk.replace_all();
                     self.restoring.place(out);
                 }
-                action => self.disk.translate(action, step, out),
+                action => self.disk.translate(action, out),
             }
         }
         self.asked = asked; // Keeps its memory.
@@ -265,7 +264,9 @@ impl Member {
     fn on_zab_action(&mut self, now: Now, action: zab::Action, out: &mut Vec<Action>) {
         match action {
             zab::Action::Promise { promise, epoch } => self.disk.save_epoch(promise, epoch, out),
-            zab::Action::Truncate { to } => self.disk.truncate(to, out),
+            zab::Action::Truncate { to, before_tree } => {
+                self.disk.truncate(to, before_tree, out);
+            }
             zab::Action::ReadLog { connection, from, through } => {
                 let limit_bytes = self.log_read_limit();
                 out.push(Action::ReadLog { connection, from, through, limit_bytes });

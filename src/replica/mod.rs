@@ -438,9 +438,9 @@ impl Replica {
         match action {
             zab::Action::Append { zxid, payload } => self.append(zxid, payload, out),
             zab::Action::Commit { through } => self.commit(Some(through), now_us, out),
-            zab::Action::Truncate { to } => {
+            zab::Action::Truncate { to, before_tree } => {
                 core.truncate(to);
-                out.push(Action::Peer(zab::Action::Truncate { to }));
+                out.push(Action::Peer(zab::Action::Truncate { to, before_tree }));
             }
             zab::Action::Install { zxid } => {
                 match core.restoring {

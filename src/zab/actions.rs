@@ -21,12 +21,14 @@ pub enum Action {
     },
     /// Truncate the log, and the transactions that are not committed, after `to`. Answer with [`super::Input::Truncated`] once
     /// the log is truncated and the tree holds nothing of it, or with [`super::Input::CannotTruncate`]. Append nothing before.
+    ///
+    /// * `before_tree`: an [`Action::Install`] follows. The truncation is made in any case, because the tree replaces everything.
     Truncate {
         to: Zxid,
+        before_tree: bool,
     },
     /// The tree that came with SNAP takes the place of the old one, in memory and durably on disk; answer with
-    /// [`super::Input::Installed`]. A [`Action::Truncate`] before it is done first, and never answered with
-    /// [`super::Input::CannotTruncate`], because the tree replaces everything. Append nothing before that.
+    /// [`super::Input::Installed`]. Append nothing before that.
     Install {
         zxid: Zxid,
     },

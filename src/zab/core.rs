@@ -412,7 +412,8 @@ impl Core {
         (!self.is_unsure && !wants_tree).then_some(self.history.last())
     }
 
-    pub(super) fn truncate(&mut self, to: Zxid, out: &mut Vec<Action>) {
+    /// * `before_tree`: see [`Action::Truncate`].
+    pub(super) fn truncate(&mut self, to: Zxid, before_tree: bool, out: &mut Vec<Action>) {
         self.history.truncate(to);
         if self.truncating == 0 {
             let SeenViews { in_history, outranked, .. } = &self.seen;
@@ -420,7 +421,7 @@ impl Core {
         }
         self.retain_logged_views(|version| version <= to.to_wire());
         self.truncating += 1;
-        out.push(Action::Truncate { to });
+        out.push(Action::Truncate { to, before_tree });
     }
 
     /// Whether this server's tree does not fit the digests in its log, and does not count for the time being.

@@ -345,7 +345,7 @@ impl Learner {
                     let last = core.history.last();
                     return Err(format!("told to truncate to {zxid}, but our log ends at {last}"));
                 }
-                core.truncate(zxid, out);
+                core.truncate(zxid, false, out);
                 self.commit_to = zxid;
                 self.sync_type = SyncType::Trunc { to: zxid };
             }
@@ -357,7 +357,7 @@ impl Learner {
                 // proposed stays: the leader may count on it.
                 let last = core.history.last();
                 if zxid < last && (last.epoch() < epoch || zxid < core.history.committed()) {
-                    core.truncate(zxid, out);
+                    core.truncate(zxid, true, out);
                 }
                 self.commit_to = zxid;
                 core.install(zxid, epoch, out);

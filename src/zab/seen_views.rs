@@ -81,7 +81,7 @@ mod tests {
             let mut core = started(0);
             core.see_last_in_force(view(3), None, &[].into(), Vec::new());
             assert_eq!(versions(&core), [0, 3]);
-            core.truncate(Zxid::from_wire(2).unwrap(), &mut Vec::new());
+            core.truncate(Zxid::from_wire(2).unwrap(), false, &mut Vec::new());
             core.activate(view(heard), &mut Vec::new());
             assert_eq!(versions(&core), counting);
         }
@@ -114,7 +114,7 @@ mod tests {
             core.see_last_in_force(view(last), None, &[].into(), of(saved));
             core.see_outranked_views(of(logged));
             assert_eq!(versions(&core), counting);
-            core.truncate(Zxid::from_wire(2).unwrap(), &mut Vec::new());
+            core.truncate(Zxid::from_wire(2).unwrap(), false, &mut Vec::new());
             core.forget_dead_views(&mut Vec::new());
             assert_eq!(versions(&core), after_cut);
         }
@@ -139,7 +139,7 @@ mod tests {
     fn truncated_configuration_of_the_history_counts_never() {
         let mut core = started(0);
         core.see_outranked_views(vec![view(3)]);
-        core.truncate(Zxid::from_wire(2).unwrap(), &mut Vec::new());
+        core.truncate(Zxid::from_wire(2).unwrap(), false, &mut Vec::new());
         core.activate(view(2), &mut Vec::new());
         assert_eq!(versions(&core), [2]);
     }

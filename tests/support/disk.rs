@@ -17,7 +17,10 @@ pub enum Write {
     /// currentEpoch says from now on that a synchronisation is under way. It comes with the next write.
     Joining,
     Promise(Promise, Epoch),
-    Truncate(Zxid),
+    Truncate {
+        to: Zxid,
+        before_tree: bool,
+    },
     /// A tree that came with SNAP, with its entries where a test looks at them.
     Install(Zxid, Vec<Entry>),
 }
@@ -28,7 +31,9 @@ impl Write {
         Some(match action {
             Action::Append { zxid, payload } => Self::Append((*zxid, payload.clone())),
             Action::Promise { promise, epoch } => Self::Promise(*promise, *epoch),
-            Action::Truncate { to } => Self::Truncate(*to),
+            Action::Truncate { to, before_tree } => {
+                Self::Truncate { to: *to, before_tree: *before_tree }
+            }
             Action::Install { zxid } => Self::Install(*zxid, Vec::new()),
             Action::NoteJoining => Self::Joining,
             _ => return None,
@@ -41,7 +46,7 @@ impl Write {
             Self::Append((through, _)) => Input::Flushed { through: *through },
             Self::Roll | Self::Joining => return None,
             Self::Promise(promise, epoch) => Input::Promised { promise: *promise, epoch: *epoch },
-            Self::Truncate(to) => Input::Truncated { to: *to },
+            Self::Truncate { to, .. } => Input::Truncated { to: *to },
             Self::Install(zxid, _) => Input::Installed { zxid: *zxid },
         })
     }
@@ -132,7 +137,7 @@ impl Disk {
 
     /// Whether the log is to be truncated. Until that is done no tree is written.
     pub fn is_to_be_cut(&self) -> bool {
-        self.asked.iter().any(|write| matches!(write, Write::Truncate(_)))
+        self.asked.iter().any(|write| matches!(write, Write::Truncate { .. }))
     }
 
     /// Number of trees that are to be written.
@@ -153,7 +158,7 @@ impl Disk {
     /// Whether a truncation leaves the whole history through `to`: not if it would cut through a tree that came from a leader.
     pub fn can_cut(&self, to: Zxid) -> bool {
         let mut cut = self.clone();
-        cut.perform(Write::Truncate(to));
+        cut.perform(Write::Truncate { to, before_tree: false });
         let wanted = self.whole.iter().filter(|(zxid, _)| *zxid <= to);
         cut.whole.iter().eq(wanted)
     }
@@ -175,7 +180,7 @@ impl Disk {
             Write::Promise(Promise::Current, epoch) => {
                 (self.current, self.lacks_current, self.joins) = (epoch, false, false);
             }
-            Write::Truncate(to) => {
+            Write::Truncate { to, .. } => {
                 self.log.retain(|(zxid, _)| *zxid <= to);
                 self.trees.retain(|tree| last_of(tree) <= to);
                 self.restore();

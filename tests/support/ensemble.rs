@@ -89,7 +89,7 @@ impl<W: Witness> Ensemble<W> {
         let trees = (0..trees).map_while(|_| server.disk.take(true));
         let last: Vec<_> = log.into_iter().chain(trees.collect::<Vec<_>>()).collect();
         for write in last {
-            if !matches!(write, Write::Truncate(to) if !server.disk.can_cut(to)) {
+            if !matches!(write, Write::Truncate { to, .. } if !server.disk.can_cut(to)) {
                 server.disk.perform(write);
             }
         }
@@ -170,15 +170,16 @@ impl<W: Witness> Ensemble<W> {
         let server = &mut self.servers[at];
         let report = write.report().expect("peers do not roll logs");
         match write {
-            Write::Truncate(to) if !server.disk.can_cut(to) => {
-                if server.disk.trees_asked() > 0 {
-                    return self.step(at, report); // The leader's tree will replace everything.
-                }
+            // The leader's tree will replace everything.
+            Write::Truncate { to, before_tree: true } if !server.disk.can_cut(to) => {
+                return self.step(at, report);
+            }
+            Write::Truncate { to, .. } if !server.disk.can_cut(to) => {
                 server.tree = server.disk.whole().to_vec();
                 let last = last_of(&server.tree);
                 return self.step(at, Input::CannotTruncate { last });
             }
-            Write::Truncate(to) => server.tree.retain(|entry| entry.0 <= to),
+            Write::Truncate { to, .. } => server.tree.retain(|entry| entry.0 <= to),
             _ => {}
         }
         server.disk.perform(write);

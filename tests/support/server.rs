@@ -127,7 +127,7 @@ impl Server {
         let mut views = None;
         match &mut write {
             Write::Append(entry) => self.tail.push_back(entry.clone()),
-            Write::Truncate(to) => self.tail.retain(|(zxid, _)| zxid <= to),
+            Write::Truncate { to, .. } => self.tail.retain(|(zxid, _)| zxid <= to),
             Write::Install(zxid, tree) => {
                 self.tree = self.arrived.take().expect("a tree came with SNAP");
                 self.tail.retain(|(at, _)| *zxid < *at);

@@ -83,7 +83,7 @@ pub fn action_text(action: &Action, learner: impl Fn(LearnerConnectionId) -> Str
         Action::Append { zxid, .. } => format!("append {zxid:?}"),
         Action::Commit { through } => format!("commit {through:?}"),
         Action::Promise { promise, epoch } => format!("save {} {}", name_of(*promise), epoch.0),
-        Action::Truncate { to } => format!("truncate to {to:?}"),
+        Action::Truncate { to, .. } => format!("truncate to {to:?}"),
         Action::Install { zxid } => format!("install tree {zxid:?}"),
         Action::ToLearner { connection, bytes } => {
             let said: Vec<String> = packets(bytes).iter().map(text_of).collect();

@@ -133,7 +133,7 @@ impl Stage for OneServer {
             }
             ["disk", "can't", "truncate", "ends", "at", last] => {
                 let asked = &mut self.server().disk.asked;
-                let is_cut = |write: &Write| matches!(write, Write::Truncate(_));
+                let is_cut = |write: &Write| matches!(write, Write::Truncate { .. });
                 let at = asked.iter().position(is_cut).expect("no cut was asked for");
                 asked.remove(at);
                 Input::CannotTruncate { last: zxid(last) }

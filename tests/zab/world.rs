@@ -187,7 +187,7 @@ impl Checker {
                 let kept = self.acknowledged.entry(at).or_default();
                 kept.retain(|version| counting.contains(version));
             }
-            Seen::Action(Action::Truncate { to } | Action::Install { zxid: to }) => {
+            Seen::Action(Action::Truncate { to, .. } | Action::Install { zxid: to }) => {
                 let kept = self.acknowledged.entry(at).or_default();
                 kept.retain(|version| *version <= to.to_wire());
             }
@@ -358,7 +358,7 @@ impl World {
         let asked = self.servers[at].disk.asked_of_log().count();
         let logged = self.below(asked + 1);
         let disk = &self.servers[at].disk;
-        let is_cut = |write: &Write| matches!(write, Write::Truncate(_));
+        let is_cut = |write: &Write| matches!(write, Write::Truncate { .. });
         let waits = disk.asked_of_log().skip(logged).any(is_cut);
         let trees = if waits { 0 } else { disk.trees_asked() };
         let trees = self.below(trees + 1);

@@ -28,8 +28,17 @@ const STOOD_STILL: Duration = Duration::from_millis(100);
 /// Whether a turn was taken.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Turn {
-    Taken,
+    /// * `is_sooner`: the next turn is due earlier than it was before.
+    Taken {
+        is_sooner: bool,
+    },
     OfAnotherThread,
+}
+
+impl Turn {
+    const fn is_taken(self) -> bool {
+        matches!(self, Self::Taken { .. })
+    }
 }
 
 /// The driver, and the flags between the threads that run its turns.
@@ -59,7 +68,7 @@ impl<D: Disk + Clone + 'static> SharedDriver<D> {
             if let Some(ended) = self.inbox.is_closed().then(|| self.ended()).flatten() {
                 return ended;
             }
-            if turn == Turn::Taken && !self.inbox.is_empty() {
+            if turn.is_taken() && !self.inbox.is_empty() {
                 // The tasks that this turn has woken run first.
                 tokio::task::yield_now().await;
                 continue;
@@ -73,7 +82,7 @@ impl<D: Disk + Clone + 'static> SharedDriver<D> {
             tokio::select! {
                 biased;
                 () = self.inbox.filled() => {}
-                () = timer.as_mut(), if turn == Turn::Taken => {
+                () = timer.as_mut(), if turn.is_taken() => {
                     if STOOD_STILL < due.elapsed() {
                         // Bytes that peers and clients have sent meanwhile are read before they are counted silent.
                         tokio::task::yield_now().await;
@@ -94,8 +103,9 @@ impl<D: Disk + Clone + 'static> SharedDriver<D> {
 
     /// Runs a turn on the driver's task. If the log thread is in a turn, it wakes the task afterwards.
     fn turn_on_task(&self) -> Turn {
-        if self.turn(0) == Turn::Taken {
-            return Turn::Taken;
+        let turn = self.turn(0);
+        if turn.is_taken() {
+            return turn;
         }
         // Swapped and not stored: this thread sees all that the log thread did before it read the flag.
         self.is_wanted.swap(true, Ordering::SeqCst);
@@ -110,19 +120,20 @@ impl<D: Disk + Clone + 'static> SharedDriver<D> {
             Err(TryLockError::Poisoned(_)) => unreachable!("a panic aborts"),
         };
         driver.turn(direct_replies_max);
-        self.deadline_us.store(driver.deadline_us(), Ordering::Release);
+        let due_us = driver.deadline_us();
+        // Compared under the lock: the other thread may have had a turn since this one's last.
+        let is_sooner = due_us < self.deadline_us.swap(due_us, Ordering::AcqRel);
         if driver.ended().is_some() {
             self.inbox.close();
         }
-        Turn::Taken
+        Turn::Taken { is_sooner }
     }
 
     /// Runs a turn on the log thread.
     fn turn_on_log_thread(&self) {
-        let before_us = self.deadline_us.load(Ordering::Acquire);
         let turn = self.turn(DIRECT_REPLIES_MAX);
-        let is_sooner = self.deadline_us.load(Ordering::Acquire) < before_us;
-        let is_wanted = turn == Turn::Taken && self.is_wanted.swap(false, Ordering::SeqCst);
+        let is_sooner = turn == Turn::Taken { is_sooner: true };
+        let is_wanted = turn.is_taken() && self.is_wanted.swap(false, Ordering::SeqCst);
         if is_sooner || is_wanted || !self.inbox.is_empty() || self.inbox.is_closed() {
             self.inbox.wake();
         }

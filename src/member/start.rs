@@ -169,7 +169,8 @@ pub fn assemble<D: Disk + Clone>(
                 epoch::check_member(disk, &folders.snapshots)?;
             }
             let epochs = epoch::promised(disk, &folders.snapshots, history.last)?;
-            let StartViews { view, saved, saved_before } = StartViews::of(ensemble, last.as_ref());
+            let StartViews { view, saved, saved_before } =
+                StartViews::of(ensemble, last.as_ref(), epochs.accepted);
             let mut peer = peer(ensemble.my_id, settings, view, saved, epochs, history);
             if let Some(last) = last {
                 let saved = acknowledged(saved_before, epochs.current, history.last);
@@ -204,14 +205,21 @@ struct StartViews {
 impl StartViews {
     /// Dynamic files get their names from transactions, and nothing else is in force by the same version. If the lines in one make other
     /// quorums than the `last` configuration in force of that version, an operator has written them, as into zoo.cfg (version 0).
-    fn of(ensemble: &Ensemble, last: Option<&LastInForce>) -> Self {
+    ///
+    /// Together with what was in force before an operator wrote, `.dynamic.next` counts as well. If nothing in force was of a promised epoch,
+    /// it counts beside the operator's lines, as at a member that was stopped before its first configuration came in force.
+    ///
+    /// * `accepted`: the last promise.
+    fn of(ensemble: &Ensemble, last: Option<&LastInForce>, accepted: Epoch) -> Self {
         let (mut view, seen) = (ensemble.view.clone(), ensemble.last_seen.clone());
         let is_rewritten = last.is_some_and(|LastInForce { view: last, .. }| {
             view.version != 0 && last.version == view.version && !last.has_quorums_of(&view)
         });
         if is_rewritten {
             view.version = 0;
-            return Self { view, saved: Vec::new(), saved_before: seen };
+            let counts = last.is_some_and(|last| last.is_promised(accepted));
+            let (saved, saved_before) = if counts { (vec![], seen) } else { (seen, vec![]) };
+            return Self { view, saved, saved_before };
         }
         Self { view, saved: seen, saved_before: ensemble.seen_before_lines.clone() }
     }

@@ -311,6 +311,7 @@ fn member_starts_with_its_ports_and_a_copy_of_its_configuration() {
     let mut server = Server::member(Some(9));
     let out = server.start();
     let [
+        Action::ChangeConfigFiles(ConfigChange::TestFolder),
         Action::ChangeConfigFiles(ConfigChange::CopyStaticFile),
         Action::SetMembers(members),
         Action::ListenForLearners(addresses),

@@ -16,6 +16,9 @@ use std::path::{Path, PathBuf};
 /// Ending of the file that is written and removed at the start.
 const TRIED_OUT: &str = ".dynamic.try";
 
+/// Length of that file. A full disk takes a file without bytes.
+const TRIED_OUT_BYTES: usize = 16 << 10;
+
 /// Name of the copy of the last configuration that was in force, in `version-2` of `dataDir`. Java does not look at it.
 pub const LAST_IN_FORCE: &str = "lastConfiguration";
 
@@ -48,6 +51,11 @@ impl LastInForce {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err((path, error)),
         }
+    }
+
+    /// Whether this configuration, or the one that is kept beside it for that, is of an epoch that this server has promised.
+    pub fn is_promised(&self, accepted: Epoch) -> bool {
+        std::iter::once(&self.view).chain(&self.promised).any(|view| view.is_promised(accepted))
     }
 
     /// * `known`: the copy so far. `accepted`: the last promise.
@@ -132,13 +140,14 @@ impl<D: Disk> ConfigFiles<D> {
         replace_file(&self.disk, &dynamic::beside(&self.config_file, BACKUP), &text)
     }
 
-    /// Writes a file and removes it.
+    /// Writes a file that is longer than most configurations, and removes it. A server with less room would be elected, and then end because
+    /// its configuration can't be written, at each start again.
     ///
     /// # Errors
     /// What the disk says.
     pub fn try_out(&self) -> io::Result<()> {
         let path = dynamic::beside(&self.config_file, TRIED_OUT);
-        replace_file(&self.disk, &path, b"")?;
+        replace_file(&self.disk, &path, &[0; TRIED_OUT_BYTES])?;
         remove_if_there(&self.disk, &path).map(drop)
     }
 

@@ -23,10 +23,11 @@ impl Configuration {
 
     /// * `all`: the configurations that count, as [`Core::all_views`](crate::zab::Core::all_views) gives them.
     pub fn start<'a>(&self, all: impl Iterator<Item = &'a View>, out: &mut Vec<Action>) {
+        if self.settings.writes_config {
+            out.push(Action::ChangeConfigFiles(ConfigChange::TestFolder));
+        }
         if self.settings.backs_up_config {
             out.push(Action::ChangeConfigFiles(ConfigChange::CopyStaticFile));
-        } else if self.settings.writes_config {
-            out.push(Action::ChangeConfigFiles(ConfigChange::TestFolder));
         }
         if self.settings.writes_config && self.view.version != 0 {
             out.push(Action::ChangeConfigFiles(ConfigChange::InForce { view: self.view.clone() }));

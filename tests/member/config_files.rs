@@ -237,6 +237,17 @@ fn server_whose_configuration_files_cannot_be_changed_ends() {
     }
 }
 
+// A full disk takes an empty file. The server would be elected and then end, at each start again.
+#[test]
+fn bytes_are_written_at_a_start_to_find_a_full_disk() {
+    let disk = SimDisk::new();
+    let files = files_on(&disk);
+    disk.fail_change(3); // The temporary file was created, written and flushed; it can't be renamed.
+    assert!(files.try_out().is_err());
+    let written = read_file(&disk, Path::new("/c/zoo.cfg.dynamic.try.tmp")).unwrap();
+    assert_eq!(written.len(), 16 << 10);
+}
+
 /// Which of `actions` are performed, if changes of the configuration files fail.
 fn performed(actions: Vec<Action>, ended: &mut Option<Ended>) -> Vec<String> {
     let mut performed = Vec::new();

@@ -293,13 +293,13 @@ fn config_check_reads_the_jaas_file_and_shows_no_password() {
     let dir = tempfile::tempdir().unwrap();
     let (zoo, jaas) = (dir.path().join("zoo.cfg"), dir.path().join("jaas"));
     std::fs::write(&zoo, "dataDir=/d\nclientPort=2181\n").unwrap();
-    std::fs::write(&jaas, "Server {\n X required user_bob=\"s3\";\n};").unwrap();
+    std::fs::write(&jaas, "Server {\n X required user_bob=\"secret-of-bob\";\n};").unwrap();
     let flags = vec![format!("-Djava.security.auth.login.config={}", jaas.display())];
     let launch = Launch { settings: Settings::File(zoo), flags };
     let Check { problems, settings, .. } = check(&launch, &Environment::new());
     let problem = problems[0].to_string();
     assert!(problem.contains("jaas:2: section Server has login module X"), "{problem}");
-    assert!(!format!("{settings:?}{problems:?}").contains("s3"));
+    assert!(!format!("{settings:?}{problems:?}").contains("secret-of-bob"));
 }
 
 #[test]

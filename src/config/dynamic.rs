@@ -34,6 +34,11 @@ pub fn version_in(path: &str) -> Option<i64> {
     i64::from_str_radix(version, 16).ok()
 }
 
+/// The version of the dynamic file that a static file names; `None`: it names none.
+pub fn version_named(text: &[u8]) -> Option<i64> {
+    version_in(&properties::parse(text).ok()?.get("dynamicConfigFile")?.value)
+}
+
 /// The text of a committed view: its lines sorted, without its version, which is in the file's name.
 pub fn decided(view: &View) -> String {
     let text = view.to_string();

@@ -6,7 +6,7 @@ use super::ConfigChange;
 use crate::config::dynamic::{self, BACKUP, NEXT};
 use crate::model::{Epoch, View};
 use crate::store::Disk;
-use crate::store::disk::{read_file, remove_for_good, remove_if_there, replace_file};
+use crate::store::disk::{read_file, remove_for_good, remove_if_there, replace_file, temporary};
 use crate::store::epoch::{self, EpochFile};
 use std::collections::BTreeSet;
 use std::io;
@@ -28,6 +28,9 @@ const BESIDE: &str = "#beside ";
 /// Begins each line of the last configuration of an epoch that this server had promised.
 const PROMISED: &str = "#promised ";
 
+/// Begins each line of the configurations that zoo.cfg may name.
+const NAMED: &str = "#named ";
+
 /// A copy of the last configuration that was in force.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct LastInForce {
@@ -37,9 +40,17 @@ pub struct LastInForce {
     /// Versions of the older configurations that were put in force afterwards, and together with which `view` counts. All of them stay, because
     /// zoo.cfg names one of them until it names the next.
     pub beside: BTreeSet<i64>,
+    /// Those besides `view` whose files zoo.cfg may name: before it names the file of the last commit, and then. If the lines in such a file are
+    /// others, an operator has written them.
+    pub named: Vec<View>,
 }
 
 impl LastInForce {
+    /// All configurations in the copy.
+    pub fn views(&self) -> impl Iterator<Item = &View> {
+        std::iter::once(&self.view).chain(&self.promised).chain(&self.named)
+    }
+
     /// Reads the copy in a `version-2` folder of `dataDir`, if it is there.
     ///
     /// # Errors
@@ -59,34 +70,41 @@ impl LastInForce {
     }
 
     /// * `known`: the copy so far. `accepted`: the last promise.
-    fn after(known: Option<Self>, view: &View, accepted: Epoch) -> Self {
+    pub fn after(known: Option<Self>, view: &View, accepted: Epoch) -> Self {
         let promised = known.filter(|_| !view.is_promised(accepted)).and_then(|known| {
             if known.view.is_promised(accepted) { Some(known.view) } else { known.promised }
         });
-        Self { view: view.clone(), promised, beside: BTreeSet::new() }
+        Self { view: view.clone(), promised, beside: BTreeSet::new(), named: Vec::new() }
     }
 
     fn parse(text: &[u8]) -> io::Result<Self> {
         let view = View::from_bytes(text).map_err(io::Error::other)?;
         let text = std::str::from_utf8(text).map_err(io::Error::other)?;
-        let promised: Vec<&str> =
-            text.lines().filter_map(|line| line.strip_prefix(PROMISED)).collect();
-        let promised = match promised.is_empty() {
-            true => None,
-            false => Some(View::parse(&promised.join("\n")).map_err(io::Error::other)?),
-        };
+        let promised = views_after(PROMISED, text)?.pop();
         let beside = text.lines().filter_map(|line| line.strip_prefix(BESIDE));
         let beside: Result<_, ParseIntError> =
             beside.map(|version| i64::from_str_radix(version, 16)).collect();
-        Ok(Self { view, promised, beside: beside.map_err(io::Error::other)? })
+        let (beside, named) = (beside.map_err(io::Error::other)?, views_after(NAMED, text)?);
+        Ok(Self { view, promised, beside, named })
     }
 
     fn text(&self) -> String {
-        let promised = self.promised.as_ref().map(ToString::to_string).unwrap_or_default();
-        let promised = promised.lines().map(|line| format!("{PROMISED}{line}\n"));
-        let beside = self.beside.iter().map(|version| format!("{BESIDE}{version:x}\n"));
-        promised.chain(beside).chain([self.view.to_string()]).collect()
+        let promised = self.promised.iter().map(|view| (PROMISED, view));
+        let named = self.named.iter().map(|view| (NAMED, view));
+        let mut text = String::new();
+        for (prefix, view) in promised.chain(named) {
+            view.to_string().lines().for_each(|line| text.extend([prefix, line, "\n"]));
+        }
+        text.extend(self.beside.iter().map(|version| format!("{BESIDE}{version:x}\n")));
+        text + &self.view.to_string()
     }
+}
+
+/// The configurations whose lines begin with `prefix`; each one's version is its last line.
+fn views_after(prefix: &str, text: &str) -> io::Result<Vec<View>> {
+    let lines: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix(prefix)).collect();
+    let texts = lines.split_inclusive(|line| line.starts_with("version="));
+    texts.map(|lines| View::parse(&lines.join("\n")).map_err(io::Error::other)).collect()
 }
 
 /// The files of a member whose ensemble may change while it runs.
@@ -147,7 +165,12 @@ impl<D: Disk> ConfigFiles<D> {
     /// What the disk says.
     pub fn try_out(&self) -> io::Result<()> {
         let path = dynamic::beside(&self.config_file, TRIED_OUT);
-        replace_file(&self.disk, &path, &[0; TRIED_OUT_BYTES])?;
+        remove_if_there(&self.disk, &path)?; // One that a crash left may take the room.
+        if let Err(error) = replace_file(&self.disk, &path, &[0; TRIED_OUT_BYTES]) {
+            // So that the server itself does not fill the folder. The first error counts.
+            let _ = remove_if_there(&self.disk, &temporary(&path));
+            return Err(error);
+        }
         remove_if_there(&self.disk, &path).map(drop)
     }
 
@@ -209,6 +232,10 @@ impl<D: Disk> ConfigFiles<D> {
     /// knows that it has been replaced.
     fn copy_to_data(&self, view: &View, is_last: bool) -> io::Result<()> {
         let known = LastInForce::read(&self.disk, &self.snapshots).map_err(|(_, error)| error)?;
+        let version = dynamic::version_named(&read_file(&self.disk, &self.config_file)?);
+        let is_named =
+            |known: &&View| Some(known.version) == version && known.version != view.version;
+        let named = known.as_ref().and_then(|known| known.views().find(is_named)).cloned();
         let mut copy = match known {
             Some(known) if !is_last && view.version < known.view.version => known,
             known => LastInForce::after(known, view, self.accepted()),
@@ -216,6 +243,8 @@ impl<D: Disk> ConfigFiles<D> {
         if view.version < copy.view.version {
             copy.beside.insert(view.version);
         }
+        copy.named = named.into_iter().chain([view.clone()]).collect();
+        copy.named.retain(|view| view.version != copy.view.version);
         self.save_copy(&copy)
     }
 

@@ -5,7 +5,7 @@ use super::configured::PartSettings;
 use super::{Action, Member, Now};
 use crate::config::{Config, Ensemble};
 use crate::model::{Epoch, Epochs, ServerId, View, Zxid};
-use crate::replica::{Mode, Replica};
+use crate::replica::{LastConfigs, Mode, Replica};
 use crate::request::Shared;
 use crate::store::decide::Start;
 use crate::store::epoch::{self, EpochError};
@@ -169,12 +169,16 @@ pub fn assemble<D: Disk + Clone>(
                 epoch::check_member(disk, &folders.snapshots)?;
             }
             let epochs = epoch::promised(disk, &folders.snapshots, history.last)?;
+            let last = last.map(|last| {
+                let logged = LastConfigs::of(&shared.state.tree.read()).views();
+                with_logged(last, ensemble.view.version, logged, epochs.accepted)
+            });
             let StartViews { view, saved, saved_before } =
                 StartViews::of(ensemble, last.as_ref(), epochs.accepted);
             let mut peer = peer(ensemble.my_id, settings, view, saved, epochs, history);
             if let Some(last) = last {
                 let saved = acknowledged(saved_before, epochs.current, history.last);
-                let LastInForce { view, promised, beside } = last;
+                let LastInForce { view, promised, beside, .. } = last;
                 peer.core.see_last_in_force(view, promised, &beside, saved);
             }
             peer.core.oracle = ensemble.oracle_path.as_ref().map(|_| false);
@@ -204,7 +208,7 @@ struct StartViews {
 
 impl StartViews {
     /// Dynamic files get their names from transactions, and nothing else is in force by the same version. If the lines in one make other
-    /// quorums than the `last` configuration in force of that version, an operator has written them, as into zoo.cfg (version 0).
+    /// quorums than the configuration of that version that `last` has, an operator has written them, as into zoo.cfg (version 0).
     ///
     /// Together with what was in force before an operator wrote, `.dynamic.next` counts as well. If nothing in force was of a promised epoch,
     /// it counts beside the operator's lines, as at a member that was stopped before its first configuration came in force.
@@ -212,9 +216,9 @@ impl StartViews {
     /// * `accepted`: the last promise.
     fn of(ensemble: &Ensemble, last: Option<&LastInForce>, accepted: Epoch) -> Self {
         let (mut view, seen) = (ensemble.view.clone(), ensemble.last_seen.clone());
-        let is_rewritten = last.is_some_and(|LastInForce { view: last, .. }| {
-            view.version != 0 && last.version == view.version && !last.has_quorums_of(&view)
-        });
+        let of_version = last.and_then(|last| last.views().find(|it| it.version == view.version));
+        let is_rewritten =
+            view.version != 0 && of_version.is_some_and(|written| !written.has_quorums_of(&view));
         if is_rewritten {
             view.version = 0;
             let counts = last.is_some_and(|last| last.is_promised(accepted));
@@ -222,6 +226,18 @@ impl StartViews {
             return Self { view, saved, saved_before };
         }
         Self { view, saved: seen, saved_before: ensemble.seen_before_lines.clone() }
+    }
+}
+
+/// The last configuration in force, or the one of the history by whose version zoo.cfg names its file, if that is newer: then the copy is of an
+/// earlier time. Where an operator has removed the copy, the lines count alone.
+///
+/// * `named`: that version. `logged`: the configurations of the history.
+fn with_logged(last: LastInForce, named: i64, logged: Vec<View>, accepted: Epoch) -> LastInForce {
+    let is_older = last.view.version < named;
+    match logged.into_iter().find(|view| is_older && view.version == named) {
+        Some(view) => LastInForce::after(Some(last), &view, accepted),
+        None => last,
     }
 }
 

@@ -62,7 +62,7 @@ use crate::request::{
 use crate::tree::txn;
 use crate::zab::{self, LearnerConnectionId, Packet};
 use bytes::Bytes;
-use configuration::LastConfigs;
+pub use configuration::LastConfigs;
 use core::{Core, OutOfZxids};
 use dispatch::{FromLearner, LeadersAnswer, Open, Ping, Reopen, SessionAfterClose, Writes};
 use forwarding::Forwarding;

@@ -32,7 +32,8 @@ pub enum Fault {
 pub struct Counts {
     pub syncs: u64,
     pub writes: u64,
-    /// Every call that changes something, the two above included.
+    pub bytes_written: u64,
+    /// Every call that changes something, syncs and writes included.
     pub changes: u64,
 }
 
@@ -344,6 +345,7 @@ impl Disk for SimDisk {
     fn write_at(&self, file: &SimFile, at: u64, bytes: &[u8]) -> io::Result<()> {
         self.change(|state| {
             state.counts.writes += 1;
+            state.counts.bytes_written += bytes.len() as u64;
             match state.take_fault(|fault| fault != Fault::Sync) {
                 Some(Fault::ShortWrite(len)) => {
                     state.inode(*file).write(at, &bytes[..len.min(bytes.len())]);

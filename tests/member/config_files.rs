@@ -79,6 +79,7 @@ fn copy_of_a_configuration_that_was_only_heard_of_has_the_last_one_of_a_promised
     let disk = SimDisk::new();
     let files = files_on(&disk);
     let version = |epoch: u32| Zxid::new(Epoch(epoch), 1).to_wire();
+    let mut named = None;
     // The promise, the epoch of what comes in force, and those of the copy and of the last one of a promised epoch.
     for (accepted, epoch, promised) in [
         (1, 1, None),
@@ -92,8 +93,9 @@ fn copy_of_a_configuration_that_was_only_heard_of_has_the_last_one_of_a_promised
         epoch::save(&disk, Path::new("/d"), EpochFile::Accepted, Epoch(accepted)).unwrap();
         files.commit(&view(version(epoch)), true, true).unwrap();
         let promised = promised.map(|epoch| view(version(epoch)));
+        let named = named.replace(view(version(epoch))).into_iter().collect();
         let expected =
-            LastInForce { view: view(version(epoch)), promised, beside: BTreeSet::new() };
+            LastInForce { view: view(version(epoch)), promised, beside: BTreeSet::new(), named };
         assert_eq!(last_in_force(&disk), Some(expected));
     }
 }
@@ -104,19 +106,21 @@ fn data_directory_knows_the_last_configuration_that_was_in_force() {
     let disk = SimDisk::new();
     let files = files_on(&disk);
     assert_eq!(last_in_force(&disk), None);
-    // What comes in force, whether it is the last one that is known here, what the data directory then has, and what that counts beside.
-    for (version, is_last, known, beside) in [
-        (0x11, true, 0x11, vec![]),
-        (0x14, true, 0x14, vec![]),
-        (0x12, false, 0x14, vec![0x12]),
-        (0x13, false, 0x14, vec![0x12, 0x13]),
-        (0x13, true, 0x13, vec![]),
-        (0x15, false, 0x15, vec![]),
+    // What comes in force, whether it is the last one that is known here, what the data directory then has, what that counts beside, and the
+    // others that zoo.cfg may name.
+    for (version, is_last, known, beside, named) in [
+        (0x11, true, 0x11, vec![], vec![]),
+        (0x14, true, 0x14, vec![], vec![0x11]),
+        (0x12, false, 0x14, vec![0x12], vec![0x12]),
+        (0x13, false, 0x14, vec![0x12, 0x13], vec![0x12, 0x13]),
+        (0x13, true, 0x13, vec![], vec![]),
+        (0x15, false, 0x15, vec![], vec![0x13]),
     ] {
         files.commit(&view(version), true, is_last).unwrap();
         for seed in 0..8 {
             let beside = beside.iter().copied().collect();
-            let expected = Some(LastInForce { view: view(known), promised: None, beside });
+            let named = named.iter().map(|&version| view(version)).collect();
+            let expected = Some(LastInForce { view: view(known), promised: None, beside, named });
             assert_eq!(last_in_force(&disk.image().crash(seed)), expected, "{version:x}");
         }
     }
@@ -129,7 +133,7 @@ fn start_copies_the_configuration_in_force_unless_it_has_been_copied() {
     let files = files_on(&disk);
     for (version, known) in [(0x13, 0x13), (0x13, 0x13), (0x12, 0x13), (0x14, 0x14)] {
         files.change(&ConfigChange::InForce { view: view(version) }).unwrap();
-        let expected = LastInForce { view: view(known), promised: None, beside: BTreeSet::new() };
+        let expected = LastInForce::after(None, &view(known), Epoch(0));
         assert_eq!(last_in_force(&disk), Some(expected), "{version:x}");
     }
 }
@@ -242,10 +246,17 @@ fn server_whose_configuration_files_cannot_be_changed_ends() {
 fn bytes_are_written_at_a_start_to_find_a_full_disk() {
     let disk = SimDisk::new();
     let files = files_on(&disk);
-    disk.fail_change(3); // The temporary file was created, written and flushed; it can't be renamed.
+    let before = disk.counts().bytes_written;
+    files.try_out().unwrap();
+    assert_eq!(disk.counts().bytes_written - before, 16 << 10);
+    // What a crash has left takes no room, nor does the file that can't be written.
+    let folder = Path::new("/c");
+    let left = || disk.list(folder).unwrap().len();
+    let of_others = left();
+    replace_file(&disk, Path::new("/c/zoo.cfg.dynamic.try"), b"left").unwrap();
+    disk.fail_change(3);
     assert!(files.try_out().is_err());
-    let written = read_file(&disk, Path::new("/c/zoo.cfg.dynamic.try.tmp")).unwrap();
-    assert_eq!(written.len(), 16 << 10);
+    assert_eq!(left(), of_others);
 }
 
 /// Which of `actions` are performed, if changes of the configuration files fail.

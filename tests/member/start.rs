@@ -216,7 +216,8 @@ fn started_after(
     };
     files.commit(&view(0x2_0000_0000), false, true).unwrap();
     if let Some(older) = older {
-        files.commit(&view(older), false, false).unwrap();
+        let lines = View::parse(&format!("{MEMBERS}version={older:x}")).unwrap();
+        files.commit(&lines, false, false).unwrap();
     }
     epoch::save(&disk, &folders().snapshots, EpochFile::Accepted, Epoch(accepted)).unwrap();
     let mut config = config(&format!("{CONFIG}reconfigEnabled=true\n{MEMBERS}"));
@@ -252,6 +253,42 @@ fn configuration_that_was_in_force_is_known_to_a_start_with_other_files() {
         assert_eq!(counts, counting, "{accepted} {version:x}");
         let other = with_other_quorums(core).map(|view| view.version);
         assert_eq!(other, is_outranked.then_some(last), "{accepted} {version:x}");
+    }
+}
+
+// A crash came before zoo.cfg named the file of the newest configuration, or an operator has brought back an older `lastConfiguration`.
+// rows: D-09
+#[test]
+fn lines_changed_in_a_dynamic_file_are_found_by_what_the_data_has() {
+    let (first, second, third) = (0x1_0000_0000, 0x2_0000_0000, 0x3_0000_0000);
+    let view = |version: i64| {
+        let text = format!("{MEMBERS}server.7=g:1:2\nserver.8=h:1:2\nversion={version:x}");
+        View::parse(&text).unwrap()
+    };
+    for (committed, logged, accepted, counting) in [
+        (vec![second, third], None, 3, vec![0, third]),
+        (vec![second, third], None, 2, vec![0, second]), // It has only heard of the third one.
+        (vec![first], Some(second), 2, vec![0, second]), // The copy is of an earlier time.
+        (vec![first], None, 2, vec![second]),
+        (vec![], Some(second), 2, vec![second]), // The operator has removed the copy.
+    ] {
+        let (disk, path) = (SimDisk::new(), Path::new("/c/zoo.cfg"));
+        disk.create_dir(Path::new("/c")).unwrap();
+        disk.create_dir(&folders().logs).unwrap();
+        replace_file(&disk, path, CONFIG.as_bytes()).unwrap();
+        let files = ConfigFiles::new(disk.clone(), path.into(), path.into(), folders().snapshots);
+        epoch::save(&disk, &folders().snapshots, EpochFile::Accepted, Epoch(accepted)).unwrap();
+        committed.iter().for_each(|&version| files.commit(&view(version), false, true).unwrap());
+        let mut config = config(&format!("{CONFIG}reconfigEnabled=true\n{MEMBERS}"));
+        config.ensemble.as_mut().unwrap().view.version = second;
+        let mut tree = Tree::new(Options::default());
+        if let Some(logged) = logged {
+            tree.set_config(view(logged).to_string().as_bytes(), logged, 0);
+        }
+        let started = started_on(&disk, &config, tree, true);
+        let core = &started.member.replica.peer().core;
+        let counts: Vec<i64> = core.all_views().map(|view| view.version).collect();
+        assert_eq!(counts, counting, "{committed:x?} {logged:x?} {accepted}");
     }
 }
 

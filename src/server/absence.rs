@@ -90,8 +90,8 @@ impl Absence {
         if let Some(other_lines) = self.reach.other_lines() {
             tracing::warn!(
                 target: STRANGERS, away_s, %heard_of, %missing, %other_lines, last_voters = last_voters.map(display),
-                "clients are not served: this server hears of no leader, and others have other server.N lines in zoo.cfg; correct \
-                 the wrong ones, and restart those members"
+                "clients are not served: this server hears of no leader, and others have other server.N lines; correct the wrong ones, in \
+                 zoo.cfg or in the dynamic file that it names, and restart those members"
             );
             return;
         }

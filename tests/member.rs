@@ -103,6 +103,7 @@ impl Server {
             my_id: ServerId(1),
             own: View::parse(THREE).unwrap().members.remove(&ServerId(1)),
             view: View::parse(THREE).unwrap(),
+            decided: View::parse(THREE).unwrap(),
             election: election_connections::Settings {
                 addresses: vec![("a".to_owned(), 2)],
                 ..election_settings(1)

@@ -36,7 +36,7 @@ pub fn version_in(path: &str) -> Option<i64> {
 
 /// The version of the dynamic file that a static file names; `None`: it names none.
 pub fn version_named(text: &[u8]) -> Option<i64> {
-    version_in(&properties::parse(text).ok()?.get("dynamicConfigFile")?.value)
+    version_in(properties::parse(text).ok()?.get("dynamicConfigFile")?.value.trim())
 }
 
 /// The text of a committed view: its lines sorted, without its version, which is in the file's name.

@@ -216,14 +216,19 @@ impl<D: Disk> ConfigFiles<D> {
         Ok(())
     }
 
-    /// Copies the configuration of a start to the data directory, unless that has a copy that is as new.
+    /// Copies the configuration of a start to the data directory, unless that has a copy of it.
     ///
     /// # Errors
     /// The disk's error.
     pub fn keep_in_force(&self, view: &View) -> io::Result<()> {
         let known = LastInForce::read(&self.disk, &self.snapshots).map_err(|(_, error)| error)?;
         match known {
-            Some(known) if view.version <= known.view.version => Ok(()),
+            Some(known) if known.views().any(|it| it.version == view.version) => Ok(()),
+            // A crash came before zoo.cfg named the newest one, or an operator has put back this one.
+            Some(mut known) if view.version < known.view.version => {
+                known.named.push(view.clone());
+                self.save_copy(&known)
+            }
             known => self.save_copy(&LastInForce::after(known, view, self.accepted())),
         }
     }
@@ -232,7 +237,8 @@ impl<D: Disk> ConfigFiles<D> {
     /// knows that it has been replaced.
     fn copy_to_data(&self, view: &View, is_last: bool) -> io::Result<()> {
         let known = LastInForce::read(&self.disk, &self.snapshots).map_err(|(_, error)| error)?;
-        let version = dynamic::version_named(&read_file(&self.disk, &self.config_file)?);
+        let static_file = read_file(&self.disk, &self.config_file).ok();
+        let version = static_file.and_then(|text| dynamic::version_named(&text));
         let is_named =
             |known: &&View| Some(known.version) == version && known.version != view.version;
         let named = known.as_ref().and_then(|known| known.views().find(is_named)).cloned();

@@ -29,8 +29,9 @@ impl Configuration {
         if self.settings.backs_up_config {
             out.push(Action::ChangeConfigFiles(ConfigChange::CopyStaticFile));
         }
-        if self.settings.writes_config && self.view.version != 0 {
-            out.push(Action::ChangeConfigFiles(ConfigChange::InForce { view: self.view.clone() }));
+        let decided = &self.settings.decided;
+        if self.settings.writes_config && decided.version != 0 {
+            out.push(Action::ChangeConfigFiles(ConfigChange::InForce { view: decided.clone() }));
         }
         set_members(all, self.settings.my_id, out);
         self.listen(out);

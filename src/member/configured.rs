@@ -172,6 +172,7 @@ fn member(config: &Config, exchanges: Arc<dyn SaslExchanges>) -> Settings {
     let ensemble = config.ensemble.as_ref().map(|ensemble| EnsembleSettings {
         my_id: ensemble.my_id,
         view: ensemble.view.clone(),
+        decided: ensemble.view.clone(),
         own: ensemble.own().cloned(),
         election: election(ensemble, exchanges),
         listen_on_all_addresses: ensemble.listen_on_all_addresses,

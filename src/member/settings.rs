@@ -25,6 +25,8 @@ pub struct EnsembleSettings {
     pub my_id: ServerId,
     /// The configuration of the start.
     pub view: View,
+    /// The same as a transaction or a leader gave it. An operator may have changed the lines of `view` in a dynamic file.
+    pub decided: View,
     /// This server's line, by which its ports are bound. A server that was stopped while it joined has it in a proposed configuration only.
     pub own: Option<Member>,
     /// How the election connections are set up.

@@ -147,7 +147,7 @@ pub fn assemble<D: Disk + Clone>(
     history: RestoredHistory,
     now: Now,
 ) -> Result<Started<D>, AssembleError> {
-    let PartSettings { log, limits, agreement, replica, member, .. } = parts;
+    let PartSettings { log, limits, agreement, replica, mut member, .. } = parts;
     let log = Log::new(disk.clone(), &folders.logs, log, Some(tree.last_zxid()));
     let shared = Arc::new(Shared::new(State::new(tree, parts.tree.seed), limits));
     let now_ms = now.us / 1000;
@@ -169,12 +169,13 @@ pub fn assemble<D: Disk + Clone>(
                 epoch::check_member(disk, &folders.snapshots)?;
             }
             let epochs = epoch::promised(disk, &folders.snapshots, history.last)?;
-            let last = last.map(|last| {
-                let logged = LastConfigs::of(&shared.state.tree.read()).views();
-                with_logged(last, ensemble.view.version, logged, epochs.accepted)
-            });
-            let StartViews { view, saved, saved_before } =
-                StartViews::of(ensemble, last.as_ref(), epochs.accepted);
+            let logged = LastConfigs::of(&shared.state.tree.read()).views();
+            let StartViews { view, saved, saved_before, decided } =
+                StartViews::of(ensemble, last.as_ref(), logged, epochs.accepted);
+            let last = last.map(|last| with_decided(last, decided.as_ref(), epochs.accepted));
+            if let Some((own, decided)) = member.ensemble.as_mut().zip(decided) {
+                own.decided = decided;
+            }
             let mut peer = peer(ensemble.my_id, settings, view, saved, epochs, history);
             if let Some(last) = last {
                 let saved = acknowledged(saved_before, epochs.current, history.last);
@@ -204,41 +205,58 @@ struct StartViews {
     /// Those in `.dynamic.next`, oldest first: proposed after `view`, and proposed before an operator wrote `view`.
     saved: Vec<View>,
     saved_before: Vec<View>,
+    /// What was in force by the version of a dynamic file whose lines an operator has changed.
+    decided: Option<View>,
 }
 
 impl StartViews {
     /// Dynamic files get their names from transactions, and nothing else is in force by the same version. If the lines in one make other
-    /// quorums than the configuration of that version that `last` has, an operator has written them, as into zoo.cfg (version 0).
+    /// quorums than the configuration of that version that `last` has, or else the history, an operator has written them, as into zoo.cfg
+    /// (version 0). Where an operator has removed the copy (`last`), the lines count alone.
     ///
     /// Together with what was in force before an operator wrote, `.dynamic.next` counts as well. If nothing in force was of a promised epoch,
     /// it counts beside the operator's lines, as at a member that was stopped before its first configuration came in force.
     ///
-    /// * `accepted`: the last promise.
-    fn of(ensemble: &Ensemble, last: Option<&LastInForce>, accepted: Epoch) -> Self {
+    /// * `logged`: the configurations of the history. `accepted`: the last promise.
+    fn of(
+        ensemble: &Ensemble,
+        last: Option<&LastInForce>,
+        logged: Vec<View>,
+        accepted: Epoch,
+    ) -> Self {
         let (mut view, seen) = (ensemble.view.clone(), ensemble.last_seen.clone());
-        let of_version = last.and_then(|last| last.views().find(|it| it.version == view.version));
-        let is_rewritten =
-            view.version != 0 && of_version.is_some_and(|written| !written.has_quorums_of(&view));
-        if is_rewritten {
-            view.version = 0;
-            let counts = last.is_some_and(|last| last.is_promised(accepted));
-            let (saved, saved_before) = if counts { (vec![], seen) } else { (seen, vec![]) };
-            return Self { view, saved, saved_before };
+        // An oracle takes the place of weights and groups, which a transaction may have nevertheless.
+        let has_other_quorums = |decided: &View| match ensemble.oracle_path {
+            None => !decided.has_quorums_of(&view),
+            Some(_) => !decided.voters().eq(view.voters()),
+        };
+        let of_version = last.and_then(|last| {
+            let mut known = last.views().chain(&logged);
+            known.find(|known| known.version == view.version).cloned()
+        });
+        let decided = of_version.filter(|it| view.version != 0 && has_other_quorums(it));
+        if decided.is_none() {
+            let saved_before = ensemble.seen_before_lines.clone();
+            return Self { view, saved: seen, saved_before, decided };
         }
-        Self { view, saved: seen, saved_before: ensemble.seen_before_lines.clone() }
+        view.version = 0;
+        let was_promised = last.is_some_and(|last| last.is_promised(accepted))
+            || decided.as_ref().is_some_and(|decided| decided.is_promised(accepted));
+        let (saved, saved_before) = if was_promised { (vec![], seen) } else { (seen, vec![]) };
+        Self { view, saved, saved_before, decided }
     }
 }
 
-/// The last configuration in force, or the one of the history by whose version zoo.cfg names its file, if that is newer: then the copy is of an
-/// earlier time. Where an operator has removed the copy, the lines count alone.
+/// The last configuration in force, after that of a dynamic file whose lines an operator has changed.
 ///
-/// * `named`: that version. `logged`: the configurations of the history.
-fn with_logged(last: LastInForce, named: i64, logged: Vec<View>, accepted: Epoch) -> LastInForce {
-    let is_older = last.view.version < named;
-    match logged.into_iter().find(|view| is_older && view.version == named) {
-        Some(view) => LastInForce::after(Some(last), &view, accepted),
-        None => last,
+/// * `last`: the copy, which may be of an earlier time. `decided`: what the file had.
+fn with_decided(mut last: LastInForce, decided: Option<&View>, accepted: Epoch) -> LastInForce {
+    let Some(decided) = decided else { return last };
+    if last.view.version < decided.version {
+        return LastInForce::after(Some(last), decided, accepted);
     }
+    last.promised.get_or_insert_with(|| decided.clone());
+    last
 }
 
 /// The history, whose tree does not fit if an earlier start found that, and a snapshot hides it since.

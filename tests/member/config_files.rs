@@ -131,9 +131,15 @@ fn data_directory_knows_the_last_configuration_that_was_in_force() {
 fn start_copies_the_configuration_in_force_unless_it_has_been_copied() {
     let disk = SimDisk::new();
     let files = files_on(&disk);
-    for (version, known) in [(0x13, 0x13), (0x13, 0x13), (0x12, 0x13), (0x14, 0x14)] {
+    for (version, known, named) in [
+        (0x13, 0x13, vec![]),
+        (0x13, 0x13, vec![]),
+        (0x12, 0x13, vec![view(0x12)]), // zoo.cfg names this one.
+        (0x12, 0x13, vec![view(0x12)]),
+        (0x14, 0x14, vec![]),
+    ] {
         files.change(&ConfigChange::InForce { view: view(version) }).unwrap();
-        let expected = LastInForce::after(None, &view(known), Epoch(0));
+        let expected = LastInForce { named, ..LastInForce::after(None, &view(known), Epoch(0)) };
         assert_eq!(last_in_force(&disk), Some(expected), "{version:x}");
     }
 }

@@ -38,6 +38,7 @@ pub fn ensemble_settings(me: ServerId, view: View) -> EnsembleSettings {
     EnsembleSettings {
         my_id: me,
         own: view.members.get(&me).cloned(),
+        decided: view.clone(),
         view,
         election: election_settings(me.0),
         listen_on_all_addresses: false,

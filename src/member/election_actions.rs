@@ -139,6 +139,10 @@ pub enum Event {
     ElectionDisconnected {
         to: ServerId,
     },
+    /// A dial of `to` has failed, and there is no connection to it.
+    ElectionUnreached {
+        to: ServerId,
+    },
     /// No server can connect at `place`; listening there is tried again.
     BindFailed {
         place: String,

@@ -18,7 +18,8 @@ use super::election_hello::{
     ConnectionChoice, Hello, OldObservers, choice_for_accepted, choice_for_dialed,
 };
 use super::election_listeners::Listeners;
-use super::election_log::{ElectionLog, Repeats, places};
+use super::election_log::{ElectionLog, places};
+use super::election_peer::Peer;
 pub use super::election_settings::{Settings, Stats};
 use super::sasl_exchange::ConnectionKind;
 use super::unreachable::{Reach, Unreachable};
@@ -35,34 +36,6 @@ const SHORT_LIVED_MS: u64 = 5000;
 const NOT_CONNECTED_BACK: &str = "reached, but it has not connected back: it can't reach this server's election port, another server has this server's myid, or the two ports in server.N are swapped";
 /// Limit on accepted connections whose hello has not come.
 const AWAITED_HELLOS_MAX: usize = 256;
-
-/// One other server.
-#[derive(Debug, Default)]
-struct Peer {
-    /// The newest message wins.
-    unsent: Option<Bytes>,
-    last_sent: Option<Bytes>,
-    connection: Option<ConnectionId>,
-    dialing: Option<ConnectionId>,
-    /// The last report about the server was that it is connected, at `up_ms`.
-    is_up: bool,
-    up_ms: u64,
-    repeats: Repeats,
-    /// Another server says that it is this one: each of them is given the other's address with its next message.
-    duplicate: Option<Duplicate>,
-    /// Dials in a row that failed.
-    failures: u32,
-    /// The connection over which the last message came. A server may accept a connection and end it before any, as one without SASL.
-    heard: Option<ConnectionId>,
-    /// Why the last connection or dial ended.
-    error: Option<String>,
-    /// When the connection was made.
-    since_ms: u64,
-    /// Connections in a row that ended within [`SHORT_LIVED_MS`].
-    short_lived: u32,
-    /// Dials in a row that the other server has ended. The first may only mean that it was just stopped.
-    refusals: u32,
-}
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum ConnectionStage {
@@ -342,6 +315,10 @@ impl ElectionConnections {
                 target: crate::model::STRANGERS, server_id = id.0,
                 "election connection closed: {UNKNOWN_SERVERS_MAX} servers in no configuration have one; allow only members to connect to the election port"
             ),
+            ConnectionChoice::Keep if self.is_replaced(connection, id) => tracing::debug!(
+                server_id = id.0,
+                "election connection closed: the dialing server has made another one after it"
+            ),
             ConnectionChoice::Keep => return self.establish(connection, id, now_ms, out),
             ConnectionChoice::DialBack => {}
             ConnectionChoice::Close => tracing::warn!(
@@ -356,6 +333,26 @@ impl ElectionConnections {
             // A connection to the peer may be left. 1. The peer may have lost it, so it has dialed. 2. Or the peer dialed
             // while it was made. So it stays until there is another connection: its end would look like the peer's end.
             self.dial_again(id, hello.addresses, now_ms, out);
+        }
+    }
+
+    /// Whether a server has made another connection after this one, whose hello has come only now: that server has ended it.
+    fn is_replaced(&mut self, connection: ConnectionId, id: ServerId) -> bool {
+        let peer = self.peers.entry(id).or_default();
+        let is_replaced = peer.newest_accepted.is_some_and(|newest| connection < newest);
+        peer.newest_accepted = peer.newest_accepted.max(Some(connection));
+        is_replaced
+    }
+
+    /// Gives up a dial that has not reached `to`, which has made the connection: Java's server would end that for the dial.
+    fn give_up_dial(&mut self, to: ServerId, out: &mut Vec<Action>) {
+        let Some(peer) = self.peers.get_mut(&to) else { return };
+        let is_on_its_way = |id: &mut ConnectionId| {
+            self.connections.get(id).is_some_and(|held| !held.machine.is_connected())
+        };
+        if let Some(connection) = peer.dialing.take_if(is_on_its_way) {
+            self.connections.remove(&connection);
+            out.push(Action::Close { connection });
         }
     }
 
@@ -400,6 +397,7 @@ impl ElectionConnections {
             peer.unsent.clone_from(&peer.last_sent);
             self.stats.resent += u64::from(peer.unsent.is_some());
         }
+        self.give_up_dial(to, out);
         out.push(Action::Report(Event::ElectionConnected { to }));
     }
 
@@ -521,6 +519,9 @@ impl ElectionConnections {
         peer.error = Some(error.to_string());
         if peer.connection.is_none() && std::mem::take(&mut peer.is_up) {
             out.push(Action::Report(Event::ElectionDisconnected { to }));
+        }
+        if peer.connection.is_none() && matches!(stage, Dialing(_)) {
+            out.push(Action::Report(Event::ElectionUnreached { to }));
         }
         self.forget_unknown(to);
     }

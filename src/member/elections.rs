@@ -67,6 +67,7 @@ impl Elections {
                     self.configs.remove(&to);
                     zab::Input::ElectionDisconnected { to }
                 }
+                Event::ElectionUnreached { to } => zab::Input::ElectionUnreached { to },
                 Event::Heard { from, message } => match Notification::decode(&message) {
                     Ok(notification) => {
                         match notification.is_without_data() {

@@ -278,6 +278,9 @@ impl Member {
             zab::Action::DialAll => {
                 self.step_elections(now, election_connections::Input::DialAll, out);
             }
+            zab::Action::Dial { to } => {
+                self.step_elections(now, election_connections::Input::Dial { to }, out);
+            }
             zab::Action::NoteJoining => out.push(Action::Log(worker::Command::NoteJoining)),
             zab::Action::ViewsProposed { views } => {
                 let Some(ensemble) = &self.ensemble else { return };

@@ -34,6 +34,7 @@ pub mod election_connections;
 pub mod election_hello;
 pub mod election_listeners;
 mod election_log;
+mod election_peer;
 mod election_settings;
 mod elections;
 pub mod failure;

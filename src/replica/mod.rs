@@ -477,6 +477,7 @@ impl Replica {
             | zab::Action::Disconnect
             | zab::Action::SendNotification { .. }
             | zab::Action::DialAll
+            | zab::Action::Dial { .. }
             | zab::Action::NoteJoining
             | zab::Action::ViewsProposed { .. }
             | zab::Action::ViewForgotten

@@ -26,6 +26,7 @@ impl Core {
             | zab::Input::Notification { .. }
             | zab::Input::ElectionConnected { .. }
             | zab::Input::ElectionDisconnected { .. }
+            | zab::Input::ElectionUnreached { .. }
             | zab::Input::StandDown { .. }
             | zab::Input::Restore { .. }
             | zab::Input::Oracle { .. }

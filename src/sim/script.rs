@@ -363,6 +363,7 @@ fn line(input: &Input) -> String {
         }
         Input::ElectionConnected { to } => format!("election connection {} up", to.0),
         Input::ElectionDisconnected { to } => format!("election connection {} down", to.0),
+        Input::ElectionUnreached { to } => format!("election port {} unreached", to.0),
         Input::Propose { zxid, payload } => format!("propose {zxid:?}{}", proposed(payload)),
         Input::Flushed { through } => format!("disk has {through:?}"),
         Input::Promised { promise, epoch } => {

@@ -94,6 +94,10 @@ pub enum Action {
     },
     /// Dial the election port of every voter without an election connection.
     DialAll,
+    /// Dial the election port of one server, unless there is an election connection.
+    Dial {
+        to: ServerId,
+    },
     /// Note in currentEpoch, before anything that follows is on disk, that a synchronisation gets the history ahead of it.
     NoteJoining,
     /// A configuration was proposed and is in the log, or NEWLEADER alone names it: keep all that were proposed and count for

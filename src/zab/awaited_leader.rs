@@ -32,18 +32,28 @@ impl Peer {
     /// Whether a notification says that the leader, which this server may not have reached, votes for another one, or has looked
     /// for one since.
     pub(super) fn has_left(&self, learner: &Learner, from: ServerId, heard: &Notification) -> bool {
-        let Some(current_vote) = &self.current_vote else { return false };
-        let round = current_vote.vote_round;
-        // A server that has restarted begins with the first round again.
-        let is_news = round <= heard.round || learner.is_relinked();
+        let Some(round) = self.round_of_awaited(learner, from) else { return false };
+        let is_news = round <= heard.round || learner.link().has_restarted();
         let looks_anew = heard.state == PeerState::Looking && round != heard.round;
         let votes_elsewhere = heard.vote.leader != from;
-        // A leader that a reconfiguration named may not know that yet.
+        is_news && (looks_anew || votes_elsewhere)
+    }
+
+    /// Notes whether the leader, which this server may not have reached, is in an earlier round.
+    pub(super) fn note_earlier_round(&mut self, from: ServerId, heard: &Notification) {
+        let Role::Learning(learner) = &self.role else { return };
+        let Some(round) = self.round_of_awaited(learner, from) else { return };
+        let has_left = heard.state == PeerState::Looking || heard.vote.leader != from;
+        let is_earlier = has_left && heard.round < round;
+        let Role::Learning(learner) = &mut self.role else { return };
+        learner.link_mut().note_round(is_earlier);
+    }
+
+    /// The round in which `leader` was elected, if this server may not have reached it. A leader that a reconfiguration named may not
+    /// know that yet.
+    fn round_of_awaited(&self, learner: &Learner, leader: ServerId) -> Option<i64> {
+        let round = self.current_vote.as_ref()?.vote_round;
         let is_elected = round != CurrentVote::NO_ROUND;
-        is_elected
-            && learner.is_asking()
-            && learner.leader() == from
-            && is_news
-            && (looks_anew || votes_elsewhere)
+        (is_elected && learner.is_asking() && learner.leader() == leader).then_some(round)
     }
 }

@@ -272,6 +272,7 @@ impl Core {
             | Input::Notification { .. }
             | Input::ElectionConnected { .. }
             | Input::ElectionDisconnected { .. }
+            | Input::ElectionUnreached { .. }
             | Input::StandDown { .. }
             | Input::Restore { .. }
             | Input::Propose { .. }

@@ -37,6 +37,10 @@ pub enum Input {
     ElectionDisconnected {
         to: ServerId,
     },
+    /// A dial of another server's election port has failed, and there is no election connection to that server.
+    ElectionUnreached {
+        to: ServerId,
+    },
     /// The zxids of this epoch are used up: this server gives up its role, so that an election follows.
     StandDown {
         why: String,

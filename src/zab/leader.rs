@@ -207,6 +207,7 @@ impl Leader {
             Input::Notification { .. }
             | Input::ElectionConnected { .. }
             | Input::ElectionDisconnected { .. }
+            | Input::ElectionUnreached { .. }
             | Input::StandDown { .. }
             | Input::Restore { .. }
             | Input::Oracle { .. }

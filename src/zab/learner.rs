@@ -2,6 +2,7 @@
 //!
 //! Source: `Learner`, `Follower`, `Observer`, ZooKeeper 3.9.5.
 
+use super::leader_link::LeaderLink;
 use super::learner_handlers::{Activation, LearnerHandlers};
 use super::learner_phase::Phase;
 use super::observer_master::ObserverMaster;
@@ -9,9 +10,6 @@ use super::packet::{LearnerInfo, PROTOCOL_VERSION, Packet};
 use super::{Action, Core, Input, Note, Promise, SyncType};
 use crate::model::{Epoch, ServerId, Zxid};
 use bytes::Bytes;
-
-/// How long an ended election connection to the leader may take to be replaced: 200 ms.
-const LOST_TICKS: u64 = 40;
 
 /// A learner, from its connection to its end.
 #[derive(Clone, Debug)]
@@ -24,10 +22,8 @@ pub struct Learner {
     withholds_promise: bool,
     /// When the leader was elected, its election connection was up, and the other voters that ran could elect no other leader.
     is_needed: bool,
-    /// The election connection to the leader has ended, or was replaced, before the leader was reached: the leader may have restarted.
-    is_relinked: bool,
-    /// Ticks until this server gives up a leader that it has not reached and whose election connection is gone.
-    lost_ticks: Option<u64>,
+    /// The election connection to the leader, before the leader is reached.
+    link: LeaderLink,
     /// Ticks until the leader is dialed: an observer waits (`observer.reconnectDelayMs`).
     pause_ticks: u64,
     /// The leader said that everything through this is committed; applied from UPTODATE on.
@@ -60,8 +56,7 @@ impl Learner {
             phase: Phase::Asking,
             withholds_promise,
             is_needed,
-            is_relinked: false,
-            lost_ticks: None,
+            link: LeaderLink::default(),
             pause_ticks: core.dial_ticks(),
             commit_to: core.history.committed(),
             is_up_to_date: false,
@@ -92,9 +87,9 @@ impl Learner {
     /// Connects anew, and gives up soon if the leader's port refuses.
     pub fn dial_anew(&mut self, core: &mut Core, out: &mut Vec<Action>) {
         out.push(Action::Disconnect);
-        let (is_relinked, lost_ticks) = (self.is_relinked, self.lost_ticks);
+        let link = self.link;
         let anew = Self::new(core, self.leader, self.withholds_promise, false, out);
-        *self = Self { is_relinked, lost_ticks, ..anew };
+        *self = Self { link, ..anew };
     }
 
     /// Whether the leader may not have been reached, and no other server could be elected when it was.
@@ -102,8 +97,12 @@ impl Learner {
         self.is_needed && self.is_asking()
     }
 
-    pub const fn is_relinked(&self) -> bool {
-        self.is_relinked
+    pub(super) const fn link(&self) -> &LeaderLink {
+        &self.link
+    }
+
+    pub(super) const fn link_mut(&mut self) -> &mut LeaderLink {
+        &mut self.link
     }
 
     pub const fn leader(&self) -> ServerId {
@@ -114,11 +113,11 @@ impl Learner {
         self.is_observer
     }
 
-    /// The election connection to the leader has ended, or is back. The leader's process may have ended, or look for another leader;
-    /// or both servers dialed at once, and one connection replaces the other.
-    pub fn note_election_connection(&mut self, is_there: bool) {
-        self.is_relinked |= self.is_asking();
-        self.lost_ticks = (self.is_asking() && !is_there).then_some(LOST_TICKS);
+    /// Notes what an input says about the election connection to the leader, as long as the leader is not reached.
+    pub fn note_election_connection(&mut self, core: &mut Core, input: &Input) {
+        if self.is_asking() && self.link.has_ended(self.leader, input) {
+            core.end_role(format!("leader {} left before it was reached", self.leader.0));
+        }
     }
 
     /// Whether the leader has not said which epoch it opens.
@@ -183,6 +182,7 @@ impl Learner {
             | Input::Notification { .. }
             | Input::ElectionConnected { .. }
             | Input::ElectionDisconnected { .. }
+            | Input::ElectionUnreached { .. }
             | Input::StandDown { .. }
             | Input::Restore { .. }
             | Input::Oracle { .. }
@@ -564,11 +564,8 @@ impl Learner {
     }
 
     fn on_tick(&mut self, core: &mut Core, out: &mut Vec<Action>) {
-        if let Some(left) = &mut self.lost_ticks {
-            *left = left.saturating_sub(1);
-            if *left == 0 && self.is_asking() {
-                core.end_role(format!("leader {} left before it was reached", self.leader.0));
-            }
+        if self.link.on_tick() && self.is_asking() {
+            out.push(Action::Dial { to: self.leader });
         }
         if let Some(left) = self.pause_ticks.checked_sub(1) {
             self.pause_ticks = left;

@@ -39,6 +39,7 @@ mod invariants;
 mod lag;
 mod later_promises;
 mod leader;
+mod leader_link;
 mod learner;
 mod learner_handler;
 mod learner_handlers;

@@ -55,6 +55,7 @@ impl ObserverMaster {
             | Input::Notification { .. }
             | Input::ElectionConnected { .. }
             | Input::ElectionDisconnected { .. }
+            | Input::ElectionUnreached { .. }
             | Input::StandDown { .. }
             | Input::Restore { .. }
             | Input::Oracle { .. }

@@ -170,20 +170,11 @@ impl Peer {
                 self.elect(election::Input::Oracle { agrees }, out);
             }
             (Role::Looking(Some(_)), Input::Tick) => self.elect(election::Input::Tick, out),
-            (Role::Learning(learner), Input::ElectionDisconnected { to })
-                if learner.leader() == to =>
-            {
-                learner.note_election_connection(false);
-            }
-            (Role::Learning(learner), Input::ElectionConnected { to })
-                if learner.leader() == to =>
-            {
-                learner.note_election_connection(true);
-            }
             (
                 _,
                 Input::ElectionConnected { .. }
                 | Input::ElectionDisconnected { .. }
+                | Input::ElectionUnreached { .. }
                 | Input::Oracle { .. },
             ) => {}
             // `Core::note` has processed the disk's reports; the other inputs belong to a role that has ended.
@@ -215,6 +206,9 @@ impl Peer {
     fn note_connections(&mut self, input: &Input, out: &mut Vec<Action>) {
         self.links.note(input, |id| self.core.is_member(id));
         self.stop_awaiting_leader(out);
+        if let Role::Learning(learner) = &mut self.role {
+            learner.note_election_connection(&mut self.core, input);
+        }
     }
 
     /// Keeps the first packets of learners that connect before this server leads: others may know earlier that it was elected, or
@@ -466,6 +460,7 @@ impl Peer {
                 self.keep_for_election(from, notification);
             }
             Role::Leading(_) | Role::Learning(_) => {
+                self.note_earlier_round(from, &notification);
                 let views = self.core.views();
                 if let Some(current_vote) = &self.current_vote
                     && let Some(notification) = current_vote.answer(&views, from, &notification)

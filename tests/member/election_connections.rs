@@ -28,6 +28,10 @@ fn down(to: i64) -> Action {
     Action::Report(Event::ElectionDisconnected { to: ServerId(to) })
 }
 
+fn unreached(to: i64) -> Action {
+    Action::Report(Event::ElectionUnreached { to: ServerId(to) })
+}
+
 fn heard(from: i64, message: &'static str) -> Action {
     Action::Report(Event::Heard { from: ServerId(from), message: message.into() })
 }
@@ -193,11 +197,43 @@ fn earlier_connection_stays_until_the_server_is_dialed_back() {
 }
 
 #[test]
+fn dial_on_its_way_is_given_up_if_that_server_connects() {
+    let mut server = Server::new(&[5, 6]);
+    let (to_five, to_six) = (dialed(&server.send(5, "vote")), dialed(&server.dial(6)));
+    let (from_five, actions) = server.accept_from(hello(5));
+    let vote = write(from_five, &frame("vote"));
+    assert_eq!(actions, [close(to_five), up(5), vote], "Java's server 5 would end from_five for it");
+    assert_eq!((server.connect(to_five), server.fail(to_five)), (vec![], vec![]));
+    // The hello may be there already.
+    server.connect(to_six);
+    let (from_six, actions) = server.accept_from(hello(6));
+    assert_eq!((actions, server.written(to_six)), (vec![up(6)], vec![close(to_six)]));
+    assert_eq!((server.end(from_six), server.end(from_five)), (vec![down(6)], vec![down(5)]));
+    dialed(&server.dial(5));
+}
+
+// The server 5 ends a connection when it makes another one. With TLS the hello of the first may come last (world 3084000005553).
+#[test]
+fn hello_that_comes_after_that_of_a_later_connection_closes_its_own() {
+    let mut server = Server::new(&[5]);
+    let (early, _) = server.accept();
+    let (later, actions) = server.accept_from(hello(5));
+    assert_eq!((actions, server.receive(early, hello(5))), (vec![up(5)], vec![close(early)]));
+    assert_eq!(server.receive(later, frame("vote")), [heard(5, "vote")]);
+    let (early, _) = server.accept();
+    let (last, actions) = server.accept_from(hello(5));
+    assert_eq!((actions, server.end(last)), (vec![close(later), up(5)], vec![down(5)]));
+    assert_eq!(server.receive(early, hello(5)), [close(early)], "also if the later one has ended");
+    let (newest, actions) = server.accept_from(hello(5));
+    assert_eq!((actions, server.end(newest)), (vec![up(5)], vec![down(5)]));
+}
+
+#[test]
 fn server_counts_as_down_once_a_dial_fails_and_there_is_no_connection() {
     let mut server = Server::new(&[1]);
     assert_eq!(server.end(ConnectionId(77)), [], "no such connection");
     let never_up = dialed(&server.dial(1));
-    assert_eq!(server.fail(never_up), []);
+    assert_eq!(server.fail(never_up), [unreached(1)], "it was never up");
     let first = server.connected_to(1);
     let (_, actions) = server.accept_from(hello(1));
     let [_, Action::Dial { connection: back, .. }] = actions[..] else { panic!("{actions:?}") };
@@ -205,7 +241,7 @@ fn server_counts_as_down_once_a_dial_fails_and_there_is_no_connection() {
     let (_, actions) = server.accept_from(hello(1));
     let [_, Action::Dial { connection: back, .. }] = actions[..] else { panic!("{actions:?}") };
     assert_eq!(server.end(first), [down(1)]);
-    assert_eq!(server.fail(back), [], "reported once");
+    assert_eq!(server.fail(back), [unreached(1)], "that it is down is reported once");
 }
 
 #[test]
@@ -217,9 +253,9 @@ fn dial_is_given_up_at_its_deadline() {
     assert_eq!(server.connect(mute), [write(mute, &hello(3))]);
     assert_eq!(server.machine.next_deadline_ms(), Some(5000));
     assert_eq!(server.tick(4999), []);
-    assert_eq!(server.tick(5000), [close(silent)]);
+    assert_eq!(server.tick(5000), [close(silent), unreached(1)]);
     assert_eq!(server.machine.next_deadline_ms(), Some(5100), "the hello is not written");
-    assert_eq!(server.tick(5100), [close(mute)]);
+    assert_eq!(server.tick(5100), [close(mute), unreached(2)]);
     assert_eq!(server.machine.next_deadline_ms(), None);
     assert_eq!((server.connect(silent), server.written(mute)), (vec![], vec![]));
     dialed(&server.dial(1));
@@ -292,7 +328,7 @@ fn messages_that_came_before_the_hello_was_written_are_heard_after_it() {
     assert_eq!(server.dial(1), flooded);
     let connection = dialed(&flooded);
     server.connect(connection);
-    assert_eq!(server.receive(connection, vec![0; 512 * 1024 + 5]), [close(connection)]);
+    assert_eq!(server.receive(connection, vec![0; 512 * 1024 + 5]), [close(connection), unreached(1)]);
 }
 
 #[test]
@@ -329,7 +365,7 @@ fn unknown_server_is_dialed_where_its_hello_says_and_forgotten_when_that_fails()
     };
     assert_eq!(addresses[..], [("zoo1".to_owned(), 3888)]);
     assert_eq!(server.send(1, "vote"), []);
-    assert_eq!(server.fail(connection), []);
+    assert_eq!(server.fail(connection), [unreached(1)]);
     assert_eq!(server.dial(1), [], "it is forgotten, and its message too");
     let peers = [(ServerId(1), vec![("zoo1".to_owned(), 1)])].into();
     assert_eq!(server.step(Input::SetPeers(peers)), []);

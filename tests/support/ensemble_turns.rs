@@ -163,7 +163,8 @@ impl<W: Witness> Ensemble<W> {
             | Action::ViewCommitted { .. }
             | Action::ViewsProposed { .. }
             | Action::ViewForgotten
-            | Action::DialAll => return Some(Effect::Other(action)),
+            | Action::DialAll
+            | Action::Dial { .. } => return Some(Effect::Other(action)),
         }
         None
     }
@@ -224,6 +225,10 @@ impl<W: Witness> Ensemble<W> {
                 }
             }
             Action::DialAll => (0..self.servers.len()).for_each(|to| self.dial(at, to)),
+            Action::Dial { to } => match self.servers[to.0 as usize].peer {
+                Some(_) => self.dial(at, to.0 as usize),
+                None => self.pending.push_back((at, Input::ElectionUnreached { to })),
+            },
             _ if server.refuses_config.is_some() => {
                 let logged = server.refuses_config.unwrap_or(0);
                 self.witness.see(&self.servers, at, Seen::Fails);

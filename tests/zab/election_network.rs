@@ -157,6 +157,7 @@ impl World {
                 self.down.remove(&(at, from));
                 self.hear(from, at, Notification::decode(&message).expect("a notification"));
             }
+            Event::ElectionUnreached { .. } => {} // Only a learner dials a single server.
             Event::BindFailed { .. } => panic!("no port is bound in this world"),
         }
     }

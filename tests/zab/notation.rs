@@ -130,6 +130,7 @@ pub fn action_text(action: &Action, learner: impl Fn(LearnerConnectionId) -> Str
             )
         }
         Action::DialAll => "dial all".to_owned(),
+        Action::Dial { to } => format!("dial {}", to.0),
         Action::ViewsProposed { views } => {
             let all: Vec<String> = views.iter().map(members).collect();
             format!("keep for the next start: {}", all.join(", "))

@@ -21,7 +21,7 @@
 //! | `tree knows Z [after Z] voters 1 2 [observers 4]` | the configurations in the tree that the server has received, which may be several, each after its own `knows` |
 //! | `sync L` | a client of learner L asks for SYNC, which is answered after the commit of all that was proposed before |
 //! | `log L before Z, entries Z Z` | the log on disk is read for learner L: the zxid before the entries (`-`: none), and the entries |
-//! | `heard N STATE leader N epoch E zxid Z round R [version Z voters 1 2 [observers 4]] [candidate version Z voters 1 2 [observers 4]]`, `heard N STATE nothing round R`, `election connection N up`, `election connection N down` | from election connections; `candidate`: the proposed configuration that lets the candidate vote |
+//! | `heard N STATE leader N epoch E zxid Z round R [version Z voters 1 2 [observers 4]] [candidate version Z voters 1 2 [observers 4]]`, `heard N STATE nothing round R`, `election connection N up`, `election connection N down`, `election port N unreached` | from election connections; `candidate`: the proposed configuration that lets the candidate vote |
 //! | `tick N` | N times 5 ms |
 //! | `show votes`, `state` | prints what goes to election connections, too; prints the server's role and what it has in memory |
 //! | `configurations` | prints the configurations that count at the server |
@@ -189,6 +189,7 @@ impl Stage for OneServer {
             ["election", "connection", to, "down"] => {
                 Input::ElectionDisconnected { to: server(to) }
             }
+            ["election", "port", to, "unreached"] => Input::ElectionUnreached { to: server(to) },
             ["tick", count] => {
                 return (0..number(count)).for_each(|_| self.step(Input::Tick));
             }

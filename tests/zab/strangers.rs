@@ -76,11 +76,12 @@ impl Strangers {
 
     fn odd_one(&mut self) {
         let is_learning = matches!(self.server.peer.role(), Role::Learning(_));
-        let input = match self.below(8) {
+        let input = match self.below(9) {
             0 => Input::LearnerGone { connection: LearnerConnectionId(self.below(4)) },
             1 if is_learning && self.below(4) == 0 => Input::LeaderGone,
             2 => Input::ElectionConnected { to: ServerId(self.below(5) as i64) },
             3 => Input::ElectionDisconnected { to: ServerId(self.below(5) as i64) },
+            4 => Input::ElectionUnreached { to: ServerId(self.below(5) as i64) },
             _ if is_learning => Input::Leader { packet: self.packet() },
             _ => Input::Learner {
                 connection: LearnerConnectionId(self.below(4)),

@@ -202,7 +202,11 @@ fn dial_on_its_way_is_given_up_if_that_server_connects() {
     let (to_five, to_six) = (dialed(&server.send(5, "vote")), dialed(&server.dial(6)));
     let (from_five, actions) = server.accept_from(hello(5));
     let vote = write(from_five, &frame("vote"));
-    assert_eq!(actions, [close(to_five), up(5), vote], "Java's server 5 would end from_five for it");
+    assert_eq!(
+        actions,
+        [close(to_five), up(5), vote],
+        "Java's server 5 would end from_five for it"
+    );
     assert_eq!((server.connect(to_five), server.fail(to_five)), (vec![], vec![]));
     // The hello may be there already.
     server.connect(to_six);
@@ -328,7 +332,10 @@ fn messages_that_came_before_the_hello_was_written_are_heard_after_it() {
     assert_eq!(server.dial(1), flooded);
     let connection = dialed(&flooded);
     server.connect(connection);
-    assert_eq!(server.receive(connection, vec![0; 512 * 1024 + 5]), [close(connection), unreached(1)]);
+    assert_eq!(
+        server.receive(connection, vec![0; 512 * 1024 + 5]),
+        [close(connection), unreached(1)]
+    );
 }
 
 #[test]

@@ -64,11 +64,6 @@ impl LastInForce {
         }
     }
 
-    /// Whether this configuration, or the one that is kept beside it for that, is of an epoch that this server has promised.
-    pub fn is_promised(&self, accepted: Epoch) -> bool {
-        std::iter::once(&self.view).chain(&self.promised).any(|view| view.is_promised(accepted))
-    }
-
     /// * `known`: the copy so far. `accepted`: the last promise.
     pub fn after(known: Option<Self>, view: &View, accepted: Epoch) -> Self {
         let promised = known.filter(|_| !view.is_promised(accepted)).and_then(|known| {

@@ -240,23 +240,28 @@ impl StartViews {
             return Self { view, saved: seen, saved_before, decided };
         }
         view.version = 0;
-        let was_promised = last.is_some_and(|last| last.is_promised(accepted))
-            || decided.as_ref().is_some_and(|decided| decided.is_promised(accepted));
+        let was_promised = last
+            .into_iter()
+            .flat_map(LastInForce::views)
+            .chain(&decided)
+            .any(|known| known.is_promised(accepted));
         let (saved, saved_before) = if was_promised { (vec![], seen) } else { (seen, vec![]) };
         Self { view, saved, saved_before, decided }
     }
 }
 
-/// The last configuration in force, after that of a dynamic file whose lines an operator has changed.
+/// The last configuration in force, and the newest one that this server has promised: when the copy was made, it may only have heard of
+/// that one.
 ///
-/// * `last`: the copy, which may be of an earlier time. `decided`: what the file had.
-fn with_decided(mut last: LastInForce, decided: Option<&View>, accepted: Epoch) -> LastInForce {
-    let Some(decided) = decided else { return last };
-    if last.view.version < decided.version {
-        return LastInForce::after(Some(last), decided, accepted);
-    }
-    last.promised.get_or_insert_with(|| decided.clone());
-    last
+/// * `last`: the copy. `decided`: what a dynamic file had whose lines an operator has changed. The copy is of an earlier time if it does
+///   not have that.
+fn with_decided(last: LastInForce, decided: Option<&View>, accepted: Epoch) -> LastInForce {
+    let is_newer = |decided: &&View| last.views().all(|known| known.version < decided.version);
+    let view = decided.filter(is_newer).unwrap_or(&last.view).clone();
+    let known = last.views().chain(decided).filter(|known| known.version <= view.version);
+    let promised = known.filter(|known| known.is_promised(accepted));
+    let promised = promised.max_by_key(|known| known.version).cloned();
+    LastInForce { view, promised, ..last }
 }
 
 /// The history, whose tree does not fit if an earlier start found that, and a snapshot hides it since.

@@ -265,22 +265,31 @@ fn lines_changed_in_a_dynamic_file_are_found_by_what_the_data_has() {
         let text = format!("{MEMBERS}server.7=g:1:2\nserver.8=h:1:2\nversion={version:x}");
         View::parse(&text).unwrap()
     };
-    for (committed, logged, accepted, counting) in [
-        (vec![second, third], None, 3, vec![0, third]),
-        (vec![second, third], None, 2, vec![0, second]), // It has only heard of the third one.
-        (vec![first], Some(second), 2, vec![0, second]), // The copy is of an earlier time.
-        (vec![first], None, 2, vec![second]),
-        (vec![], Some(second), 2, vec![second]), // The operator has removed the copy.
+    for (committed, logged, promised, edited, counting) in [
+        (vec![second, third], None, [3, 3], second, vec![0, third]),
+        // It has only heard of the third one, or has promised the epoch of the second one only after that.
+        (vec![second, third], None, [2, 2], second, vec![0, second]),
+        (vec![first, second, third], None, [1, 2], second, vec![0, second]),
+        // The second one has come in force after the third one, and zoo.cfg still names that.
+        (vec![third, second], None, [3, 3], third, vec![0, second]),
+        (vec![first], Some(second), [2, 2], second, vec![0, second]), // The copy is of an earlier time.
+        (vec![first], None, [2, 2], second, vec![second]),
+        (vec![], Some(second), [2, 2], second, vec![second]), // The operator has removed the copy.
     ] {
         let (disk, path) = (SimDisk::new(), Path::new("/c/zoo.cfg"));
         disk.create_dir(Path::new("/c")).unwrap();
         disk.create_dir(&folders().logs).unwrap();
         replace_file(&disk, path, CONFIG.as_bytes()).unwrap();
         let files = ConfigFiles::new(disk.clone(), path.into(), path.into(), folders().snapshots);
-        epoch::save(&disk, &folders().snapshots, EpochFile::Accepted, Epoch(accepted)).unwrap();
+        let promise = |epoch| {
+            epoch::save(&disk, &folders().snapshots, EpochFile::Accepted, Epoch(epoch)).unwrap();
+        };
+        let [before, since] = promised;
+        promise(before);
         committed.iter().for_each(|&version| files.commit(&view(version), false, true).unwrap());
+        promise(since);
         let mut config = config(&format!("{CONFIG}reconfigEnabled=true\n{MEMBERS}"));
-        config.ensemble.as_mut().unwrap().view.version = second;
+        config.ensemble.as_mut().unwrap().view.version = edited;
         // The second start comes before any other configuration is in force.
         for _ in 0..2 {
             let tree = Tree::new(Options::default());
@@ -291,7 +300,7 @@ fn lines_changed_in_a_dynamic_file_are_found_by_what_the_data_has() {
             let started = started_on(&disk, &config, tree, true);
             let core = &started.member.replica.peer().core;
             let counts: Vec<i64> = core.all_views().map(|view| view.version).collect();
-            assert_eq!(counts, counting, "{committed:x?} {logged:x?} {accepted}");
+            assert_eq!(counts, counting, "{committed:x?} {logged:x?} {promised:?} {edited:x}");
             for action in started.actions {
                 if let Action::ChangeConfigFiles(change) = action {
                     files.change(&change).unwrap();

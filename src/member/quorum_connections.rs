@@ -21,8 +21,25 @@ pub struct QuorumConnections {
     tracker: MessageTracker,
     /// WARNs about a leader that does not answer, with the reason.
     unanswered: LogMinute<(ServerId, String)>,
-    /// WARNs about learners whose connections are closed, with the reason.
-    refused: LogMinute<(ServerId, String)>,
+    closed: ClosedLearners,
+}
+
+/// Connections to learners that were closed.
+#[derive(Default)]
+struct ClosedLearners {
+    /// WARNs, with the reason.
+    warned: LogMinute<(ServerId, String)>,
+    /// Learners that were connected twice.
+    twice: LogMinute<ServerId>,
+}
+
+impl ClosedLearners {
+    /// Whether a WARN is due. A server that a reconfiguration has made an observer, or a voter, may connect anew before the end of its
+    /// connection is noticed. Another server with the same myid connects again and again.
+    fn admit(&mut self, id: ServerId, why: &str, now_ms: u64) -> bool {
+        let is_first = why.ends_with(SAME_MYID) && self.twice.admit(id, now_ms);
+        !is_first && self.warned.admit((id, why.to_owned()), now_ms)
+    }
 }
 
 /// The reason when a connection has ended in order.
@@ -59,7 +76,7 @@ impl QuorumConnections {
             observer_port,
             tracker: MessageTracker::new(tracked_messages),
             unanswered: LogMinute::default(),
-            refused: LogMinute::default(),
+            closed: ClosedLearners::default(),
         }
     }
 
@@ -188,7 +205,7 @@ impl QuorumConnections {
             return;
         };
         match id.filter(|_| is_leading) {
-            Some(id) if self.refused.admit((id, why.to_owned()), now.us / 1000) => {
+            Some(id) if self.closed.admit(id, why, now.us / 1000) => {
                 self.warn_of_closed(id, &address, why);
             }
             _ => {
@@ -397,5 +414,17 @@ mod tests {
         }
         asked.sort();
         assert_eq!(asked, ["b", "c", "d"].map(|host| (host.to_owned(), 9)));
+    }
+
+    #[test]
+    fn learner_that_is_connected_twice_is_worth_a_warning_once_that_is_repeated() {
+        let (mut closed, twice) = (ClosedLearners::default(), format!("connected: {SAME_MYID}"));
+        let mut warns = |id, why: &str, now_ms| closed.admit(ServerId(id), why, now_ms);
+        assert!(!warns(1, &twice, 0), "its role may have changed");
+        assert!(!warns(2, &twice, 500));
+        assert!(warns(1, &twice, 1000));
+        assert!(!warns(1, &twice, 2000), "it was written");
+        assert!(warns(2, "silent for too long", 2000));
+        assert!(!warns(2, &twice, 70_000), "the last time was long ago");
     }
 }

@@ -64,11 +64,18 @@ impl LastInForce {
         }
     }
 
+    /// The newest one that this server has promised. When the copy was made, it may only have heard of that one. Versions above that of `view`
+    /// were in force before it.
+    pub fn newest_promised(&self, accepted: Epoch) -> Option<&View> {
+        let counts =
+            |known: &&View| known.version <= self.view.version && known.is_promised(accepted);
+        self.views().filter(counts).max_by_key(|known| known.version)
+    }
+
     /// * `known`: the copy so far. `accepted`: the last promise.
     pub fn after(known: Option<Self>, view: &View, accepted: Epoch) -> Self {
-        let promised = known.filter(|_| !view.is_promised(accepted)).and_then(|known| {
-            if known.view.is_promised(accepted) { Some(known.view) } else { known.promised }
-        });
+        let known = known.filter(|_| !view.is_promised(accepted));
+        let promised = known.and_then(|known| known.newest_promised(accepted).cloned());
         Self { view: view.clone(), promised, beside: BTreeSet::new(), named: Vec::new() }
     }
 

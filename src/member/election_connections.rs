@@ -213,6 +213,7 @@ impl ElectionConnections {
                 target: crate::model::STRANGERS, server_id = to.0,
                 "election message not sent: no configuration or hello names that server's address; give all servers the same server.N lines"
             );
+            out.push(Action::Report(Event::ElectionUnreached { to }));
             return self.forget_unknown(to);
         }
         self.last_connection += 1;

@@ -258,10 +258,10 @@ impl StartViews {
 fn with_decided(last: LastInForce, decided: Option<&View>, accepted: Epoch) -> LastInForce {
     let is_newer = |decided: &&View| last.views().all(|known| known.version < decided.version);
     let view = decided.filter(is_newer).unwrap_or(&last.view).clone();
-    let known = last.views().chain(decided).filter(|known| known.version <= view.version);
-    let promised = known.filter(|known| known.is_promised(accepted));
-    let promised = promised.max_by_key(|known| known.version).cloned();
-    LastInForce { view, promised, ..last }
+    let named = last.named.iter().chain(decided).cloned().collect();
+    let known = LastInForce { view, named, ..last };
+    let promised = known.newest_promised(accepted).cloned();
+    LastInForce { promised, ..known }
 }
 
 /// The history, whose tree does not fit if an earlier start found that, and a snapshot hides it since.

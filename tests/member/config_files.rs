@@ -126,6 +126,26 @@ fn data_directory_knows_the_last_configuration_that_was_in_force() {
     }
 }
 
+// The second one was only heard of when it came in force.
+#[test]
+fn copy_keeps_the_newest_configuration_of_a_promised_epoch_beside_one_that_was_only_heard_of() {
+    let [first, second, third, fourth] = [1, 2, 3, 4].map(|epoch: i64| view(epoch << 32));
+    let copy = LastInForce::after(None, &first, Epoch(1));
+    let copy = LastInForce::after(Some(copy), &second, Epoch(1));
+    assert_eq!(copy.promised.as_ref(), Some(&first));
+    let copy = LastInForce {
+        named: vec![second.clone()],
+        ..LastInForce::after(Some(copy), &third, Epoch(1))
+    };
+    assert_eq!(copy.promised.as_ref(), Some(&first));
+    for (accepted, promised) in
+        [(1, Some(&first)), (2, Some(&second)), (3, Some(&third)), (4, None)]
+    {
+        let copy = LastInForce::after(Some(copy.clone()), &fourth, Epoch(accepted));
+        assert_eq!(copy.promised.as_ref(), promised, "{accepted}");
+    }
+}
+
 // Java and earlier versions leave no copy.
 #[test]
 fn start_copies_the_configuration_in_force_unless_it_has_been_copied() {

@@ -270,6 +270,7 @@ fn lines_changed_in_a_dynamic_file_are_found_by_what_the_data_has() {
         // It has only heard of the third one, or has promised the epoch of the second one only after that.
         (vec![second, third], None, [2, 2], second, vec![0, second]),
         (vec![first, second, third], None, [1, 2], second, vec![0, second]),
+        (vec![first, second, third], None, [1, 2], 0, vec![0, second]), // The lines are in zoo.cfg.
         // The second one has come in force after the third one, and zoo.cfg still names that.
         (vec![third, second], None, [3, 3], third, vec![0, second]),
         (vec![first], Some(second), [2, 2], second, vec![0, second]), // The copy is of an earlier time.

@@ -157,7 +157,7 @@ impl World {
                 self.down.remove(&(at, from));
                 self.hear(from, at, Notification::decode(&message).expect("a notification"));
             }
-            Event::ElectionUnreached { .. } => {} // Only a learner dials a single server.
+            Event::ElectionUnreached { .. } => {} // No election asks for it.
             Event::BindFailed { .. } => panic!("no port is bound in this world"),
         }
     }

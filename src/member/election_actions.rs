@@ -139,7 +139,7 @@ pub enum Event {
     ElectionDisconnected {
         to: ServerId,
     },
-    /// A dial of `to` has failed, and there is no connection to it.
+    /// A dial has not reached `to`, and there is no connection to it.
     ElectionUnreached {
         to: ServerId,
     },

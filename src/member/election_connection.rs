@@ -98,11 +98,6 @@ impl ElectionConnection {
         if self.is_ready() { None } else { Some(self.deadline_ms) }
     }
 
-    /// Whether the peer may have got bytes of this end.
-    pub const fn is_connected(&self) -> bool {
-        !matches!(self.stage, Stage::Connecting { .. })
-    }
-
     /// Whether hello and SASL exchange are done, so that messages may be sent.
     pub const fn is_ready(&self) -> bool {
         matches!(self.stage, Stage::Messages) && self.hello.is_none()

@@ -345,18 +345,6 @@ impl ElectionConnections {
         is_replaced
     }
 
-    /// Gives up a dial that has not reached `to`, which has made the connection: Java's server would end that for the dial.
-    fn give_up_dial(&mut self, to: ServerId, out: &mut Vec<Action>) {
-        let Some(peer) = self.peers.get_mut(&to) else { return };
-        let is_on_its_way = |id: &mut ConnectionId| {
-            self.connections.get(id).is_some_and(|held| !held.machine.is_connected())
-        };
-        if let Some(connection) = peer.dialing.take_if(is_on_its_way) {
-            self.connections.remove(&connection);
-            out.push(Action::Close { connection });
-        }
-    }
-
     /// Warns if the server `id`, whose hello has come, is connected and another server says that it is the same.
     fn look_for_double(&mut self, id: ServerId, connection: ConnectionId, now_ms: u64) {
         let Some(peer) = self.peers.get_mut(&id).filter(|peer| peer.is_up) else { return };
@@ -398,7 +386,6 @@ impl ElectionConnections {
             peer.unsent.clone_from(&peer.last_sent);
             self.stats.resent += u64::from(peer.unsent.is_some());
         }
-        self.give_up_dial(to, out);
         out.push(Action::Report(Event::ElectionConnected { to }));
     }
 
@@ -521,7 +508,9 @@ impl ElectionConnections {
         if peer.connection.is_none() && std::mem::take(&mut peer.is_up) {
             out.push(Action::Report(Event::ElectionDisconnected { to }));
         }
-        if peer.connection.is_none() && matches!(stage, Dialing(_)) {
+        // A server that ends the TLS handshake, or what comes after that, runs.
+        let is_reached = !at.is_empty() || error.to_string().starts_with(REFUSED_BY_TLS);
+        if matches!(stage, Dialing(_)) && peer.connection.is_none() && !is_reached {
             out.push(Action::Report(Event::ElectionUnreached { to }));
         }
         self.forget_unknown(to);

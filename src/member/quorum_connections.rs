@@ -29,15 +29,23 @@ pub struct QuorumConnections {
 struct ClosedLearners {
     /// WARNs, with the reason.
     warned: LogMinute<(ServerId, String)>,
-    /// Learners that were connected twice.
-    twice: LogMinute<ServerId>,
+    /// The last one that was connected twice, and when.
+    twice: Option<(ServerId, u64)>,
 }
+
+/// A server that is connected twice again within this time does not change its role.
+const TWICE_WITHIN_MS: u64 = 10_000;
 
 impl ClosedLearners {
     /// Whether a WARN is due. A server that a reconfiguration has made an observer, or a voter, may connect anew before the end of its
     /// connection is noticed. Another server with the same myid connects again and again.
     fn admit(&mut self, id: ServerId, why: &str, now_ms: u64) -> bool {
-        let is_first = why.ends_with(SAME_MYID) && self.twice.admit(id, now_ms);
+        let is_twice = why.ends_with(SAME_MYID);
+        let repeats = |(before, at_ms)| before == id && now_ms < at_ms + TWICE_WITHIN_MS;
+        let is_first = is_twice && !self.twice.is_some_and(repeats);
+        if is_twice {
+            self.twice = Some((id, now_ms));
+        }
         !is_first && self.warned.admit((id, why.to_owned()), now_ms)
     }
 }
@@ -421,10 +429,10 @@ mod tests {
         let (mut closed, twice) = (ClosedLearners::default(), format!("connected: {SAME_MYID}"));
         let mut warns = |id, why: &str, now_ms| closed.admit(ServerId(id), why, now_ms);
         assert!(!warns(1, &twice, 0), "its role may have changed");
-        assert!(!warns(2, &twice, 500));
-        assert!(warns(1, &twice, 1000));
-        assert!(!warns(1, &twice, 2000), "it was written");
-        assert!(warns(2, "silent for too long", 2000));
-        assert!(!warns(2, &twice, 70_000), "the last time was long ago");
+        assert!(warns(1, &twice, 9999));
+        assert!(!warns(1, &twice, 11_000), "it was written");
+        assert!(!warns(2, &twice, 12_000));
+        assert!(warns(2, "silent for too long", 13_000));
+        assert!(!warns(2, &twice, 22_000), "its role may have changed again");
     }
 }

@@ -37,7 +37,7 @@ pub enum Input {
     ElectionDisconnected {
         to: ServerId,
     },
-    /// A dial of another server's election port has failed, and there is no election connection to that server.
+    /// A dial has not reached another server's election port, and there is no election connection to that server.
     ElectionUnreached {
         to: ServerId,
     },

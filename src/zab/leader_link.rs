@@ -29,7 +29,7 @@ impl LeaderLink {
     /// Returns whether the leader is gone: its election port can't be reached. If it can, both servers may have dialed at once, and one
     /// connection replaces the other. That takes a second with TLS on a busy machine, and a leader of Java's that is left waits for this
     /// server until initLimit ends.
-    pub fn is_over(&mut self, leader: ServerId, input: &Input) -> bool {
+    pub fn note(&mut self, leader: ServerId, input: &Input) -> bool {
         match input {
             Input::ElectionConnected { to } if *to == leader => self.change(None),
             Input::ElectionDisconnected { to } if *to == leader => self.change(Some(LOST_TICKS)),

@@ -115,7 +115,7 @@ impl Learner {
 
     /// Notes what an input says about the election connection to the leader, as long as the leader is not reached.
     pub fn note_election_connection(&mut self, core: &mut Core, input: &Input) {
-        if self.is_asking() && self.link.is_over(self.leader, input) {
+        if self.is_asking() && self.link.note(self.leader, input) {
             core.end_role(format!("leader {} left before it was reached", self.leader.0));
         }
     }

@@ -133,6 +133,7 @@ impl Ours {
                 self.down.push(to.0);
                 self.step(Input::ElectionDisconnected { to });
             }
+            Event::ElectionUnreached { .. } => {} // An election does not ask for it.
             Event::BindFailed { place, error } => {
                 return Err(io::Error::other(format!("can't listen on {place}: {error}")));
             }

@@ -19,7 +19,7 @@ use super::election_hello::{
 };
 use super::election_listeners::Listeners;
 use super::election_log::{ElectionLog, places};
-use super::election_peer::Peer;
+use super::election_peer::{Peer, SHORT_LIVED_MS};
 pub use super::election_settings::{Settings, Stats};
 use super::sasl_exchange::ConnectionKind;
 use super::unreachable::{Reach, Unreachable};
@@ -30,8 +30,6 @@ use std::collections::BTreeMap;
 
 /// Limit on connected servers in no known configuration.
 const UNKNOWN_SERVERS_MAX: usize = 64;
-/// A connection that ends within this time was refused: in TLS 1.3 the peer verifies a certificate after this end's handshake.
-const SHORT_LIVED_MS: u64 = 5000;
 /// The error if a server with a larger id was dialed and has made no connection itself.
 const NOT_CONNECTED_BACK: &str = "reached, but it has not connected back: it can't reach this server's election port, another server has this server's myid, or the two ports in server.N are swapped";
 /// Limit on accepted connections whose hello has not come.
@@ -316,7 +314,7 @@ impl ElectionConnections {
                 target: crate::model::STRANGERS, server_id = id.0,
                 "election connection closed: {UNKNOWN_SERVERS_MAX} servers in no configuration have one; allow only members to connect to the election port"
             ),
-            ConnectionChoice::Keep if self.is_replaced(connection, id) => tracing::debug!(
+            ConnectionChoice::Keep if self.is_late(connection, id) => tracing::debug!(
                 server_id = id.0,
                 "election connection closed: the dialing server has made another one after it"
             ),
@@ -338,11 +336,9 @@ impl ElectionConnections {
     }
 
     /// Whether a server has made another connection after this one, whose hello has come only now: that server has ended it.
-    fn is_replaced(&mut self, connection: ConnectionId, id: ServerId) -> bool {
-        let peer = self.peers.entry(id).or_default();
-        let is_replaced = peer.newest_accepted.is_some_and(|newest| connection < newest);
-        peer.newest_accepted = peer.newest_accepted.max(Some(connection));
-        is_replaced
+    fn is_late(&self, connection: ConnectionId, id: ServerId) -> bool {
+        let newest = self.peers.get(&id).and_then(|peer| peer.newest);
+        newest.is_some_and(|newest| connection < newest)
     }
 
     /// Warns if the server `id`, whose hello has come, is connected and another server says that it is the same.
@@ -378,6 +374,7 @@ impl ElectionConnections {
             self.connections.remove(&before);
             out.push(Action::Close { connection: before });
         }
+        peer.newest = Some(connection);
         peer.since_ms = now_ms;
         if !std::mem::replace(&mut peer.is_up, true) {
             peer.up_ms = now_ms;

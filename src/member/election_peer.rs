@@ -5,6 +5,9 @@ use super::election_actions::ConnectionId;
 use super::election_log::Repeats;
 use bytes::Bytes;
 
+/// A connection that ends within this time was refused: in TLS 1.3 the peer verifies a certificate after this end's handshake.
+pub const SHORT_LIVED_MS: u64 = 5000;
+
 /// One other server.
 #[derive(Debug, Default)]
 pub struct Peer {
@@ -13,8 +16,8 @@ pub struct Peer {
     pub last_sent: Option<Bytes>,
     pub connection: Option<ConnectionId>,
     pub dialing: Option<ConnectionId>,
-    /// The newest connection of those that the other server has made and whose hello has come.
-    pub newest_accepted: Option<ConnectionId>,
+    /// The newest connection that there was, whether it has ended or not.
+    pub newest: Option<ConnectionId>,
     /// The last report about the server was that it is connected, at `up_ms`.
     pub is_up: bool,
     pub up_ms: u64,

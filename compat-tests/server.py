@@ -1,6 +1,6 @@
 """One server under test, ours or Java's."""
 
-import itertools
+import contextlib
 import os
 import pathlib
 import random
@@ -10,12 +10,11 @@ import signal
 import socket
 import subprocess
 import tempfile
+import threading
 import time
 
 import cache
 
-# Below the ephemeral port range of outgoing connections: a server that is down must find its ports free again.
-PORTS = itertools.count(random.randrange(11_000, 29_000))
 START_SECONDS = 60  # A bound against hanging, not an expectation.
 
 
@@ -28,15 +27,30 @@ def java(*arguments):
     return ["java", "-Xshare:auto", "-XX:TieredStopAtLevel=1", "-Dfile.encoding=UTF-8", *arguments]
 
 
+def ports():
+    """The ports of blocks that no other process has, as in `common/ports.rs`: each block's first port is bound while this process lives."""
+    blocks, held = list(range(11_000, 29_000, 100)), []
+    random.shuffle(blocks)
+    for first in blocks:
+        with contextlib.suppress(OSError):
+            held.append(socket.create_server(("127.0.0.1", first)))
+            yield from range(first + 1, first + 100)
+    raise RuntimeError("no block of ports is left that no other process holds")
+
+
+# Below the ephemeral port range of outgoing connections: a server that is down must find its ports free again.
+PORTS = ports()
+PORTS_LOCK = threading.Lock()
+
+
 def free_port():
-    """A port that this process has not handed out before: the system may report one free port to two callers."""
-    for port in PORTS:
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-                return port
-            except OSError:
-                continue
+    """A port that is free now, and that this process has not handed out before."""
+    while True:
+        with PORTS_LOCK:
+            port = next(PORTS)
+        with contextlib.suppress(OSError), socket.socket() as probe:
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 class Server:

@@ -3,10 +3,11 @@
 
 mod server_process;
 
+use common::ports::free_port;
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use server_process::{OXKEEPER, Process};
 use std::io::{BufRead, BufReader, Write};
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -94,9 +95,7 @@ fn bench_connects_with_tls_and_authenticates() {
     std::fs::write(at("password"), "secret\n").expect("a file");
     let jaas = "Server { org.apache.zookeeper.server.auth.DigestLoginModule required user_bob=\"secret\"; };";
     std::fs::write(at("jaas.conf"), jaas).expect("a file");
-    let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
-    let secure = port.local_addr().expect("its address");
-    drop(port);
+    let secure = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
     let server = Process::start_with_flags(
         dir.path(),
         &format!(

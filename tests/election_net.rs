@@ -1,6 +1,7 @@
 //! Election connections over real sockets: which server dials, which messages are sent, and what a bad peer can't do.
 
 use bytes::Bytes;
+use common::ports::free_port;
 use oxkeeper::member::election_connections::{Event, ServerAddresses, Settings};
 use oxkeeper::member::sasl_exchange::NoSasl;
 use oxkeeper::member::sim_exchange::SimExchanges;
@@ -30,10 +31,8 @@ fn settings(me: i64, port: u16) -> Settings {
     }
 }
 
-/// Ports that were free just before.
 fn ports<const N: usize>() -> [u16; N] {
-    let bound = [(); N].map(|()| std::net::TcpListener::bind("127.0.0.1:0").unwrap());
-    bound.map(|listener| listener.local_addr().unwrap().port())
+    [(); N].map(|()| free_port())
 }
 
 fn peers(of: &[(i64, u16)]) -> ServerAddresses {

@@ -10,6 +10,7 @@ mod process {
     mod members;
 }
 
+use common::ports::free_port;
 use oxkeeper::client::{ConnectRequest, ConnectResponse, Incoming, Wire, put_request, word};
 use oxkeeper::model::op;
 use std::fs;
@@ -22,11 +23,6 @@ use std::time::{Duration, Instant};
 const OXKEEPER: &str = env!("CARGO_BIN_EXE_oxkeeper");
 /// A bound against hanging, not an expectation.
 const PATIENCE: Duration = Duration::from_secs(60);
-
-fn free_port() -> u16 {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
-    listener.local_addr().expect("its address").port()
-}
 
 /// A directory with a configuration, and the process that serves it; killed when dropped.
 struct Server {

@@ -3,6 +3,7 @@
 
 mod server_process;
 
+use common::ports::free_port;
 use server_process::{Process, eventually, names, zxids};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::path::Path;
@@ -160,10 +161,7 @@ fn mntr_has_only_version_and_state_with_the_null_metrics_provider() {
 
 /// Starts server 1 of two voters, without the other one; returns it and its election port.
 fn one_of_two(home: &Path, settings: &str) -> (Process, u16) {
-    let free = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    let held = [free(), free(), free()];
-    let [quorum, election, other] = held.each_ref().map(|port| port.local_addr().unwrap().port());
-    drop(held);
+    let [quorum, election, other] = [(); 3].map(|()| free_port());
     std::fs::create_dir_all(home.join("data")).unwrap();
     std::fs::write(home.join("data/myid"), "1").unwrap();
     let members = format!("server.1=127.0.0.1:{quorum}:{election}\nserver.2=127.0.0.1:{other}:1\n");

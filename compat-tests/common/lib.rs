@@ -13,6 +13,7 @@ pub mod encode;
 pub mod generate;
 pub mod java;
 pub mod naming;
+pub mod ports;
 pub mod requests;
 pub mod rng;
 pub mod script;

@@ -1,11 +1,12 @@
 //! A server under test: started in a directory, asked for four-letter words, stopped.
 
 use super::java;
+use super::ports::free_port;
 use oxkeeper::client;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::{self, File};
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -48,7 +49,7 @@ impl Server {
     /// # Errors
     /// When the server cannot be started, exits, or does not serve within a minute. The error quotes its log.
     pub fn start(kind: Kind, home: &Path, settings: &str) -> io::Result<Self> {
-        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
+        let port = free_port();
         let addr = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let data = home.join("data");
         fs::create_dir_all(&data)?;

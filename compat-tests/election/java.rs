@@ -1,12 +1,13 @@
 //! The Java servers of one ensemble, each with its own folder.
 
 use common::java;
+use common::ports::free_port;
 use oxkeeper::client;
 use oxkeeper::model::View;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -26,13 +27,8 @@ impl Ensemble {
     pub fn new(voters: &[i64], observers: &[i64]) -> io::Result<Self> {
         let mut ports = BTreeMap::new();
         let mut lines = String::new();
-        let mut bound = Vec::new();
         for id in voters.iter().chain(observers) {
-            let mut port = || -> io::Result<u16> {
-                bound.push(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?);
-                Ok(bound[bound.len() - 1].local_addr()?.port())
-            };
-            let [quorum, election, clients] = [port()?, port()?, port()?];
+            let [quorum, election, clients] = [(); 3].map(|()| free_port());
             ports.insert(*id, [quorum, election, clients]);
             let role = if voters.contains(id) { "participant" } else { "observer" };
             lines +=

@@ -1,10 +1,11 @@
 //! A member that is an ensemble by itself, in this process: it has all ports, and leads.
 
+use common::ports::free_port;
 use oxkeeper::client::{ConnectRequest, Wire, word};
 use oxkeeper::config::{Environment, Source, parse};
 use socket2::{Domain, Socket, Type};
 use std::io::{Read as _, Write as _};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 use support::requests::{create, set};
 
@@ -31,11 +32,6 @@ pub struct Server {
 
 fn hello() -> ConnectRequest {
     ConnectRequest { timeout_ms: 20_000, password: vec![0; 16], ..ConnectRequest::default() }
-}
-
-fn free_port() -> u16 {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
-    listener.local_addr().expect("its address").port()
 }
 
 impl Server {

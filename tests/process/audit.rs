@@ -1,9 +1,9 @@
 //! The audit log of a server: its file, what a slow disk delays, what SIGKILL loses.
 
 use crate::{
-    Bad, OXKEEPER, PATIENCE, Server, create_until_closed, exists, free_port, hello, put_create,
-    refused, reply,
+    Bad, OXKEEPER, PATIENCE, Server, create_until_closed, exists, hello, put_create, refused, reply,
 };
+use common::ports::free_port;
 use rustix::process::Signal;
 use std::fs;
 use std::io::Read;

@@ -1,7 +1,8 @@
 //! Two servers with the same `myid`, as a third server and each of the two see it.
 
 use super::logs::line_with;
-use crate::{OXKEEPER, PATIENCE, Server, free_port};
+use crate::{OXKEEPER, PATIENCE, Server};
+use common::ports::free_port;
 use oxkeeper::member::duplicate_id::other_address;
 use oxkeeper::member::election_hello::Hello;
 use oxkeeper::model::ServerId;

@@ -1,8 +1,7 @@
 //! The log of a server: where `logback.xml` and flags send it, files that are renamed, disks that take nothing.
 
-use crate::{
-    Bad, OXKEEPER, PATIENCE, Server, free_port, hello, put_create, put_create_with, reply,
-};
+use crate::{Bad, OXKEEPER, PATIENCE, Server, hello, put_create, put_create_with, reply};
+use common::ports::free_port;
 use oxkeeper::client::{ConnectRequest, put_request};
 use oxkeeper::model::op;
 use regex::Regex;

@@ -1,6 +1,7 @@
 //! How a member of an ensemble starts from its files, or refuses to.
 
-use crate::{Bad, OXKEEPER, PATIENCE, Server, ended, free_port, hello, put_create, reply};
+use crate::{Bad, OXKEEPER, PATIENCE, Server, ended, hello, put_create, reply};
+use common::ports::free_port;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

@@ -3,12 +3,13 @@
 #![allow(clippy::disallowed_methods, reason = "another process is waited for by the clock")]
 
 use std::fs::{self, File};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use common::ports::free_port;
 use jute::data::Stat;
 use jute::proto::{CreateRequest, ExistsRequest, GetChildrenRequest};
 use jute::{Encode, Reader, Ustring, Vector};
@@ -47,9 +48,7 @@ impl Process {
         settings: &str,
         file_max: u64,
     ) -> Self {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let addr = listener.local_addr().unwrap();
-        drop(listener);
+        let addr = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
         let mut config =
             format!("{settings}\nclientPort={}\n4lw.commands.whitelist=*\n", addr.port());
         // One server of a machine has port 8080.

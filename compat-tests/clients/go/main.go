@@ -83,7 +83,12 @@ func connect(address string, timeoutMs int) error {
 	}
 	quiet := zk.WithLogger(log.New(io.Discard, "", 0))
 	timeout := time.Duration(timeoutMs) * time.Millisecond
-	connection, events, err := zk.Connect(strings.Split(address, ","), timeout, zk.WithDialer(dial), quiet)
+	addresses := strings.Split(address, ",")
+	if len(addresses) == 1 {
+		// With one address, the client fails the requests that wait while it reconnects, with ErrNoServer.
+		addresses = append(addresses, address)
+	}
+	connection, events, err := zk.Connect(addresses, timeout, zk.WithDialer(dial), quiet)
 	client = connection
 	go func() {
 		for event := range events {

@@ -46,14 +46,13 @@ thread_local! {
 ///
 /// * `held`: bytes that were read already. `place`: dropped when the connection no longer counts against the limits, which is before
 ///   the client can see its end.
-pub(super) async fn serve<S: Transport, P: Send + 'static>(
+pub(super) fn serve<S: Transport, P: Send + 'static>(
     stream: S,
     machine: Connection,
     held: Vec<u8>,
     server: ServerHandles,
     place: P,
-) {
-    let peer = machine.conn().peer;
+) -> impl Future<Output = ()> + Send + use<S, P> {
     let client = Client {
         stream,
         machine,
@@ -66,8 +65,17 @@ pub(super) async fn serve<S: Transport, P: Send + 'static>(
         place: Some(place),
     };
     let slot = Slot::owned(client);
-    let ended = slot.run().await;
-    let Some(mut client) = slot.take() else { return };
+    async move {
+        let ended = slot.run().await;
+        // Boxed: a future within this one would take memory for as long as the connection lives.
+        if let Some(end) = slot.take().map(|client| Box::pin(end(client, ended))) {
+            end.await;
+        }
+    }
+}
+
+async fn end<S: Transport, P: Send + 'static>(mut client: Client<S, P>, ended: io::Result<()>) {
+    let peer = client.machine.conn().peer;
     let ended = match ended {
         Ok(()) => client.finish().await,
         Err(error) => Err(error),

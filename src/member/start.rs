@@ -170,9 +170,13 @@ pub fn assemble<D: Disk + Clone>(
             }
             let epochs = epoch::promised(disk, &folders.snapshots, history.last)?;
             let logged = LastConfigs::of(&shared.state.tree.read()).views();
+            let committed = committed_in(&logged, history.last).cloned();
             let StartViews { view, saved, saved_before, decided } =
                 StartViews::of(ensemble, last.as_ref(), logged, epochs.accepted);
-            let last = last.map(|last| with_decided(last, decided.as_ref(), epochs.accepted));
+            let last = last.map(|last| {
+                let known = committed.iter().chain(&decided).max_by_key(|view| view.version);
+                with_decided(last, known, epochs.accepted)
+            });
             if let Some((own, decided)) = member.ensemble.as_mut().zip(decided) {
                 own.decided = decided;
             }
@@ -253,8 +257,8 @@ impl StartViews {
 /// The last configuration in force, and the newest one that this server has promised: when the copy was made, it may only have heard of
 /// that one.
 ///
-/// * `last`: the copy. `decided`: what a dynamic file had whose lines an operator has changed. The copy is of an earlier time if it does
-///   not have that.
+/// * `last`: the copy. `decided`: the newest that is known to have been in force otherwise: what a dynamic file had whose lines an operator
+///   has changed, or what the history has and a Java server has put in force here. The copy is of an earlier time if it does not have that.
 fn with_decided(last: LastInForce, decided: Option<&View>, accepted: Epoch) -> LastInForce {
     let is_newer = |decided: &&View| last.views().all(|known| known.version < decided.version);
     let view = decided.filter(is_newer).unwrap_or(&last.view).clone();
@@ -262,6 +266,18 @@ fn with_decided(last: LastInForce, decided: Option<&View>, accepted: Epoch) -> L
     let known = LastInForce { view, named, ..last };
     let promised = known.newest_promised(accepted).cloned();
     LastInForce { promised, ..known }
+}
+
+/// The newest configuration of a history that was committed: the history has a transaction of a later epoch, whose leader had that
+/// configuration in its own history when a quorum acknowledged its NEWLEADER.
+///
+/// * `last`: the last transaction.
+fn committed_in(logged: &[View], last: Option<Zxid>) -> Option<&View> {
+    let is_of_earlier_epoch = |view: &&View| {
+        let at = Zxid::from_wire(view.version);
+        at.zip(last).is_some_and(|(at, last)| at.epoch() < last.epoch())
+    };
+    logged.iter().rev().find(is_of_earlier_epoch)
 }
 
 /// The history, whose tree does not fit if an earlier start found that, and a snapshot hides it since.

@@ -53,7 +53,7 @@ pub(super) fn serve<S: Transport, P: Send + 'static>(
     server: ServerHandles,
     place: P,
 ) -> impl Future<Output = ()> + Send + use<S, P> {
-    let client = Client {
+    let slot = Slot::owned(Client {
         stream,
         machine,
         server,
@@ -63,8 +63,7 @@ pub(super) fn serve<S: Transport, P: Send + 'static>(
         sent: 0,
         turn_us: 0,
         place: Some(place),
-    };
-    let slot = Slot::owned(client);
+    });
     async move {
         let ended = slot.run().await;
         // Boxed: a future within this one would take memory for as long as the connection lives.
@@ -75,13 +74,9 @@ pub(super) fn serve<S: Transport, P: Send + 'static>(
 }
 
 async fn end<S: Transport, P: Send + 'static>(mut client: Client<S, P>, ended: io::Result<()>) {
-    let peer = client.machine.conn().peer;
-    let ended = match ended {
-        Ok(()) => client.finish().await,
-        Err(error) => Err(error),
-    };
+    let ended = if ended.is_ok() { client.finish().await } else { ended };
     if let Err(error) = ended {
-        tracing::debug!(%peer, %error, "client connection");
+        tracing::debug!(peer = %client.machine.conn().peer, %error, "client connection");
     }
     client.leave();
 }

@@ -24,6 +24,16 @@ impl Preparation<'_> {
         if ![-1, ensemble.view.version].contains(&request.cur_config_id) {
             return Err(Code::BAD_VERSION);
         }
+        let in_force = ensemble.view.version;
+        if self.zxid.to_wire() <= in_force {
+            // Java answers that it is done, and forgets it with the next election.
+            tracing::warn!(
+                target: crate::model::STRANGERS, config_version = %format_args!("{in_force:x}"),
+                "reconfiguration refused: the configuration in force is of a later epoch than this ensemble, whose data was removed while the files of the configuration stayed; \
+                 stop all servers, write the server.N lines into zoo.cfg in place of dynamicConfigFile at each, and start them"
+            );
+            return Err(Code::RECONFIG_IN_PROGRESS);
+        }
         let mut view = wanted(&ensemble.view, request, rules.needs_two_voters)?;
         let many = |member: &&crate::model::Member| member.addresses.len() > 1;
         if let Some(member) = view.members.values().find(many)

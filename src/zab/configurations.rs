@@ -90,8 +90,11 @@ impl Core {
     /// Notes a proposed configuration: from now on every decision needs a quorum of it, too.
     pub fn see_view(&mut self, view: View) {
         let view = self.read_view(view);
+        if !self.settings.reconfigs {
+            return self.warn_of_view(&view);
+        }
         let is_known = self.current_and_proposed().any(|known| known.version == view.version);
-        if !self.settings.reconfigs || is_known || view.version < self.view.version {
+        if is_known || view.version < self.view.version {
             return;
         }
         if self.newest_version() < view.version {
@@ -99,6 +102,18 @@ impl Core {
         } else {
             let at = self.earlier.partition_point(|known| known.version < view.version);
             self.earlier.insert(at, view);
+        }
+    }
+
+    /// Without `reconfigEnabled` this server goes by its own lines, as in Java, whatever configuration the leader has.
+    fn warn_of_view(&self, view: &View) {
+        if self.view.version < view.version && !view.has_quorums_of(&self.view) {
+            tracing::warn!(
+                target: crate::model::STRANGERS,
+                voters = %self.view.voters_text(), other_voters = %view.voters_text(), config_version = %format_args!("{:x}", view.version),
+                "the leader's history has a configuration with other voters, and this server goes by its own server.N lines because reconfigEnabled is not true here: if others go by \
+                 that configuration, servers of these lines may elect a second leader, and writes are lost; set reconfigEnabled=true on all members, and restart them before the next reconfig"
+            );
         }
     }
 

@@ -70,8 +70,16 @@ fn folders() -> Folders {
 }
 
 fn started_on(disk: &SimDisk, config: &Config, tree: Tree, fits_digests: bool) -> Started<SimDisk> {
+    started_at(disk, config, tree, RestoredHistory { last: Some(Zxid::ZERO), fits_digests })
+}
+
+fn started_at(
+    disk: &SimDisk,
+    config: &Config,
+    tree: Tree,
+    history: RestoredHistory,
+) -> Started<SimDisk> {
     let parts = PartSettings::of(config, Arc::new(NoSasl), 0, 0);
-    let history = RestoredHistory { last: Some(Zxid::ZERO), fits_digests };
     assemble(disk, &folders(), config, parts, tree, history, START).unwrap()
 }
 
@@ -308,6 +316,33 @@ fn lines_changed_in_a_dynamic_file_are_found_by_what_the_data_has() {
                 }
             }
         }
+    }
+}
+
+// Java has reconfigured the ensemble since the copy was made. Beside lines of zoo.cfg the copy would need servers that have retired.
+// rows: D-09
+#[test]
+fn copy_is_of_an_earlier_time_if_the_history_shows_that_a_newer_configuration_was_committed() {
+    let (first, second) = (0x1_0000_0000, 0x2_0000_0000);
+    let view = |version: i64| View::parse(&format!("{MEMBERS}server.7=g:1:2\nversion={version:x}"));
+    // With nothing of a later epoch in the history, the second one may have come to nothing.
+    for (last, counting) in [(2, vec![0, first, second]), (3, vec![0, second])] {
+        let (disk, path) = (SimDisk::new(), Path::new("/c/zoo.cfg"));
+        disk.create_dir(Path::new("/c")).unwrap();
+        disk.create_dir(&folders().logs).unwrap();
+        replace_file(&disk, path, CONFIG.as_bytes()).unwrap();
+        epoch::save(&disk, &folders().snapshots, EpochFile::Accepted, Epoch(3)).unwrap();
+        let files = ConfigFiles::new(disk.clone(), path.into(), path.into(), folders().snapshots);
+        files.commit(&view(first).unwrap(), false, true).unwrap();
+        let config = config(&format!("{CONFIG}reconfigEnabled=true\n{MEMBERS}"));
+        let mut tree = Tree::new(Options::default());
+        tree.set_config(view(second).unwrap().to_string().as_bytes(), second, 0);
+        let last = Some(Zxid::new(Epoch(last), 1));
+        let history = RestoredHistory { last, fits_digests: true };
+        let started = started_at(&disk, &config, tree, history);
+        let core = &started.member.replica.peer().core;
+        let counts: Vec<i64> = core.all_views().map(|view| view.version).collect();
+        assert_eq!(counts, counting, "{last:?}");
     }
 }
 

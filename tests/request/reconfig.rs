@@ -3,7 +3,7 @@
 use jute::proto::{ReconfigRequest, SetAclRequest};
 use jute::{Encode, Vector};
 use oxkeeper::auth::Schemes;
-use oxkeeper::model::{Acl, Code, Identity, ServerId, SessionId, View, Zxid, op, perms};
+use oxkeeper::model::{Acl, Code, Epoch, Identity, ServerId, SessionId, View, Zxid, op, perms};
 use oxkeeper::request::Ensemble;
 use oxkeeper::request::prep::{Asker, Prep, Prepared, Rules};
 use oxkeeper::tree::txn::{Entry, Txn, config_in};
@@ -29,7 +29,7 @@ impl Leader {
 
     fn with(rules: Rules) -> Self {
         let tree = Tree::new(Options::default());
-        let prep = Prep::new(&tree, 1, rules);
+        let prep = Prep::leading(&tree, Epoch(2), u32::MAX, 1, rules);
         Self { tree, prep, schemes: Schemes::default() }
     }
 
@@ -125,6 +125,14 @@ fn reconfig_is_refused_while_another_is_pending_or_without_a_quorum() {
     assert_eq!(leader.ask(ensemble(&[1, 2]), &leaving, false), Err(Code::NO_AUTH));
     let changing = ensemble(&[1, 2]).map(|now| Ensemble { is_changing: true, ..now });
     assert_eq!(leader.ask(changing, &leaving, true), Err(Code::RECONFIG_IN_PROGRESS));
+    let later = NOW.replace("version=1", "version=4");
+    let later = View::parse(&later).unwrap();
+    let reset = ensemble(&[1, 2]).map(|now| Ensemble { view: later, ..now });
+    assert_eq!(
+        leader.ask(reset, &leaving, true),
+        Err(Code::RECONFIG_IN_PROGRESS),
+        "it would count for older"
+    );
     let current = ReconfigRequest { cur_config_id: 0x1_0000_0000, ..leaving.clone() };
     assert_eq!(leader.asks(&current), Ok(vec![1, 2]));
     assert_eq!(leader.asks(&current), Err(Code::RECONFIG_IN_PROGRESS), "it is proposed");

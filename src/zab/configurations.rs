@@ -180,6 +180,7 @@ impl Core {
     /// * `views`: oldest first. `newest_counts`: whether the newest counts, too; the others do.
     pub fn see_saved_views(&mut self, views: Vec<View>, newest_counts: bool) {
         self.seen.saved = views.iter().map(|view| view.version).collect();
+        self.seen.is_newest_unread = !newest_counts && !views.is_empty();
         let count = views.len() - usize::from(!newest_counts && !views.is_empty());
         views.into_iter().take(count).for_each(|view| self.see_view(view));
     }
@@ -268,6 +269,7 @@ impl Core {
         let is_last = self.next.is_none();
         if is_last {
             self.seen.saved.clear();
+            self.seen.is_newest_unread = false;
         }
         out.push(Action::ViewCommitted { view, is_last });
         Some(before)
@@ -363,12 +365,14 @@ impl Core {
         let (flushed, last) = (self.flushed.to_wire(), self.history.last().to_wire());
         let is_on_its_way = newest.is_some_and(|version| flushed < version && version <= last);
         let proposed = || self.earlier.iter().chain(&self.next);
-        let is_saved = proposed().map(|view| view.version).eq(self.seen.saved.iter().copied());
+        let is_saved = proposed().map(|view| view.version).eq(self.seen.saved.iter().copied())
+            && !self.seen.is_newest_unread;
         if is_saved || is_on_its_way || !self.settings.reconfigs {
             return;
         }
         let views: Vec<View> = proposed().cloned().collect();
         self.seen.saved = views.iter().map(|view| view.version).collect();
+        self.seen.is_newest_unread = false;
         out.push(match views.is_empty() {
             false => Action::ViewsProposed { views },
             true => Action::ViewForgotten,

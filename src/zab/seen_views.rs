@@ -21,6 +21,8 @@ pub(super) struct SeenViews {
     pub named: Option<i64>,
     /// Configurations in `.dynamic.next`, oldest first.
     pub saved: Vec<i64>,
+    /// The newest in `.dynamic.next` has not counted since the start, and nothing has dialed its members.
+    pub is_newest_unread: bool,
     /// A configuration that is a transaction of this server's history, and the configuration before it.
     pub followed: Option<(i64, i64)>,
 }
@@ -36,7 +38,7 @@ impl SeenViews {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Core, Peer, Settings};
+    use super::super::{Action, Core, Peer, Settings};
     use super::View;
     use crate::model::{Epoch, Epochs, ServerId, Zxid};
 
@@ -96,6 +98,22 @@ mod tests {
             let mut core = started(own);
             core.see_last_in_force(view(3), None, &beside.into_iter().collect(), Vec::new());
             assert_eq!(versions(&core), counting);
+        }
+    }
+
+    /// A crash had come between `.dynamic.next` and the log. After the restart the configuration does not count, and a leader names it.
+    #[test]
+    fn members_of_a_saved_configuration_are_dialed_once_it_counts() {
+        for newest_counts in [false, true] {
+            let (mut core, mut out) = (started(1), Vec::new());
+            core.see_saved_views(vec![view(2)], newest_counts);
+            core.hear_view(&view(2).to_string().into());
+            core.save_next(&mut out);
+            core.save_next(&mut out);
+            let is_news =
+                matches!(&out[..], [Action::ViewsProposed { views }] if *views == [view(2)]);
+            assert!(is_news != newest_counts, "{newest_counts} {out:?}");
+            assert_eq!(versions(&core), [1, 2]);
         }
     }
 

@@ -336,6 +336,15 @@ impl Core {
         self.save_next(out);
     }
 
+    /// Before an election: if the newest configuration in `.dynamic.next` did not count at the start, and a leader has named it since, its
+    /// members are dialed. Other configurations that a leader has named are saved, and their members dialed, with the ACK of NEWLEADER.
+    pub(super) fn dial_saved_views(&mut self, out: &mut Vec<Action>) {
+        let newest = self.next.as_ref().map(|next| next.version);
+        if self.seen.is_newest_unread && newest == self.seen.saved.last().copied() {
+            self.save_next(out);
+        }
+    }
+
     /// Before an election: if the history has transactions of an epoch whose NEWLEADER this server has not acknowledged, a
     /// synchronisation with the leader of that epoch was interrupted. Configurations that were proposed before that epoch and are not
     /// in that history are forgotten.

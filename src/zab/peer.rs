@@ -338,6 +338,7 @@ impl Peer {
     /// Begins an election.
     pub(super) fn look(&mut self, out: &mut Vec<Action>) {
         self.stop_doubting_at_election();
+        self.core.dial_saved_views(out);
         self.core.forget_outlived_views(out);
         self.core.vote_epochs.clear();
         self.core.for_empty.clear();

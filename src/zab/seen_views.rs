@@ -108,8 +108,8 @@ mod tests {
             let (mut core, mut out) = (started(1), Vec::new());
             core.see_saved_views(vec![view(2)], newest_counts);
             core.hear_view(&view(2).to_string().into());
-            core.save_next(&mut out);
-            core.save_next(&mut out);
+            core.dial_saved_views(&mut out);
+            core.dial_saved_views(&mut out);
             let is_news =
                 matches!(&out[..], [Action::ViewsProposed { views }] if *views == [view(2)]);
             assert!(is_news != newest_counts, "{newest_counts} {out:?}");

@@ -273,9 +273,10 @@ fn with_decided(last: LastInForce, decided: Option<&View>, accepted: Epoch) -> L
 ///
 /// * `last`: the last transaction.
 fn committed_in(logged: &[View], last: Option<Zxid>) -> Option<&View> {
+    let last = last.filter(|last| last.counter() != 0)?;
     let is_of_earlier_epoch = |view: &&View| {
         let at = Zxid::from_wire(view.version);
-        at.zip(last).is_some_and(|(at, last)| at.epoch() < last.epoch())
+        view.version != 0 && at.is_some_and(|at| at.epoch() < last.epoch())
     };
     logged.iter().rev().find(is_of_earlier_epoch)
 }

@@ -41,8 +41,12 @@ fn check_entry(zxid: Zxid, entry: &[u8]) -> Result<(), EntryError> {
 
 /// Gives a `zab` peer the configurations in its history. Committed or not, a proposed configuration counts together with the one in force
 /// until a leader knows more. The dynamic configuration files may have lost it with the power.
+///
+/// A configuration of an epoch that this server has not promised is in no history: where all data was lost and the configuration files were not,
+/// it was in force, and leaders wrote it into their trees.
 pub fn set_views_of_history(peer: &mut zab::Peer, configs: LastConfigs<'_>) {
     let mut views = configs.views();
+    views.retain(|view| view.is_promised(peer.core.accepted));
     let newest = views.last().map(|view| view.version);
     // A configuration file that no reconfiguration has changed is the operator's, whatever configuration the tree has. What this server
     // has acknowledged since is saved: each configuration that is in its history and is not saved is older than the operator's.

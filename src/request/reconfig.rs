@@ -29,8 +29,8 @@ impl Preparation<'_> {
             // Java answers that it is done, and forgets it with the next election.
             tracing::warn!(
                 target: crate::model::STRANGERS, config_version = %format_args!("{in_force:x}"),
-                "reconfiguration refused: the configuration in force is of a later epoch than this ensemble, whose data was removed while the files of the configuration stayed; \
-                 stop all servers, write the server.N lines into zoo.cfg in place of dynamicConfigFile at each, and start them"
+                "reconfiguration refused: the configuration in force has a later version than a new one would get, because data was removed and the files of the configuration were not, \
+                 or a file was named by hand; stop all servers, write the same server.N lines into zoo.cfg in place of dynamicConfigFile at each, and start them"
             );
             return Err(Code::RECONFIG_IN_PROGRESS);
         }

@@ -90,11 +90,8 @@ impl Core {
     /// Notes a proposed configuration: from now on every decision needs a quorum of it, too.
     pub fn see_view(&mut self, view: View) {
         let view = self.read_view(view);
-        if !self.settings.reconfigs {
-            return self.warn_of_view(&view);
-        }
         let is_known = self.current_and_proposed().any(|known| known.version == view.version);
-        if is_known || view.version < self.view.version {
+        if !self.settings.reconfigs || is_known || view.version < self.view.version {
             return;
         }
         if self.newest_version() < view.version {
@@ -107,12 +104,13 @@ impl Core {
 
     /// Without `reconfigEnabled` this server goes by its own lines, as in Java, whatever configuration the leader has.
     fn warn_of_view(&self, view: &View) {
-        if self.view.version < view.version && !view.has_quorums_of(&self.view) {
+        let is_newer = self.view.version < view.version;
+        if !self.settings.reconfigs && is_newer && !view.has_quorums_of(&self.view) {
             tracing::warn!(
                 target: crate::model::STRANGERS,
                 voters = %self.view.voters_text(), other_voters = %view.voters_text(), config_version = %format_args!("{:x}", view.version),
-                "the leader's history has a configuration with other voters, and this server goes by its own server.N lines because reconfigEnabled is not true here: if others go by \
-                 that configuration, servers of these lines may elect a second leader, and writes are lost; set reconfigEnabled=true on all members, and restart them before the next reconfig"
+                "the leader has a configuration with other voters than the server.N lines here, which count alone because reconfigEnabled is not true: if members with reconfigEnabled=true go by it, \
+                 servers of these lines may elect a second leader, and writes are lost; unless no member has it, set reconfigEnabled=true on all of them, and restart them before the next reconfig"
             );
         }
     }
@@ -190,6 +188,7 @@ impl Core {
     /// * `knows_all`: this server has seen every configuration that was proposed or committed before.
     pub(super) fn see_payload(&mut self, payload: &Bytes, knows_all: bool) -> bool {
         let Some(view) = (self.finds_view)(payload) else { return false };
+        self.warn_of_view(&view);
         let newest = self.newest_version();
         if knows_all && newest < view.version {
             self.seen.followed = Some((view.version, newest));
@@ -295,6 +294,7 @@ impl Core {
         match View::from_bytes(text) {
             Ok(view) => {
                 self.seen.named = Some(view.version);
+                self.warn_of_view(&view);
                 self.see_view(view);
             }
             Err(error) => {

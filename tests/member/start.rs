@@ -195,7 +195,10 @@ fn configuration_of_the_tree_counts_beside_the_operators_only_if_it_is_saved() {
         config.ensemble.as_mut().unwrap().last_seen = saved;
         let mut tree = Tree::new(Options::default());
         tree.set_config(of_tree.to_string().as_bytes(), of_tree.version, 0);
-        let started = started_with(&config, tree, true);
+        let disk = SimDisk::new();
+        disk.create_dir(&folders().logs).unwrap();
+        epoch::save(&disk, &folders().snapshots, EpochFile::Accepted, Epoch(5)).unwrap();
+        let started = started_on(&disk, &config, tree, true);
         let core = &started.member.replica.peer().core;
         let versions: Vec<i64> = core.all_views().map(|view| view.version).collect();
         assert_eq!(core.has_outranked_views(), !versions.contains(&of_tree.version));
@@ -343,6 +346,36 @@ fn copy_is_of_an_earlier_time_if_the_history_shows_that_a_newer_configuration_wa
         let core = &started.member.replica.peer().core;
         let counts: Vec<i64> = core.all_views().map(|view| view.version).collect();
         assert_eq!(counts, counting, "{last:?}");
+    }
+}
+
+// All members had lost their data and kept the files of a configuration of epoch 7, which leaders then wrote into their trees. Now zoo.cfg names a
+// configuration of the ensemble's own epochs, or has lines of the operator.
+// rows: D-09
+#[test]
+fn configuration_of_the_tree_of_an_epoch_that_was_not_promised_does_not_count() {
+    for (accepted, version, counting) in [
+        (3, 0x3_0000_0000, vec![0x3_0000_0000]),
+        (3, 0, vec![0]),
+        (7, 0x3_0000_0000, vec![0x3_0000_0000, 0x7_0000_0002]),
+    ] {
+        let (disk, path) = (SimDisk::new(), Path::new("/c/zoo.cfg"));
+        disk.create_dir(Path::new("/c")).unwrap();
+        disk.create_dir(&folders().logs).unwrap();
+        replace_file(&disk, path, CONFIG.as_bytes()).unwrap();
+        epoch::save(&disk, &folders().snapshots, EpochFile::Accepted, Epoch(accepted)).unwrap();
+        let mut config = config(&format!("{CONFIG}reconfigEnabled=true\n{MEMBERS}"));
+        config.ensemble.as_mut().unwrap().view.version = version;
+        let mut tree = Tree::new(Options::default());
+        let text = format!("{MEMBERS}server.7=g:1:2\nversion=700000002");
+        tree.set_config(text.as_bytes(), 0x7_0000_0002, 0);
+        let last = Some(Zxid::new(Epoch(3), 1));
+        let started =
+            started_at(&disk, &config, tree, RestoredHistory { last, fits_digests: true });
+        let core = &started.member.replica.peer().core;
+        let counts: Vec<i64> = core.all_views().map(|view| view.version).collect();
+        assert_eq!(counts, counting, "{accepted} {version:x}");
+        assert!(!core.has_outranked_views(), "{accepted} {version:x}");
     }
 }
 

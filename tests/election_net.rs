@@ -1,7 +1,7 @@
 //! Election connections over real sockets: which server dials, which messages are sent, and what a bad peer can't do.
 
 use bytes::Bytes;
-use common::ports::free_port;
+use common::ports::free_ports;
 use oxkeeper::member::election_connections::{Event, ServerAddresses, Settings};
 use oxkeeper::member::sasl_exchange::NoSasl;
 use oxkeeper::member::sim_exchange::SimExchanges;
@@ -29,10 +29,6 @@ fn settings(me: i64, port: u16) -> Settings {
         bind_tries_max: 3,
         exchanges: Arc::new(NoSasl),
     }
-}
-
-fn ports<const N: usize>() -> [u16; N] {
-    [(); N].map(|()| free_port())
 }
 
 fn peers(of: &[(i64, u16)]) -> ServerAddresses {
@@ -114,7 +110,7 @@ async fn is_closed(stream: &mut TcpStream) -> bool {
 
 #[tokio::test]
 async fn votes_are_exchanged_after_an_exchange_that_both_ends_use() {
-    let [a, b] = ports();
+    let [a, b] = free_ports();
     let all = peers(&[(1, a), (2, b)]);
     let exchange = |me, port| Settings { exchanges: Arc::new(SimExchanges), ..settings(me, port) };
     let one = start_with(exchange(1, a), a, &all).await;
@@ -133,7 +129,7 @@ async fn votes_are_exchanged_after_an_exchange_that_both_ends_use() {
 #[tokio::test]
 async fn server_with_the_larger_id_dials_whichever_sends_first() {
     for first in [1, 2] {
-        let [a, b] = ports();
+        let [a, b] = free_ports();
         let all = peers(&[(1, a), (2, b)]);
         let (one, two) = (start(1, a, &all).await, start(2, b, &all).await);
         let (begins, other) = if first == 1 { (&one, &two) } else { (&two, &one) };
@@ -155,7 +151,7 @@ async fn server_with_the_larger_id_dials_whichever_sends_first() {
 
 #[tokio::test]
 async fn election_connections_end_with_the_peer_and_are_made_again() {
-    let [a, b] = ports();
+    let [a, b] = free_ports();
     let all = peers(&[(1, a), (2, b)]);
     let (one, two) = (start(1, a, &all).await, start(2, b, &all).await);
     two.net.dial_all();
@@ -176,7 +172,7 @@ async fn election_connections_end_with_the_peer_and_are_made_again() {
 
 #[tokio::test]
 async fn zk_2930_silent_peer_does_not_delay_votes_to_others() {
-    let [a, b] = ports();
+    let [a, b] = free_ports();
     // This address accepts no connection, and its listen backlog is full.
     let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
     socket.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
@@ -215,7 +211,7 @@ async fn silent_place() -> (tokio::net::TcpListener, Vec<TcpStream>, u16) {
 // rows: Q-30 C-59 C-60
 #[tokio::test]
 async fn server_with_several_addresses_is_dialed_at_the_reachable_one() {
-    let [a, b] = ports();
+    let [a, b] = free_ports();
     let (_queue, _callers, dead) = silent_place().await;
     let places = |port| vec![("127.0.0.3".to_owned(), dead), ("127.0.0.2".to_owned(), port)];
     let all: ServerAddresses = [(ServerId(1), places(a)), (ServerId(2), places(b))].into();
@@ -251,7 +247,7 @@ async fn server_with_several_addresses_is_dialed_at_the_reachable_one() {
 // rows: C-28 Q-30
 #[tokio::test]
 async fn election_port_on_all_addresses_is_bound_once() {
-    let [port] = ports();
+    let [port] = free_ports();
     let every = Settings {
         addresses: vec![("127.0.0.2".to_owned(), port), ("127.0.0.3".to_owned(), port)],
         on_all_addresses: true,
@@ -272,7 +268,7 @@ async fn election_port_on_all_addresses_is_bound_once() {
 // rows: Q-20 Q-21
 #[tokio::test]
 async fn hellos_of_other_releases_are_understood() {
-    let [port] = ports();
+    let [port] = free_ports();
     let server = start(3, port, &peers(&[])).await;
     // A dialer with a larger id and several addresses, which sends its first message with the hello.
     let mut newer = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
@@ -299,7 +295,7 @@ async fn hellos_of_other_releases_are_understood() {
 // rows: Q-23
 #[tokio::test]
 async fn dialer_with_a_smaller_id_is_dialed_back_at_the_address_in_its_hello() {
-    let [port] = ports();
+    let [port] = free_ports();
     let server = start(3, port, &peers(&[])).await;
     let smaller = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = smaller.local_addr().unwrap().to_string();
@@ -316,7 +312,7 @@ async fn dialer_with_a_smaller_id_is_dialed_back_at_the_address_in_its_hello() {
 // rows: C-162
 #[tokio::test]
 async fn bad_hellos_close_the_connection_and_others_are_served() {
-    let [port] = ports();
+    let [port] = free_ports();
     let server = start(3, port, &peers(&[])).await;
     let too_long = (512 * 1024 + 1_i32).to_be_bytes();
     let bad: [Vec<u8>; 7] = [
@@ -347,7 +343,7 @@ async fn bad_hellos_close_the_connection_and_others_are_served() {
 
 #[tokio::test]
 async fn connections_from_unknown_server_ids_are_limited() {
-    let [port] = ports();
+    let [port] = free_ports();
     let server = start(3, port, &peers(&[(500, 1)])).await;
     let mut callers = Vec::new();
     for id in 100..164_i64 {

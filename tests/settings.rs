@@ -3,7 +3,7 @@
 
 mod server_process;
 
-use common::ports::free_port;
+use common::ports::free_ports;
 use server_process::{Process, eventually, names, zxids};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::path::Path;
@@ -161,7 +161,7 @@ fn mntr_has_only_version_and_state_with_the_null_metrics_provider() {
 
 /// Starts server 1 of two voters, without the other one; returns it and its election port.
 fn one_of_two(home: &Path, settings: &str) -> (Process, u16) {
-    let [quorum, election, other] = [(); 3].map(|()| free_port());
+    let [quorum, election, other] = free_ports();
     std::fs::create_dir_all(home.join("data")).unwrap();
     std::fs::write(home.join("data/myid"), "1").unwrap();
     let members = format!("server.1=127.0.0.1:{quorum}:{election}\nserver.2=127.0.0.1:{other}:1\n");

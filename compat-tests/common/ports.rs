@@ -37,6 +37,11 @@ pub fn free_port() -> u16 {
     }
 }
 
+/// Several of them.
+pub fn free_ports<const N: usize>() -> [u16; N] {
+    [(); N].map(|()| free_port())
+}
+
 /// The first port of a block that no process held.
 fn claimed() -> (u16, TcpListener) {
     // Processes that start together have ids next to each other: their first tries are far apart.

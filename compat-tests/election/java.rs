@@ -1,7 +1,7 @@
 //! The Java servers of one ensemble, each with its own folder.
 
 use common::java;
-use common::ports::free_port;
+use common::ports::free_ports;
 use oxkeeper::client;
 use oxkeeper::model::View;
 use std::collections::BTreeMap;
@@ -28,7 +28,7 @@ impl Ensemble {
         let mut ports = BTreeMap::new();
         let mut lines = String::new();
         for id in voters.iter().chain(observers) {
-            let [quorum, election, clients] = [(); 3].map(|()| free_port());
+            let [quorum, election, clients] = free_ports();
             ports.insert(*id, [quorum, election, clients]);
             let role = if voters.contains(id) { "participant" } else { "observer" };
             lines +=

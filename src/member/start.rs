@@ -269,7 +269,7 @@ fn with_decided(last: LastInForce, decided: Option<&View>, accepted: Epoch) -> L
 }
 
 /// The newest configuration of a history that was committed: the history has a transaction of a later epoch, whose leader had that
-/// configuration in its own history when a quorum acknowledged its NEWLEADER.
+/// configuration in its own history, and opened its epoch with a quorum of it. docs/deviations.md says which leaders needed none.
 ///
 /// * `last`: the last transaction.
 fn committed_in(logged: &[View], last: Option<Zxid>) -> Option<&View> {

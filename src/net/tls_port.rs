@@ -83,7 +83,7 @@ pub(super) async fn open(
         }
         Ok(opened)
     };
-    // Boxed, and gone before the connection is served: within this future it would take its 5 KB for as long as the connection lives.
+    // Boxed, and gone before the connection is served: within this future it would take memory for as long as the connection lives.
     let Some(opened) = stop.run_until_cancelled(Box::pin(opening)).await else { return };
     let machine = |proved: Vec<Identity>| {
         let conn = shared.conns.add(|id| {

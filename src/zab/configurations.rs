@@ -102,10 +102,16 @@ impl Core {
         }
     }
 
-    /// Without `reconfigEnabled` this server goes by its own lines, as in Java, whatever configuration the leader has.
-    fn warn_of_view(&self, view: &View) {
+    /// Whether a leader's configuration has other quorums than the lines here, which count alone without `reconfigEnabled`, as in Java.
+    pub(super) fn ignores(&self, view: &View) -> bool {
         let is_newer = self.view.version < view.version;
-        if !self.settings.reconfigs && is_newer && !view.has_quorums_of(&self.view) {
+        let has_other_quorums = || !self.read_view(view.clone()).has_quorums_of(&self.view);
+        !self.settings.reconfigs && is_newer && has_other_quorums()
+    }
+
+    /// Warns of a configuration that a leader sends, if this server [ignores](Self::ignores) it.
+    fn warn_if_ignored(&self, view: &View) {
+        if self.ignores(view) {
             tracing::warn!(
                 target: crate::model::STRANGERS,
                 voters = %self.view.voters_text(), other_voters = %view.voters_text(), config_version = %format_args!("{:x}", view.version),
@@ -179,7 +185,7 @@ impl Core {
     pub fn see_saved_views(&mut self, views: Vec<View>, newest_counts: bool) {
         self.seen.saved = views.iter().map(|view| view.version).collect();
         self.seen.is_newest_unread = !newest_counts && !views.is_empty();
-        let count = views.len() - usize::from(!newest_counts && !views.is_empty());
+        let count = views.len() - usize::from(self.seen.is_newest_unread);
         views.into_iter().take(count).for_each(|view| self.see_view(view));
     }
 
@@ -188,7 +194,7 @@ impl Core {
     /// * `knows_all`: this server has seen every configuration that was proposed or committed before.
     pub(super) fn see_payload(&mut self, payload: &Bytes, knows_all: bool) -> bool {
         let Some(view) = (self.finds_view)(payload) else { return false };
-        self.warn_of_view(&view);
+        self.warn_if_ignored(&view);
         let newest = self.newest_version();
         if knows_all && newest < view.version {
             self.seen.followed = Some((view.version, newest));
@@ -294,7 +300,7 @@ impl Core {
         match View::from_bytes(text) {
             Ok(view) => {
                 self.seen.named = Some(view.version);
-                self.warn_of_view(&view);
+                self.warn_if_ignored(&view);
                 self.see_view(view);
             }
             Err(error) => {

@@ -117,6 +117,18 @@ mod tests {
         }
     }
 
+    /// Version 3 has other voters than version 1, and version 4 has the same.
+    #[test]
+    fn newer_configuration_with_other_voters_is_ignored_without_reconfig_enabled() {
+        for (reconfigs, own, leaders, expected) in
+            [(false, 1, 3, true), (false, 1, 4, false), (false, 4, 3, false), (true, 1, 3, false)]
+        {
+            let mut core = started(own);
+            core.settings.reconfigs = reconfigs;
+            assert_eq!(core.ignores(&view(leaders)), expected, "{reconfigs} {own} {leaders}");
+        }
+    }
+
     /// It was stopped between the ACK and the commit of a reconfiguration, and then its zoo.cfg was written anew. What its history has counts until
     /// it is truncated; what `.dynamic.next` has, which may be in no history, until a leader's history comes without it.
     #[test]

@@ -1,6 +1,6 @@
 //! A member that is an ensemble by itself, in this process: it has all ports, and leads.
 
-use common::ports::free_port;
+use common::ports::free_ports;
 use oxkeeper::client::{ConnectRequest, Wire, word};
 use oxkeeper::config::{Environment, Source, parse};
 use socket2::{Domain, Socket, Type};
@@ -39,7 +39,7 @@ impl Server {
     pub fn start() -> Self {
         let dir = tempfile::tempdir().expect("a directory");
         let [client, quorum, election] =
-            [(); 3].map(|()| SocketAddr::from((Ipv4Addr::LOCALHOST, free_port())));
+            free_ports().map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
         let text = format!(
             "dataDir={}\ninitLimit=10\nsyncLimit=10\nstandaloneEnabled=false\nmaxClientCnxns=0\n\
              4lw.commands.whitelist=*\nadmin.enableServer=false\nclientPortAddress=127.0.0.1\nclientPort={}\n\

@@ -69,6 +69,24 @@ fn folders() -> Folders {
     Folders::new(Path::new("/d"), Path::new("/d"))
 }
 
+/// A disk with a zoo.cfg and the folder of the data.
+fn configured_disk() -> SimDisk {
+    let disk = SimDisk::new();
+    disk.create_dir(Path::new("/c")).unwrap();
+    disk.create_dir(&folders().logs).unwrap();
+    replace_file(&disk, Path::new("/c/zoo.cfg"), CONFIG.as_bytes()).unwrap();
+    disk
+}
+
+fn config_files(disk: &SimDisk) -> ConfigFiles<SimDisk> {
+    let path = Path::new("/c/zoo.cfg");
+    ConfigFiles::new(disk.clone(), path.into(), path.into(), folders().snapshots)
+}
+
+fn promise(disk: &SimDisk, epoch: u32) {
+    epoch::save(disk, &folders().snapshots, EpochFile::Accepted, Epoch(epoch)).unwrap();
+}
+
 fn started_on(disk: &SimDisk, config: &Config, tree: Tree, fits_digests: bool) -> Started<SimDisk> {
     started_at(disk, config, tree, RestoredHistory { last: Some(Zxid::ZERO), fits_digests })
 }
@@ -195,9 +213,8 @@ fn configuration_of_the_tree_counts_beside_the_operators_only_if_it_is_saved() {
         config.ensemble.as_mut().unwrap().last_seen = saved;
         let mut tree = Tree::new(Options::default());
         tree.set_config(of_tree.to_string().as_bytes(), of_tree.version, 0);
-        let disk = SimDisk::new();
-        disk.create_dir(&folders().logs).unwrap();
-        epoch::save(&disk, &folders().snapshots, EpochFile::Accepted, Epoch(5)).unwrap();
+        let disk = configured_disk();
+        promise(&disk, 5);
         let started = started_on(&disk, &config, tree, true);
         let core = &started.member.replica.peer().core;
         let versions: Vec<i64> = core.all_views().map(|view| view.version).collect();
@@ -216,11 +233,8 @@ fn started_after(
     version: i64,
     proposed: Option<i64>,
 ) -> Started<SimDisk> {
-    let (disk, path) = (SimDisk::new(), Path::new("/c/zoo.cfg"));
-    disk.create_dir(Path::new("/c")).unwrap();
-    disk.create_dir(&folders().logs).unwrap();
-    replace_file(&disk, path, CONFIG.as_bytes()).unwrap();
-    let files = ConfigFiles::new(disk.clone(), path.into(), path.into(), folders().snapshots);
+    let disk = configured_disk();
+    let files = config_files(&disk);
     let view = |version: i64| {
         let text = format!("{MEMBERS}server.7=g:1:2\nserver.8=h:1:2\nversion={version:x}");
         View::parse(&text).unwrap()
@@ -230,7 +244,7 @@ fn started_after(
         let lines = View::parse(&format!("{MEMBERS}version={older:x}")).unwrap();
         files.commit(&lines, false, false).unwrap();
     }
-    epoch::save(&disk, &folders().snapshots, EpochFile::Accepted, Epoch(accepted)).unwrap();
+    promise(&disk, accepted);
     let mut config = config(&format!("{CONFIG}reconfigEnabled=true\n{MEMBERS}"));
     let ensemble = config.ensemble.as_mut().unwrap();
     ensemble.view.version = version;
@@ -288,18 +302,12 @@ fn lines_changed_in_a_dynamic_file_are_found_by_what_the_data_has() {
         (vec![first], None, [2, 2], second, vec![second]),
         (vec![], Some(second), [2, 2], second, vec![second]), // The operator has removed the copy.
     ] {
-        let (disk, path) = (SimDisk::new(), Path::new("/c/zoo.cfg"));
-        disk.create_dir(Path::new("/c")).unwrap();
-        disk.create_dir(&folders().logs).unwrap();
-        replace_file(&disk, path, CONFIG.as_bytes()).unwrap();
-        let files = ConfigFiles::new(disk.clone(), path.into(), path.into(), folders().snapshots);
-        let promise = |epoch| {
-            epoch::save(&disk, &folders().snapshots, EpochFile::Accepted, Epoch(epoch)).unwrap();
-        };
+        let disk = configured_disk();
+        let files = config_files(&disk);
         let [before, since] = promised;
-        promise(before);
+        promise(&disk, before);
         committed.iter().for_each(|&version| files.commit(&view(version), false, true).unwrap());
-        promise(since);
+        promise(&disk, since);
         let mut config = config(&format!("{CONFIG}reconfigEnabled=true\n{MEMBERS}"));
         config.ensemble.as_mut().unwrap().view.version = edited;
         // The second start comes before any other configuration is in force.
@@ -330,12 +338,9 @@ fn copy_is_of_an_earlier_time_if_the_history_shows_that_a_newer_configuration_wa
     let view = |version: i64| View::parse(&format!("{MEMBERS}server.7=g:1:2\nversion={version:x}"));
     // With nothing of a later epoch in the history, the second one may have come to nothing.
     for (last, counting) in [(2, vec![0, first, second]), (3, vec![0, second])] {
-        let (disk, path) = (SimDisk::new(), Path::new("/c/zoo.cfg"));
-        disk.create_dir(Path::new("/c")).unwrap();
-        disk.create_dir(&folders().logs).unwrap();
-        replace_file(&disk, path, CONFIG.as_bytes()).unwrap();
-        epoch::save(&disk, &folders().snapshots, EpochFile::Accepted, Epoch(3)).unwrap();
-        let files = ConfigFiles::new(disk.clone(), path.into(), path.into(), folders().snapshots);
+        let disk = configured_disk();
+        promise(&disk, 3);
+        let files = config_files(&disk);
         files.commit(&view(first).unwrap(), false, true).unwrap();
         let config = config(&format!("{CONFIG}reconfigEnabled=true\n{MEMBERS}"));
         let mut tree = Tree::new(Options::default());
@@ -359,11 +364,8 @@ fn configuration_of_the_tree_of_an_epoch_that_was_not_promised_does_not_count() 
         (3, 0, vec![0]),
         (7, 0x3_0000_0000, vec![0x3_0000_0000, 0x7_0000_0002]),
     ] {
-        let (disk, path) = (SimDisk::new(), Path::new("/c/zoo.cfg"));
-        disk.create_dir(Path::new("/c")).unwrap();
-        disk.create_dir(&folders().logs).unwrap();
-        replace_file(&disk, path, CONFIG.as_bytes()).unwrap();
-        epoch::save(&disk, &folders().snapshots, EpochFile::Accepted, Epoch(accepted)).unwrap();
+        let disk = configured_disk();
+        promise(&disk, accepted);
         let mut config = config(&format!("{CONFIG}reconfigEnabled=true\n{MEMBERS}"));
         config.ensemble.as_mut().unwrap().view.version = version;
         let mut tree = Tree::new(Options::default());
@@ -405,11 +407,8 @@ fn proposed_configuration_counts_beside_lines_that_were_written_later() {
 // rows: D-05
 #[test]
 fn member_that_has_lost_both_epoch_files_does_not_start_if_it_had_a_configuration_in_force() {
-    let disk = SimDisk::new();
-    disk.create_dir(Path::new("/c")).unwrap();
-    disk.create_dir(&folders().logs).unwrap();
-    let path = Path::new("/c/zoo.cfg");
-    let files = ConfigFiles::new(disk.clone(), path.into(), path.into(), folders().snapshots);
+    let disk = configured_disk();
+    let files = config_files(&disk);
     files.keep_in_force(&View::parse(&format!("{MEMBERS}version=200000000")).unwrap()).unwrap();
     let config = config(&format!("{CONFIG}reconfigEnabled=true\n{MEMBERS}"));
     let start = |disk: &SimDisk| {

@@ -17,7 +17,7 @@ pub struct LastConfigs<'a> {
 impl<'a> LastConfigs<'a> {
     /// The last configurations of a history that ends with this tree.
     pub fn of(tree: &'a Tree) -> Self {
-        Self { before: tree.config_before(), last: tree.config() }
+        Self { before: tree.config_before(), last: tree.config_in_history() }
     }
 
     /// Oldest first.

@@ -60,6 +60,7 @@ impl Tree {
         let applied = self.apply_part(header, txn, effects);
         // After the whole, so that no snapshot claims a half-applied multi (ZOOKEEPER-3127).
         if let Some(zxid) = Zxid::from_wire(header.zxid) {
+            self.judge_config_origin(zxid);
             self.last_zxid = self.last_zxid.max(zxid);
             self.digests.note(zxid, self.digest);
         }
@@ -88,7 +89,7 @@ impl Tree {
             ),
             Txn::SetData { path, data, version } => {
                 if kind == op::RECONFIG {
-                    self.config_before = Some(self.config().unwrap_or_default().to_vec());
+                    self.replace_config();
                 }
                 let result = self.find(path).ok_or(Code::NO_NODE).map(|id| {
                     let bytes_before = self.nodes.get(id).data_bytes() as i64;

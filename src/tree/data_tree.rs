@@ -2,9 +2,10 @@
 //!
 //! Source: `DataTree`, ZooKeeper 3.9.5.
 
-use super::acls::{self, Acls};
+use super::acls::Acls;
 use super::blob::Blobs;
 use super::child_changes::ChildLog;
+use super::config_node::ConfigOrigin;
 use super::digest;
 use super::digest::StatPart;
 use super::digests::Digests;
@@ -17,7 +18,7 @@ use super::peaks::Peaks;
 use super::quota_paths::QuotaPaths;
 use super::scan::Freeze;
 use crate::model::sync::{Arc, Mutex};
-use crate::model::{Acl, Identity, OPEN_ACL, Owner, Zxid, path};
+use crate::model::{OPEN_ACL, Owner, Zxid, path};
 use bytes::Bytes;
 use foldhash::fast::FixedState;
 use std::collections::BTreeMap;
@@ -50,6 +51,7 @@ pub struct Tree {
     pub(super) digests: Digests,
     /// What `/zookeeper/config` held before the last reconfiguration applied.
     pub(super) config_before: Option<Vec<u8>>,
+    pub(super) config_origin: ConfigOrigin,
     /// Freezes under way.
     pub(super) freezes: Vec<Freeze>,
     /// Freezes so far.
@@ -92,6 +94,7 @@ impl Tree {
             last_zxid: Zxid::ZERO,
             digests: Digests::default(),
             config_before: None,
+            config_origin: ConfigOrigin::History,
             freezes: Vec::new(),
             freezes_begun: 0,
             lists: Mutex::new(Vec::new()),
@@ -107,37 +110,6 @@ impl Tree {
         let (hash, crc) = (self.hash_path(path), self.start_crc(path, Some(b"")));
         let name = NewName { path: path.as_bytes(), hash, crc };
         self.place(parent, name, Some(b""), acl, &stat);
-    }
-
-    /// Writes the configuration into `/zookeeper/config`: this is no transaction, and every server does it for itself.
-    ///
-    /// * `version`: of the configuration, which is a zxid.
-    ///
-    /// Source: `ZKDatabase.initConfigInZKDatabase`, ZooKeeper 3.9.5.
-    pub fn set_config(&mut self, text: &[u8], version: i64, wall_ms: i64) {
-        let Some(id) = self.find("/zookeeper/config") else { return };
-        self.set_data(id, Some(text), |node| {
-            (node.version, node.mzxid, node.mtime) = (-1, version, wall_ms);
-        });
-    }
-
-    /// What `/zookeeper/config` holds.
-    pub fn config(&self) -> Option<&[u8]> {
-        self.znode(self.find("/zookeeper/config")?).data().bytes()
-    }
-
-    /// What `/zookeeper/config` held before the last reconfiguration that was applied here; `None`: none was.
-    pub fn config_before(&self) -> Option<&[u8]> {
-        self.config_before.as_deref()
-    }
-
-    /// Adds `/zookeeper/config` if it is missing, as Java does after every load (`DataTree.addConfigNode`).
-    fn add_config_node(&mut self) {
-        if self.find("/zookeeper/config").is_none() && self.find("/zookeeper").is_some() {
-            // world:anyone:r
-            let acl = acls::encode(&[Acl { perms: 1, who: Identity::new("world", "anyone") }]);
-            self.insert_system("/zookeeper/config", &acl, -1);
-        }
     }
 
     pub const fn last_zxid(&self) -> Zxid {

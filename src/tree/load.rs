@@ -353,6 +353,7 @@ impl Builder {
         self.tree.root_alias_size = 1 + root.data_bytes() as u64;
         self.tree.set_up_quotas();
         self.tree.last_zxid = zxid;
+        self.tree.set_config_origin(zxid);
         Ok(self.tree)
     }
 }

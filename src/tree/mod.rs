@@ -19,6 +19,7 @@ mod apply;
 mod blob;
 mod change;
 mod child_changes;
+mod config_node;
 mod count;
 mod data_tree;
 pub mod digest;

@@ -10,7 +10,7 @@ use oxkeeper::member::start::{
     with_other_quorums,
 };
 use oxkeeper::member::{Action, ConfigChange, Input, Now};
-use oxkeeper::model::{Epoch, View, Zxid};
+use oxkeeper::model::{Epoch, View, Zxid, op};
 use oxkeeper::request::Shared;
 use oxkeeper::store::decide::Start;
 use oxkeeper::store::disk::{remove_for_good, replace_file};
@@ -18,11 +18,14 @@ use oxkeeper::store::doubted;
 use oxkeeper::store::epoch::{self, EpochFile};
 use oxkeeper::store::sim_disk::SimDisk;
 use oxkeeper::store::{Disk as _, Folders, Recovered, Trailers};
+use oxkeeper::tree::load::Loader;
+use oxkeeper::tree::txn::Entry;
 use oxkeeper::tree::{Options, Tree};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use support::txns::set_data;
 
 // rows: D-09
 #[test]
@@ -379,6 +382,49 @@ fn configuration_of_the_tree_of_an_epoch_that_was_not_promised_does_not_count() 
         assert_eq!(counts, counting, "{accepted} {version:x}");
         assert!(!core.has_outranked_views(), "{accepted} {version:x}");
     }
+}
+
+// All data was lost, the configuration files were not, and another configuration has replaced that one since. Then the epochs reach that of the
+// lost configuration, which an old snapshot still has.
+// rows: D-09
+#[test]
+fn configuration_of_a_snapshot_of_an_earlier_epoch_does_not_count_if_the_log_goes_on_without_it() {
+    let (own, lost) = (0x3_0000_0000, Zxid::new(Epoch(7), 2));
+    let text = format!("{MEMBERS}server.7=g:1:2\nversion={:x}", lost.to_wire());
+    for (snapshot, log, counting) in [
+        ((1, 5), vec![(1, 6), (8, 1)], vec![own]),
+        ((1, 5), vec![(3, 1)], vec![own]),
+        ((1, 5), vec![(8, 1)], vec![own, lost.to_wire()]), // A leader may have named it.
+        ((1, 5), vec![], vec![own, lost.to_wire()]),
+        ((7, 2), vec![(7, 3)], vec![own, lost.to_wire()]),
+    ] {
+        let disk = configured_disk();
+        promise(&disk, 9);
+        let mut config = config(&format!("{CONFIG}reconfigEnabled=true\n{MEMBERS}"));
+        config.ensemble.as_mut().unwrap().view.version = own;
+        let mut tree = snapshot_with_config(snapshot, &text, lost);
+        for (epoch, counter) in log {
+            let entry = set_data(Zxid::new(Epoch(epoch), counter), op::SET_DATA, "/", b"");
+            let entry = Entry::decode(&entry).unwrap();
+            tree.apply(&entry.header, &entry.txn, &mut Vec::new());
+        }
+        let history = RestoredHistory { last: Some(tree.last_zxid()), fits_digests: true };
+        let started = started_at(&disk, &config, tree, history);
+        let core = &started.member.replica.peer().core;
+        let counts: Vec<i64> = core.all_views().map(|view| view.version).collect();
+        assert_eq!(counts, counting, "{snapshot:?} {:?}", history.last);
+    }
+}
+
+/// The tree of a snapshot that a server with this configuration has written.
+fn snapshot_with_config((epoch, counter): (u32, u32), text: &str, version: Zxid) -> Tree {
+    let mut tree = Tree::new(Options::default());
+    tree.set_config(text.as_bytes(), version.to_wire(), 0);
+    let (frozen, mut stream) = (tree.freeze().unwrap(), Vec::new());
+    while !tree.freeze_piece(frozen, &mut stream) {}
+    let mut loader = Loader::new(Options::default());
+    assert!(loader.take(&stream).unwrap().ended);
+    loader.finish(Zxid::new(Epoch(epoch), counter)).unwrap()
 }
 
 // It was stopped after it had acknowledged the configuration that NEWLEADER had named, and before UPTODATE. No history has that.

@@ -60,7 +60,9 @@ impl Tree {
         let applied = self.apply_part(header, txn, effects);
         // After the whole, so that no snapshot claims a half-applied multi (ZOOKEEPER-3127).
         if let Some(zxid) = Zxid::from_wire(header.zxid) {
-            self.judge_config_origin(zxid);
+            if self.last_zxid < zxid {
+                self.config_origin.judge(zxid.epoch());
+            }
             self.last_zxid = self.last_zxid.max(zxid);
             self.digests.note(zxid, self.digest);
         }

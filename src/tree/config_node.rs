@@ -2,25 +2,11 @@
 
 use super::Tree;
 use super::acls;
-use crate::model::{Acl, Epoch, Identity, Zxid};
+use super::config_origin::ConfigOrigin;
+use crate::model::{Acl, Identity, Zxid};
 use std::mem;
 
 const PATH: &str = "/zookeeper/config";
-
-/// Where the configuration in a tree comes from.
-///
-/// Servers write the configuration in force into their trees. Where all data was lost and the configuration files were not, that is a
-/// configuration of a later epoch than the history after the loss, and snapshots keep it, also when an operator has replaced it since.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum ConfigOrigin {
-    /// A transaction of this history, or this process, has written it.
-    History,
-    /// The snapshot has a configuration of this epoch and of a later zxid than its own. Its transaction may follow in the log: Java writes
-    /// snapshots while it applies transactions. Or a leader has named the configuration, and it is in no history.
-    AfterSnapshot(Epoch),
-    /// Such a configuration, and the next transactions are of an earlier epoch than it: no leader of their time can have known it.
-    LostHistory,
-}
 
 impl Tree {
     /// Writes the configuration into `/zookeeper/config`: this is no transaction, and every server does it for itself.
@@ -63,21 +49,7 @@ impl Tree {
     /// The tree is that of a snapshot of `zxid`.
     pub(super) fn set_config_origin(&mut self, zxid: Zxid) {
         let written = self.find(PATH).map(|id| self.nodes.get(id).mzxid);
-        // The first configuration of an epoch is in no log.
-        let after = written.and_then(Zxid::from_wire).filter(|at| at.counter() > 0 && zxid < *at);
-        if let Some(after) = after {
-            self.config_origin = ConfigOrigin::AfterSnapshot(after.epoch());
-        }
-    }
-
-    /// Notes that a transaction of `zxid` follows what the tree has.
-    pub(super) fn judge_config_origin(&mut self, zxid: Zxid) {
-        if let ConfigOrigin::AfterSnapshot(epoch) = self.config_origin
-            && zxid.epoch() < epoch
-            && self.last_zxid < zxid
-        {
-            self.config_origin = ConfigOrigin::LostHistory;
-        }
+        self.config_origin = ConfigOrigin::of_snapshot(zxid, written.and_then(Zxid::from_wire));
     }
 
     /// A reconfiguration takes the place of what `/zookeeper/config` holds.

@@ -5,7 +5,7 @@
 use super::acls::Acls;
 use super::blob::Blobs;
 use super::child_changes::ChildLog;
-use super::config_node::ConfigOrigin;
+use super::config_origin::ConfigOrigin;
 use super::digest;
 use super::digest::StatPart;
 use super::digests::Digests;

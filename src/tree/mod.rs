@@ -20,6 +20,7 @@ mod blob;
 mod change;
 mod child_changes;
 mod config_node;
+mod config_origin;
 mod count;
 mod data_tree;
 pub mod digest;

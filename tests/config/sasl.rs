@@ -93,9 +93,13 @@ fn missing_section_is_refused_only_if_it_is_named() {
     }
     refused("sasl.serverconfig=Mine", Some(""), &[FLAG], "/jaas has no such section; add it");
     refused("sasl.serverconfig=Mine", None, &[], "no JAAS file is named");
-    let jaas = format!("Mine {{ {DIGEST} user_bob=\"s3\"; }};");
-    let config = loaded("sasl.serverconfig=Mine", Some(&jaas), &[FLAG]).unwrap();
-    assert_eq!(config.client_sasl.unwrap().section, "Mine");
+    // Its users log in, and no others do.
+    let section = |name: &str, user: &str| format!("{name} {{ {DIGEST} user_{user}=\"s3\"; }};\n");
+    let jaas = section("Server", "eve") + &section("Mine", "bob");
+    let sasl = loaded("sasl.serverconfig=Mine", Some(&jaas), &[FLAG]).unwrap().client_sasl.unwrap();
+    let Login::Digest(login) = sasl.login else { panic!("{:?}", sasl.login) };
+    let users: Vec<&str> = login.users.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!((sasl.section.as_str(), users), ("Mine", vec!["bob"]));
     let config = loaded("SASLAuthenticationProvider.superPassword=s3", None, &[]).unwrap();
     assert!(warnings(&config)[0].contains("has no effect without SASL of clients"));
     let jaas = format!("Server {{ {DIGEST} user_bob=\"s3\"; }};");

@@ -226,6 +226,47 @@ fn doubt_ends_if_the_tree_has_a_digest_of_its_leader() {
     }
 }
 
+/// A Java leader's log may lack transactions that this server has: the leader's digests are then in the log of this server, which has lost nothing.
+// rows: D-69
+#[test]
+fn difference_from_the_leader_is_noted_until_the_tree_fits_or_is_replaced() {
+    let entries = written();
+    let whole = |end: usize| tree_of(&entries, 0, end);
+    let mut follower = Follower::join(tree_of(&entries, 1, ENDED), &entries);
+    follower.take(&entries[ENDED..]);
+    let since = entries[ENDED].0;
+    assert_eq!(follower.server.differences, [Some(since)], "once, with the first");
+    // The log is truncated, and the tree loaded again: it differs from the digests in the log as before.
+    for (differs_since, is_unsure) in [(since, false), (entries[BEGUN].0, true)] {
+        let mut follower = Follower::join(tree_of(&entries, 1, ENDED), &entries);
+        follower.take(&entries[ENDED..]);
+        follower.step(of_peers(zab::Input::LeaderGone));
+        follower.elect(3);
+        follower.hear(Packet::LeaderInfo { epoch: Epoch(2) });
+        follower.hear(Packet::Trunc { zxid: since });
+        let tree = Box::new(tree_of(&entries, 1, ENDED + 1));
+        follower.step(Input::Rebuilt { tree, differs_since: Some(differs_since) });
+        follower.hear(Packet::LeaderInfo { epoch: Epoch(2) });
+        assert_eq!(follower.server.replica.peer().core.is_unsure, is_unsure);
+    }
+    // The next leader's tree takes its place; the disk forgets the note with the tree.
+    follower.step(of_peers(zab::Input::LeaderGone));
+    follower.elect(3);
+    follower.hear(Packet::LeaderInfo { epoch: Epoch(2) });
+    follower.take_tree(whole(ALL), entries[ALL - 1].0, Epoch(2));
+    assert_eq!(follower.server.differences, [Some(since)]);
+    // The next leader has what this server has.
+    let mut follower = Follower::join(whole(BEGUN), &entries);
+    follower.server.replica.know_difference(entries[0].0);
+    follower.take(&entries[ENDED..]);
+    assert_eq!(follower.server.differences, [None]);
+    // A tree in doubt proves nothing.
+    let mut follower = Follower::join(tree_of(&entries, 1, ENDED), &entries);
+    follower.server.replica.doubt_tree();
+    follower.take(&entries[ENDED..]);
+    assert_eq!(follower.server.differences, []);
+}
+
 /// The tree after `end` transactions, without the last `lacks` of the first ones.
 fn tree_of(entries: &[(Zxid, Bytes)], lacks: usize, end: usize) -> Tree {
     let mut tree = Tree::new(OPTIONS);
@@ -260,7 +301,7 @@ fn failed_truncation_leaves_the_tree_as_long_as_the_log() {
     let mut whole = Tree::new(OPTIONS);
     apply(&mut whole, &entries);
     let digest = whole.digest();
-    follower.step(Input::Rebuilt { tree: Box::new(whole), fits_digests: true });
+    follower.step(Input::Rebuilt { tree: Box::new(whole), differs_since: None });
     assert_eq!((follower.digest(), follower.last()), (digest, last));
     // The same leader sends its tree, and goes on after it.
     follower.hear(Packet::LeaderInfo { epoch: Epoch(2) });
@@ -290,7 +331,7 @@ fn truncated_history_that_does_not_fit_its_digests_is_replaced_by_the_leaders_tr
     let mut wrong = Tree::new(OPTIONS);
     apply(&mut wrong, &entries[..BEGUN - 1]);
     apply(&mut wrong, &entries[BEGUN..=ENDED]);
-    follower.step(Input::Rebuilt { tree: Box::new(wrong), fits_digests: false });
+    follower.step(Input::Rebuilt { tree: Box::new(wrong), differs_since: Some(to) });
     // It promises, and says that nothing it has counts.
     follower.hear(Packet::LeaderInfo { epoch: Epoch(2) });
     assert!(follower.server.replica.peer().core.is_unsure);

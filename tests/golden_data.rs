@@ -63,7 +63,7 @@ fn restore(dir: &Path, trust_empty: bool) -> (Tree, Recovered) {
         let recovered =
             recover(&RealDisk, &folders, options, &mut restorer, || Duration::ZERO).unwrap();
         let restored = restorer.finish();
-        assert_eq!((restored.digest_mismatches, restored.orphans), (0, 0));
+        assert_eq!((restored.comparison.mismatches, restored.orphans), (0, 0));
         Some((restored.tree, recovered))
     });
     let (twin, _) = found[1].take().unwrap();
@@ -270,7 +270,7 @@ fn digest_mismatch_is_counted_and_changes_nothing() {
         restorer.replay(zxid, &entry).unwrap();
     }
     let restored = restorer.finish();
-    assert_eq!(restored.digest_mismatches, 1);
+    assert_eq!(restored.comparison.mismatches, 1);
     assert_eq!(dump(&restored.tree), text("java-data.txt"));
 }
 

@@ -29,6 +29,12 @@ impl DiskWork {
             replica::Action::Roll => out.push(Action::Log(store::Command::Roll)),
             replica::Action::NoteDoubt => out.push(Action::Log(store::Command::NoteDoubt)),
             replica::Action::ForgetDoubt => out.push(Action::Log(store::Command::ForgetDoubt)),
+            replica::Action::NoteDifference { since } => {
+                out.push(Action::Log(store::Command::NoteDifference { since }));
+            }
+            replica::Action::ForgetDifference => {
+                out.push(Action::Log(store::Command::ForgetDifference));
+            }
             replica::Action::Snapshot(frozen) => self.write_snapshot(frozen, false, out),
             replica::Action::Install(frozen) => {
                 out.push(Action::Log(store::Command::Roll));

@@ -11,6 +11,7 @@ use crate::store::disk::is_echo;
 use crate::store::{Draft, SnapshotError, worker};
 use crate::tree::Tree;
 use crate::tree::freeze::Frozen;
+use crate::tree::rebuild::Comparison;
 use crate::zab::{LearnerConnectionId, LogRead, Packet};
 
 /// When an input happens.
@@ -58,10 +59,10 @@ pub enum Input {
     /// A tree was sent to a learner, or will not be.
     TreeSent(Frozen),
     /// The tree as the log on disk has it, after [`super::Action::LoadTree`].
-    /// * `fits_digests`: the tree had the digest of each transaction in the log that has one.
+    /// * `differs_since`: see [`Comparison`].
     TreeLoaded {
         tree: Box<Tree>,
-        fits_digests: bool,
+        differs_since: Option<Zxid>,
     },
     /// What [`super::Action::ReadLog`] found.
     LogRead {
@@ -143,11 +144,11 @@ impl Input {
 
     /// The input for the result of [`super::Action::LoadTree`].
     ///
-    /// * `loaded`: with the number of transactions after which the tree had another digest than was logged.
-    pub fn tree_loaded(loaded: Result<(Tree, u64), String>) -> Self {
+    /// * `loaded`: with how the tree compared with the digests in the log.
+    pub fn tree_loaded(loaded: Result<(Tree, Comparison), String>) -> Self {
         match loaded {
-            Ok((tree, mismatches)) => {
-                Self::TreeLoaded { tree: Box::new(tree), fits_digests: mismatches == 0 }
+            Ok((tree, Comparison { differs_since, .. })) => {
+                Self::TreeLoaded { tree: Box::new(tree), differs_since }
             }
             Err(reason) => Self::Failed { reason, exit: 1, cause: FailureCause::Other },
         }

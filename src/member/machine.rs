@@ -121,8 +121,8 @@ impl Member {
                 }
                 self.step_replica(now, replica::Input::SnapshotEnded(frozen), out);
             }
-            Input::TreeLoaded { tree, fits_digests } => {
-                self.step_replica(now, replica::Input::Rebuilt { tree, fits_digests }, out);
+            Input::TreeLoaded { tree, differs_since } => {
+                self.step_replica(now, replica::Input::Rebuilt { tree, differs_since }, out);
             }
             Input::LogRead { connection, read } => {
                 self.step_zab(now, zab::Input::LogRead { connection, read }, out);
@@ -564,9 +564,10 @@ fn failure(error: &WorkerError) -> Option<Ended> {
         // As Java: a server that can't write snapshots must not go on (D-34).
         WorkerError::Snapshot(_) => ("write snapshot", 10),
         WorkerError::Log(_) => ("the log's disk failed", 1),
-        WorkerError::Epoch(_) | WorkerError::Purge(_) | WorkerError::Doubt(_) => {
-            ("dataDir's disk failed", 1)
-        }
+        WorkerError::Epoch(_)
+        | WorkerError::Purge(_)
+        | WorkerError::Doubt(_)
+        | WorkerError::Difference(_) => ("dataDir's disk failed", 1),
         // Files of both folders.
         WorkerError::RenameReplaced(_) | WorkerError::Mark(_) => {
             ("dataDir's or dataLogDir's disk failed", 1)

@@ -9,8 +9,9 @@ use crate::replica::{LastConfigs, Mode, Replica};
 use crate::request::Shared;
 use crate::store::decide::Start;
 use crate::store::epoch::{self, EpochError};
-use crate::store::{Disk, Folders, Log, Recovered, doubted};
+use crate::store::{Disk, Folders, Log, Recovered, differing, doubted};
 use crate::tree::freeze::Frozen;
+use crate::tree::rebuild::Comparison;
 use crate::tree::{State, Tree};
 use crate::zab::{self, Peer};
 use std::io;
@@ -47,20 +48,49 @@ impl From<(PathBuf, io::Error)> for AssembleError {
     }
 }
 
+fn warn_of_difference(since: Zxid) {
+    tracing::warn!(
+        %since,
+        "the tree of this server has differed from its leader's since that transaction, when nothing was missing here: compare the znodes of all \
+         members before one is emptied (docs/operations.md, Trees that differ)"
+    );
+}
+
 /// The history that was loaded from the disk.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct RestoredHistory {
     /// Last zxid of the log; `None`: this server has nothing that counts.
     pub last: Option<Zxid>,
-    /// The tree had the digest of each transaction in the log that has one.
+    /// The tree had the last digest in the log, or differs since a transaction after which it differed from its leader's, too.
     pub fits_digests: bool,
 }
 
 impl RestoredHistory {
-    /// * `digest_mismatches`: transactions of the log with another digest than the tree had after them.
-    pub const fn of(recovered: &Recovered, digest_mismatches: u64) -> Self {
-        Self { last: recovered.last, fits_digests: digest_mismatches == 0 }
+    /// Judges how the tree compared with its log, by what an earlier run has noted of its leader's digests.
+    ///
+    /// * `last`: the last zxid of the log.
+    ///
+    /// # Errors
+    /// If it can't be read.
+    pub fn read<D: Disk>(
+        disk: &D,
+        folders: &Folders,
+        last: Option<Zxid>,
+        comparison: Comparison,
+    ) -> Result<Self, AssembleError> {
+        let fits_digests = match comparison.differs_since {
+            None => true,
+            Some(since) => noted_difference(disk, folders)?.is_some_and(|noted| noted <= since),
+        };
+        Ok(Self { last, fits_digests })
     }
+}
+
+/// The transaction since which the tree differs from its leaders', if an earlier run has noted one.
+fn noted_difference<D: Disk>(disk: &D, folders: &Folders) -> Result<Option<Zxid>, AssembleError> {
+    let path = differing::path(&folders.snapshots);
+    differing::since(disk, &folders.snapshots)
+        .map_err(|source| AssembleError::Doubt { path, source })
 }
 
 /// Which snapshot a start takes.
@@ -195,6 +225,12 @@ pub fn assemble<D: Disk + Clone>(
     // A standalone server serves its tree nevertheless, as there is no other; but it may become a member.
     if !history.fits_digests {
         replica.doubt_tree();
+    }
+    if config.ensemble.is_some()
+        && let Some(since) = noted_difference(disk, folders)?
+    {
+        warn_of_difference(since);
+        replica.know_difference(since);
     }
     let mut member = Member::new(replica, member, now);
     let mut actions = Vec::new();

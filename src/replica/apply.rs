@@ -62,6 +62,7 @@ pub fn commit(
     if applying.ends_doubt {
         out.push(Action::ForgetDoubt);
     }
+    out.extend(applying.core.mismatches.take_note());
     if done.requests > 0 {
         shared.throttle.end(done, &mut core.wakers);
     }
@@ -104,13 +105,16 @@ struct Applying<'a> {
 impl Applying<'_> {
     /// * `predicted`: by the leader. `found`: the tree's. `zxid`: of the transaction after which both are to be the same.
     fn compare_digests(&mut self, predicted: i64, found: u64, zxid: i64) {
+        let follows = matches!(self.role.mode(), Mode::Following | Mode::Observing);
+        let mismatches = &mut self.core.mismatches;
         if predicted != found as i64 {
-            let counts = self.core.mismatches.note(zxid, predicted, found, self.core.now_ms);
+            let counts = mismatches.note(zxid, predicted, found, self.core.now_ms);
             self.core.figures.stats.digest_mismatches += u64::from(counts);
-        } else if self.core.mismatches.tree_differs()
-            && matches!(self.role.mode(), Mode::Following | Mode::Observing)
-        {
-            self.ends_doubt |= self.core.mismatches.fit();
+            if counts && follows {
+                mismatches.differ_from_leader(zxid);
+            }
+        } else if follows {
+            self.ends_doubt |= mismatches.fit();
         }
     }
 

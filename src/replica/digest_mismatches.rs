@@ -1,5 +1,8 @@
 //! Reports of tree digests that differ from the predicted ones (D-68).
 
+use super::interface::Action;
+use crate::model::Zxid;
+
 /// Differing digests are reported at most this often.
 const REPORT_PAUSE_MS: u64 = 10_000;
 
@@ -17,13 +20,19 @@ pub struct DigestMismatches {
     /// The tree did not fit the digests in the log from which it was loaded. No leader's tree has replaced it since, and it fitted no digest of a
     /// leader. Not set by what differs while this server follows: that leader's tree may be the one that lacks something.
     tree_differs: bool,
+    /// The tree was what this server's data is, and has had other digests than its leaders' since this transaction. The disk has a note of it.
+    differs_since: Option<Zxid>,
+    /// What the disk is to be told of that.
+    note: Option<Action>,
 }
 
 impl DigestMismatches {
     /// A tree that came with SNAP has replaced the old one: from here on digests may differ.
-    pub const fn expect(&mut self) {
+    pub fn expect(&mut self) {
         self.fuzzy = Some(0);
         self.tree_differs = false;
+        // The note goes when that tree is on disk.
+        (self.differs_since, self.note) = (None, None);
     }
 
     /// The tree was found to differ when it was loaded.
@@ -32,8 +41,34 @@ impl DigestMismatches {
     }
 
     /// A restored tree has replaced the old one, or the tree has a digest of its leader's. `true`: it was in doubt.
-    pub const fn fit(&mut self) -> bool {
+    pub fn fit(&mut self) -> bool {
+        if self.differs_since.take().is_some() {
+            self.note = Some(Action::ForgetDifference);
+        }
         std::mem::replace(&mut self.tree_differs, false)
+    }
+
+    /// While this server follows, its tree has another digest than the leader's. One that was in doubt before proves nothing.
+    pub fn differ_from_leader(&mut self, zxid: i64) {
+        if !self.tree_differs && self.differs_since.is_none() {
+            self.differs_since = Zxid::from_wire(zxid);
+            self.note = self.differs_since.map(|since| Action::NoteDifference { since });
+        }
+    }
+
+    /// An earlier run has noted that.
+    pub const fn know_difference(&mut self, since: Zxid) {
+        self.differs_since = Some(since);
+    }
+
+    /// Whether a tree that is loaded again, and differs from the log since this transaction, does so because it differed from its leader.
+    pub fn is_known_to_differ(&self, since: Zxid) -> bool {
+        self.differs_since.is_some_and(|known| known <= since)
+    }
+
+    /// What is to be done on disk.
+    pub const fn take_note(&mut self) -> Option<Action> {
+        self.note.take()
     }
 
     pub const fn tree_differs(&self) -> bool {
@@ -61,7 +96,7 @@ impl DigestMismatches {
             tracing::error!(
                 zxid = %format_args!("{zxid:#x}"),
                 left_out,
-                "{text}; give this server its leader's tree (docs/operations.md, Replace a disk), and check disk and memory; or was this server left out of a restore?"
+                "{text}; which of the two lacks something is not known: compare the znodes of all members before one is emptied (docs/operations.md, Trees that differ)"
             );
             (self.unreported, self.reported_ms) = (0, Some(now_ms));
         }

@@ -28,8 +28,8 @@ pub enum Input {
     LeaderTree { zxid: Zxid, tree: Box<Tree> },
     /// The tree as the log on disk has it, after [`Action::Rebuild`].
     ///
-    /// * `fits_digests`: the tree had the digest of each transaction in the log that has one.
-    Rebuilt { tree: Box<Tree>, fits_digests: bool },
+    /// * `differs_since`: see [`crate::tree::rebuild::Comparison`].
+    Rebuilt { tree: Box<Tree>, differs_since: Option<Zxid> },
 }
 
 /// All the replica can ask for, to be done in the order it was pushed.
@@ -47,6 +47,12 @@ pub enum Action {
     NoteDoubt,
     /// The tree has a digest of the leader's: remove that note, if there is one.
     ForgetDoubt,
+    /// The tree has another digest than the leader's since this transaction: note it, so that a later start takes its own data for whole.
+    NoteDifference {
+        since: Zxid,
+    },
+    /// The tree has a digest of the leader's again: remove that note.
+    ForgetDifference,
     /// Write the frozen tree, start a new log file; report [`Input::SnapshotEnded`], then [`zab::Input::Installed`].
     Install(Frozen),
     /// The tree that is restored was written: its snapshot takes the place of all others, and of the log. Report it with

@@ -116,7 +116,12 @@ impl Replica {
         self.core.mismatches.differ();
     }
 
-    /// Whether that holds, and no leader's tree or digest has ended it since.
+    /// The tree has had other digests than its leaders' since this transaction, and an earlier run has noted that.
+    pub const fn know_difference(&mut self, since: Zxid) {
+        self.core.mismatches.know_difference(since);
+    }
+
+    /// Whether the tree is in doubt, and no leader's tree or digest has ended it since.
     pub const fn doubts_tree(&self) -> bool {
         self.core.mismatches.tree_differs()
     }
@@ -243,8 +248,8 @@ impl Replica {
                 self.on_peer(zab::Input::Leader { packet: Packet::Snap { zxid } }, out);
                 self.core.arrived = None; // Unless it was installed, it is dropped.
             }
-            Input::Rebuilt { tree, fits_digests } => {
-                if let Some(input) = self.core.rebuilt(tree, fits_digests, out) {
+            Input::Rebuilt { tree, differs_since } => {
+                if let Some(input) = self.core.rebuilt(tree, differs_since, out) {
                     self.hand_over(input, out);
                 }
             }

@@ -59,7 +59,7 @@ impl Core {
     pub fn rebuilt(
         &mut self,
         tree: Box<Tree>,
-        fits_digests: bool,
+        differs_since: Option<Zxid>,
         out: &mut Vec<Action>,
     ) -> Option<zab::Input> {
         let input = self.rebuilding.take()?;
@@ -74,7 +74,7 @@ impl Core {
         }
         self.replace_tree(tree);
         self.inflight.retain(|inflight| inflight.zxid.is_some_and(|zxid| last < zxid));
-        if fits_digests {
+        if differs_since.is_none_or(|since| self.mismatches.is_known_to_differ(since)) {
             return Some(input);
         }
         tracing::error!(

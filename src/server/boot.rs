@@ -279,8 +279,8 @@ pub fn restore(
         .map_err(|error| start_error(error, config.ensemble.is_some()))?;
     let has_data = found.was_quarantined || found.recovered.start != Start::Unsure;
     let recovered = found.recovered;
-    let Restored { tree, digest_mismatches, .. } = restorer.finish();
-    metrics.digest_mismatches_count.add(digest_mismatches);
+    let Restored { tree, comparison, .. } = restorer.finish();
+    metrics.digest_mismatches_count.add(comparison.mismatches);
     metrics.dbinittime.record(began.elapsed().as_millis() as i64);
     metrics.startup_snap_load_time.record(recovered.snapshot_took.as_millis() as i64);
     if recovered.start != Start::Empty {
@@ -300,10 +300,10 @@ pub fn restore(
         warn_of_no_data(disk, folders);
     }
     load_tree::warn_of_large_znodes(&tree, config.jute_max_buffer_bytes as usize);
-    let history = RestoredHistory::of(&recovered, digest_mismatches);
+    let history = RestoredHistory::read(disk, folders, recovered.last, comparison)?;
     if !history.fits_digests && config.ensemble.as_ref().is_some_and(Ensemble::has_other_voters) {
         tracing::error!(
-            mismatches = digest_mismatches,
+            mismatches = comparison.mismatches,
             "the data does not match the digests in its log: this server votes for no server until \
              a leader has sent its tree, or until no server has led for initLimit; compare the \
              znodes of the members"
@@ -365,8 +365,8 @@ pub fn loader(
         let began = std::time::Instant::now();
         recover::recover(&disk, &folders, wanted, &mut restorer, move || began.elapsed())
             .map_err(|error| format!("load the tree again: {}", chain(&error)))?;
-        let Restored { tree, digest_mismatches, .. } = restorer.finish();
-        Ok((tree, digest_mismatches))
+        let Restored { tree, comparison, .. } = restorer.finish();
+        Ok((tree, comparison))
     })
 }
 

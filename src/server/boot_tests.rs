@@ -49,8 +49,8 @@ fn a_tree_is_loaded_again_from_a_log_without_snapshots_if_that_is_trusted() {
         let zxid = log_without_snapshots(&folders);
         let disk = FailStop::new(RealDisk);
         match loader(&disk, &folders, parts(&config).recovery, Options::default())() {
-            Ok((tree, mismatches)) => {
-                assert!(trusts && tree.last_zxid() == zxid && mismatches == 0);
+            Ok((tree, comparison)) => {
+                assert!(trusts && tree.last_zxid() == zxid && comparison.mismatches == 0);
             }
             Err(why) => assert!(!trusts && why.contains("no snapshot found"), "{why}"),
         }

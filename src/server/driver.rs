@@ -20,6 +20,7 @@ use crate::store::log_thread::LogQueue;
 use crate::store::worker;
 use crate::store::{self, Disk, Draft, Folders, log_read};
 use crate::tree::Tree;
+use crate::tree::rebuild::Comparison;
 use crate::zab::{self, LearnerConnectionId};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -32,7 +33,7 @@ const BATCH_MAX: usize = 1024;
 const QUICK_FLUSH: Duration = Duration::from_millis(1);
 
 /// Loads the tree from the files, with the number of transactions whose logged digests it does not fit; or fails with the reason.
-pub type Loader = dyn Fn() -> Result<(Tree, u64), String> + Send + Sync;
+pub type Loader = dyn Fn() -> Result<(Tree, Comparison), String> + Send + Sync;
 
 /// The parts of the server that the driver moves values between.
 pub struct Parts<D> {

@@ -6,7 +6,7 @@
 use crate::model::Zxid;
 use crate::store::{Progress, Restore, Trailers};
 use crate::tree::load::{Batch, LoadError, Parser};
-use crate::tree::rebuild::Rebuild;
+use crate::tree::rebuild::{Comparison, Rebuild};
 use crate::tree::txn::{Entry, TxnError};
 use crate::tree::{Options, Tree};
 use jute::txn::TxnDigest;
@@ -45,8 +45,7 @@ pub struct Restored {
     pub tree: Tree,
     /// Number of those sessions.
     pub orphans: usize,
-    /// Transactions after which the tree had another digest than was logged (D-69).
-    pub digest_mismatches: u64,
+    pub comparison: Comparison,
 }
 
 /// Warns of znodes that no client could write again: a larger `jute.maxbuffer` of an earlier server was lost, as when it stood in
@@ -134,7 +133,7 @@ impl Restorer {
             Stage::OtherThread(thread) => thread.end(),
             Stage::Moving => unreachable!("moving ends before anything else is asked"),
         };
-        let digest_mismatches = building.replay_done();
+        let comparison = building.replay_done();
         let orphans = if self.keeps_orphans { 0 } else { building.remove_orphans() };
         let (paths, count) = building.tree.znodes_without_acl(LOST_SHOWN);
         if 0 < count {
@@ -144,7 +143,7 @@ impl Restorer {
                 "the snapshot holds znodes without their ACLs, which the log lacks too; only a superuser can access these znodes: set new ACLs on them"
             );
         }
-        Restored { tree: building.tree, orphans, digest_mismatches }
+        Restored { tree: building.tree, orphans, comparison }
     }
 
     /// Counts bytes, and starts the second thread when they are many.

@@ -147,8 +147,8 @@ pub fn check(upload: &Upload, rules: Rules) -> Result<Checked, BodyError> {
         return Err(BodyError::NotAlone);
     }
     restorer.snapshot_done(zxid, trailers).map_err(|error| unreadable(&error))?;
-    let Restored { tree, digest_mismatches, .. } = restorer.finish();
-    if 0 < digest_mismatches && !rules.takes_fuzzy {
+    let Restored { tree, comparison, .. } = restorer.finish();
+    if 0 < comparison.mismatches && !rules.takes_fuzzy {
         return Err(BodyError::Fuzzy);
     }
     let question = RestoreQuestion::of(&tree);

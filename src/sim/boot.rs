@@ -9,7 +9,7 @@ use super::process::{
 use super::restorer::SimRestorer;
 use crate::config::Config;
 use crate::member::configured::{PartSettings, SnapshotStyle, entry_max, patience};
-use crate::member::start::{RestoredHistory, Started, assemble};
+use crate::member::start::{AssembleError, RestoredHistory, Started, assemble};
 use crate::member::{LogReadLimit, Now, trailers};
 use crate::model::{Zxid, chain};
 use crate::request::Shared;
@@ -20,6 +20,7 @@ use crate::store::{
 };
 use crate::tree::Tree;
 use crate::tree::freeze::Frozen;
+use crate::tree::rebuild::Comparison;
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::time::Duration;
@@ -58,11 +59,13 @@ pub fn boot(
     let is_believed = climate.plant == Some(PlantedFault::UnmissedLoss);
     recover::prepare_folders(&disk, &folders, config.data_dir_auto_create)?;
     let may_lack = server.is_damaged || server.has_lost || server.is_unsure;
-    let (tree, mismatches, found) = restore(&disk, &folders, may_lack, &parts)?;
+    let (tree, comparison, found) = restore(&disk, &folders, may_lack, &parts)?;
     let last_zxid = tree.last_zxid();
     let (tree_options, recovery) = (parts.tree, parts.recovery);
     let style = SnapshotStyle::of(&config);
-    let history = history(server, &found, mismatches, is_believed.then_some(last_zxid));
+    let believed = is_believed.then_some(last_zxid);
+    let has_other_tree = 0 < comparison.mismatches;
+    let history = history(server, &found, &disk, &folders, comparison, believed)?;
     let started = assemble(&disk, &folders, &config, parts, tree, history, began)?;
     let recovered = &found.recovered;
     let started =
@@ -111,7 +114,7 @@ pub fn boot(
         restoring: None,
     };
     let was_quarantined = found.was_quarantined && !is_believed;
-    Ok(Booted { process, durable, was_quarantined, forgets_view, has_other_tree: 0 < mismatches })
+    Ok(Booted { process, durable, was_quarantined, forgets_view, has_other_tree })
 }
 
 /// The settings that a server takes from its configuration, and those that only worlds set.
@@ -138,22 +141,26 @@ fn part_settings(
 
 /// The loaded history, as `member` gets it.
 ///
-/// * `mismatches`: digests that differed in replay. `believed`: a planted fault: the last zxid of quarantined data, which counts
+/// * `comparison`: with the digests in the log. `believed`: a planted fault: the last zxid of quarantined data, which counts
 ///   nevertheless.
 fn history(
     server: &Server,
     found: &Found,
-    mismatches: u64,
+    disk: &Disk,
+    folders: &Folders,
+    mut comparison: Comparison,
     believed: Option<Zxid>,
-) -> RestoredHistory {
+) -> Result<RestoredHistory, AssembleError> {
     // Quarantined data is not replayed.
     let is_replayed = found.recovered.last.or(believed).is_some();
-    let mismatches = mismatches + u64::from(is_replayed && server.has_other_digests);
-    let history = RestoredHistory::of(&found.recovered, mismatches);
-    RestoredHistory { last: believed.or(history.last), ..history }
+    if is_replayed && server.has_other_digests {
+        comparison.differs_since = Some(Zxid::ZERO);
+    }
+    let history = RestoredHistory::read(disk, folders, found.recovered.last, comparison)?;
+    Ok(RestoredHistory { last: believed.or(history.last), ..history })
 }
 
-/// The tree on a disk, as a member loads it, and how many digests differed in replay.
+/// The tree on a disk, as a member loads it, and how it compared with the digests in the log.
 ///
 /// * `may_lack`: data may be damaged or missing; otherwise it must not be quarantined, and no digest differs.
 fn restore(
@@ -161,7 +168,7 @@ fn restore(
     folders: &Folders,
     may_lack: bool,
     parts: &PartSettings,
-) -> Result<(Tree, u64, Found), Box<dyn Error>> {
+) -> Result<(Tree, Comparison, Found), Box<dyn Error>> {
     let was_marked = quarantine::is_marked(disk, folders)?;
     let mut restorer = SimRestorer::new(parts.tree);
     let found = start::restore(disk, folders, parts.recovery, &mut restorer, || Duration::ZERO);
@@ -170,8 +177,12 @@ fn restore(
         return Err("undamaged data was quarantined".into());
     }
     match restorer.finish() {
-        (tree, mismatches) if mismatches == 0 || may_lack => Ok((tree, mismatches, found)),
-        (_, mismatches) => Err(format!("{mismatches} digests differ in replay").into()),
+        (tree, comparison) if comparison.mismatches == 0 || may_lack => {
+            Ok((tree, comparison, found))
+        }
+        (_, Comparison { mismatches, .. }) => {
+            Err(format!("{mismatches} digests differ in replay").into())
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::model::Zxid;
 use crate::store::{Progress, Restore, Trailers};
 use crate::tree::load::{Batch, LoadError, Parser};
-use crate::tree::rebuild::Rebuild;
+use crate::tree::rebuild::{Comparison, Rebuild};
 use crate::tree::txn::{Entry, TxnError};
 use crate::tree::{Options, Tree};
 use jute::txn::TxnDigest;
@@ -31,11 +31,11 @@ impl SimRestorer {
         Self { options, parser, batch: Batch::default(), rebuild }
     }
 
-    /// The tree, and how many digests differ from the logged ones. Ephemeral znodes of sessions that are gone stay: an ensemble agrees
+    /// The tree, and how it compared with the logged digests. Ephemeral znodes of sessions that are gone stay: an ensemble agrees
     /// on their deletion.
-    pub fn finish(mut self) -> (Tree, u64) {
-        let digest_mismatches = self.rebuild.replay_done();
-        (self.rebuild.tree, digest_mismatches)
+    pub fn finish(mut self) -> (Tree, Comparison) {
+        let comparison = self.rebuild.replay_done();
+        (self.rebuild.tree, comparison)
     }
 }
 

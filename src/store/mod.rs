@@ -22,6 +22,7 @@
 #![allow(clippy::disallowed_methods, reason = "the log thread measures its syncs")]
 
 pub mod decide;
+pub mod differing;
 pub mod disk;
 pub mod doubted;
 pub mod epoch;

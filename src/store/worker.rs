@@ -9,7 +9,6 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::disk::Disk;
-use super::doubted;
 use super::epoch::{self, EpochError, EpochFile};
 use super::log::{Log, LogError};
 use super::purge::{self, PurgeError};
@@ -17,6 +16,7 @@ use super::quarantine;
 use super::replaced_files;
 use super::snapshot::{Draft, SnapshotError};
 use super::truncation_check;
+use super::{differing, doubted};
 use crate::model::{Epoch, STRANGERS, Zxid};
 
 /// A command to the log thread.
@@ -57,6 +57,12 @@ pub enum Command {
     NoteDoubt,
     /// The tree is the leader's.
     ForgetDoubt,
+    /// The tree has another digest than the leader's since this transaction.
+    NoteDifference {
+        since: Zxid,
+    },
+    /// It has a digest of the leader's again.
+    ForgetDifference,
 }
 
 /// A report of the log thread.
@@ -121,6 +127,8 @@ pub enum WorkerError {
     Mark(#[source] std::io::Error),
     #[error("write or remove the mark of a doubted tree")]
     Doubt(#[source] std::io::Error),
+    #[error("write or remove the note of a tree that differs from its leader's")]
+    Difference(#[source] std::io::Error),
 }
 
 /// The log thread without the thread.
@@ -220,7 +228,7 @@ impl<D: Disk + Clone, C: FnMut() -> Duration> Worker<D, C> {
                     self.log.passed(zxid);
                     quarantine::unmark(&self.disk, &self.data_dir, self.log.dir())
                         .map_err(WorkerError::Mark)?;
-                    self.forget_doubt()?;
+                    self.forget_doubts()?;
                 }
                 report(Event::Placed { zxid, bytes, replaces });
             }
@@ -233,7 +241,7 @@ impl<D: Disk + Clone, C: FnMut() -> Duration> Worker<D, C> {
                     replaced_files::rename_all_but(&self.disk, &placed.path, self.log.dir());
                 let renamed = renamed.map_err(WorkerError::RenameReplaced)?.len();
                 self.log.passed(zxid);
-                self.forget_doubt()?;
+                self.forget_doubts()?;
                 tracing::info!(%zxid, renamed, "snapshot restored; older files are named restored-over.*");
                 report(Event::Restored { zxid });
             }
@@ -248,14 +256,28 @@ impl<D: Disk + Clone, C: FnMut() -> Duration> Worker<D, C> {
             }
             Command::ForgetDoubt => {
                 self.flush(false, report)?;
-                self.forget_doubt()?;
+                doubted::forget(&self.disk, &self.data_dir).map_err(WorkerError::Doubt)?;
+            }
+            Command::NoteDifference { since } => {
+                let noted = differing::note(&self.disk, &self.data_dir, since);
+                noted.map_err(WorkerError::Difference)?;
+            }
+            Command::ForgetDifference => {
+                self.flush(false, report)?;
+                self.forget_difference()?;
             }
         }
         Ok(())
     }
 
-    fn forget_doubt(&self) -> Result<(), WorkerError> {
-        doubted::forget(&self.disk, &self.data_dir).map_err(WorkerError::Doubt)
+    /// Another tree is on disk in place of the one in doubt.
+    fn forget_doubts(&self) -> Result<(), WorkerError> {
+        doubted::forget(&self.disk, &self.data_dir).map_err(WorkerError::Doubt)?;
+        self.forget_difference()
+    }
+
+    fn forget_difference(&self) -> Result<(), WorkerError> {
+        differing::forget(&self.disk, &self.data_dir).map_err(WorkerError::Difference)
     }
 
     /// Removes everything greater than `to`, from the log before the snapshots: [`Log::truncate`] says why.

@@ -7,6 +7,15 @@ use super::{Options, Tree};
 use crate::model::{SessionId, Zxid, op};
 use jute::txn::{TxnDigest, TxnHeader};
 
+/// How a tree compared with the digests in the log from which it was loaded.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Comparison {
+    /// Transactions after which the tree had another digest than was logged (D-69).
+    pub mismatches: u64,
+    /// The first transaction of those since the tree last had a logged digest; `None`: it had the last one.
+    pub differs_since: Option<Zxid>,
+}
+
 /// The tree and what is compared with it.
 pub struct Rebuild {
     options: Options,
@@ -17,8 +26,8 @@ pub struct Rebuild {
     /// The digest at `exact_from` did not match, and no later one has been compared. Java reads that zxid while the next
     /// transaction may be half applied to the tree that it has just written: if so, the next digest matches (G-21).
     unsettled: Option<Mismatch>,
-    /// Transactions after which the tree had another digest than was logged (D-69), without an unsettled one.
-    digest_mismatches: u64,
+    /// Without an unsettled digest.
+    comparison: Comparison,
 }
 
 /// A digest that the tree should have had.
@@ -36,7 +45,7 @@ impl Rebuild {
             tree: Tree::new(options),
             exact_from: 0,
             unsettled: None,
-            digest_mismatches: 0,
+            comparison: Comparison::default(),
         }
     }
 
@@ -85,6 +94,7 @@ impl Rebuild {
         let (logged, found) = (digest.tree_digest, self.tree.digest() as i64);
         let earlier = self.unsettled.take();
         if logged == found {
+            self.comparison.differs_since = None;
             if let Some(Mismatch { zxid, .. }) = earlier {
                 tracing::info!(
                     "the snapshot has an effect of the transaction after {zxid:#x}; the digests after it match"
@@ -105,8 +115,9 @@ impl Rebuild {
 
     fn count(&mut self, mismatch: &Mismatch) {
         let Mismatch { zxid, logged, found } = *mismatch;
-        self.digest_mismatches += 1;
-        if self.digest_mismatches == 1 {
+        self.comparison.mismatches += 1;
+        self.comparison.differs_since = self.comparison.differs_since.or(Zxid::from_wire(zxid));
+        if self.comparison.mismatches == 1 {
             tracing::error!(
                 zxid = %format_args!("{zxid:#x}"),
                 "digest mismatch at {zxid:#x}: logged {logged}, the tree has {found}; check disk and memory"
@@ -114,12 +125,12 @@ impl Rebuild {
         }
     }
 
-    /// The log has ended. Returns after how many transactions the tree had another digest than was logged (D-69).
-    pub fn replay_done(&mut self) -> u64 {
+    /// The log has ended.
+    pub fn replay_done(&mut self) -> Comparison {
         if let Some(mismatch) = self.unsettled.take() {
             self.count(&mismatch);
         }
-        self.digest_mismatches
+        self.comparison
     }
 
     /// Removes the ephemerals of sessions that no longer exist (D-67); returns the number of those sessions.
@@ -182,7 +193,7 @@ mod tests {
             rebuild.tree.apply(&entry.header, &entry.txn, &mut Vec::new());
         }
         log.iter().for_each(|entry| rebuild.replay(entry));
-        rebuild.replay_done()
+        rebuild.replay_done().mismatches
     }
 
     // rows: D-69 G-21
@@ -194,6 +205,26 @@ mod tests {
         assert_eq!(mismatches(&history(6), 4), 0);
         // Two transactions ahead of it is no snapshot that Java writes.
         assert_eq!(mismatches(&history(6), 5), 2);
+    }
+
+    // A leader whose tree lacked something has led for a while, and another after it.
+    // rows: D-69
+    #[test]
+    fn tree_differs_since_the_first_mismatch_after_the_last_digest_that_it_had() {
+        for (others, differs_since) in
+            [(&[][..], None), (&[3, 4], None), (&[3, 5, 6], Some(5)), (&[6], Some(6))]
+        {
+            let mut rebuild = Rebuild::new(OPTIONS);
+            for mut entry in history(6) {
+                if others.contains(&entry.header.zxid) {
+                    entry.digest = Some(TxnDigest { version: DIGEST_VERSION, tree_digest: 1 });
+                }
+                rebuild.replay(&entry);
+            }
+            let Comparison { mismatches, differs_since: since } = rebuild.replay_done();
+            assert_eq!(mismatches, others.len() as u64);
+            assert_eq!(since, differs_since.and_then(Zxid::from_wire));
+        }
     }
 
     // rows: D-69 G-21

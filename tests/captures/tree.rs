@@ -136,5 +136,5 @@ pub fn digest_mismatches(name: &str) -> u64 {
         }
     }
     assert!(20 < compared, "{compared} digests");
-    rebuild.replay_done()
+    rebuild.replay_done().mismatches
 }

@@ -14,11 +14,12 @@ use oxkeeper::model::{Epoch, View, Zxid, op};
 use oxkeeper::request::Shared;
 use oxkeeper::store::decide::Start;
 use oxkeeper::store::disk::{remove_for_good, replace_file};
-use oxkeeper::store::doubted;
 use oxkeeper::store::epoch::{self, EpochFile};
 use oxkeeper::store::sim_disk::SimDisk;
 use oxkeeper::store::{Disk as _, Folders, Recovered, Trailers};
+use oxkeeper::store::{differing, doubted};
 use oxkeeper::tree::load::Loader;
+use oxkeeper::tree::rebuild::Comparison;
 use oxkeeper::tree::txn::Entry;
 use oxkeeper::tree::{Options, Tree};
 use std::collections::BTreeMap;
@@ -130,6 +131,34 @@ fn member_whose_tree_was_doubted_at_an_earlier_start_is_unsure_of_its_history() 
         let started = started_on(&disk, &config, Tree::new(Options::default()), true);
         let replica = &started.member.replica;
         assert_eq!((replica.peer().core.is_unsure, replica.doubts_tree()), (is_noted, is_noted));
+    }
+}
+
+// A Java leader's log may lack transactions: a follower with whole data differs from the leader's digests, which are in its log.
+// rows: D-69
+#[test]
+fn tree_that_differed_from_its_leaders_before_the_start_is_not_doubted_for_that() {
+    let zxid = |counter| Zxid::new(Epoch(2), counter);
+    let config = config(&format!("{CONFIG}{MEMBERS}"));
+    for (noted, differs_since, is_unsure) in [
+        (None, None, false),
+        (None, Some(5), true),
+        (Some(5), None, false),
+        (Some(5), Some(4), true), // What differs before has another reason.
+        (Some(5), Some(5), false),
+        (Some(5), Some(7), false), // After a snapshot of zxid 6.
+    ] {
+        let disk = configured_disk();
+        if let Some(noted) = noted {
+            differing::note(&disk, &folders().snapshots, zxid(noted)).unwrap();
+        }
+        let comparison = Comparison { mismatches: 1, differs_since: differs_since.map(zxid) };
+        let last = Some(zxid(9));
+        let history = RestoredHistory::read(&disk, &folders(), last, comparison).unwrap();
+        let started = started_at(&disk, &config, Tree::new(Options::default()), history);
+        let replica = &started.member.replica;
+        let unsure = (replica.peer().core.is_unsure, replica.doubts_tree());
+        assert_eq!(unsure, (is_unsure, is_unsure), "{noted:?} {differs_since:?}");
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::{entry, zxid};
 use oxkeeper::model::{Epoch, Zxid};
-use oxkeeper::store::doubted;
+use oxkeeper::store::disk::replace_file;
 use oxkeeper::store::epoch::{self, EpochFile};
 use oxkeeper::store::log_thread::{LogQueue, LogThread, spawn};
 use oxkeeper::store::quarantine::{is_marked, rename_as_damaged};
@@ -12,6 +12,7 @@ use oxkeeper::store::{
     Command, Disk as _, Draft, Event, FailStop, Folders, Log, LogOptions, Packing, RealDisk,
     SnapshotWriter, Trailers, Worker,
 };
+use oxkeeper::store::{differing, doubted};
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -221,6 +222,29 @@ fn doubt_is_noted_before_the_snapshot_and_lasts_until_a_leaders_tree_is_durable(
     // The tree has a digest of its leader's.
     assert!(run(&mut worker, vec![Command::NoteDoubt, Command::ForgetDoubt]).is_empty());
     assert!(!doubted::is_noted(&disk.image().crash(0), dir).unwrap());
+}
+
+// rows: D-69
+#[test]
+fn difference_from_the_leader_stays_noted_until_another_tree_is_durable() {
+    let disk = SimDisk::new();
+    let dir = Path::new("/data");
+    disk.create_dir(dir).unwrap();
+    let mut worker = worker(&disk, true);
+    let note = |number| Command::NoteDifference { since: zxid(number) };
+    let place = |number, replaces| Command::Place { draft: draft(&disk, zxid(number)), replaces };
+    let noted = || differing::since(&disk.image().crash(0), dir).unwrap();
+    assert!(run(&mut worker, vec![note(3), note(5)]).is_empty());
+    assert_eq!(noted(), Some(zxid(3)), "the first");
+    assert_eq!(run(&mut worker, vec![place(6, false)]), ["placed 0x6"]);
+    assert_eq!(noted(), Some(zxid(3)));
+    assert_eq!(run(&mut worker, vec![place(7, true)]), ["placed 0x7"]);
+    assert_eq!(noted(), None);
+    assert!(run(&mut worker, vec![note(8), Command::ForgetDifference]).is_empty());
+    assert_eq!(noted(), None);
+    // One that can't be understood counts as none.
+    replace_file(&disk, &differing::path(dir), b"x").unwrap();
+    assert_eq!(differing::since(&disk, dir).unwrap(), None);
 }
 
 #[test]

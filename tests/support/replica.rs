@@ -2,6 +2,7 @@
 
 use super::builders::{WALL_MS, shared};
 use super::disk::{Disk, Write};
+use oxkeeper::model::Zxid;
 use oxkeeper::model::sync::{Arc, Ordering};
 use oxkeeper::replica::{Action, Input, Replica, Settings, TICK_MS};
 use oxkeeper::request::{ClientCommand, Limits, Shared};
@@ -22,6 +23,8 @@ pub struct ReplicaOnDisk {
     /// How many snapshots came before each note that the next one is of a doubted tree.
     pub noted_doubts: Vec<usize>,
     pub forgotten_doubts: u64,
+    /// Notes that the tree differs from the leader's since this transaction; `None`: removed.
+    pub differences: Vec<Option<Zxid>>,
     /// How often the replica has requested that the tree is loaded again.
     pub rebuilds: usize,
     pub wall_ms: i64,
@@ -50,6 +53,7 @@ impl ReplicaOnDisk {
             frozen: Vec::new(),
             noted_doubts: Vec::new(),
             forgotten_doubts: 0,
+            differences: Vec::new(),
             rebuilds: 0,
             wall_ms: WALL_MS,
         }
@@ -76,6 +80,8 @@ impl ReplicaOnDisk {
                 Action::Roll => self.disk.asked.push_back(Write::Roll),
                 Action::ForgetDoubt => self.forgotten_doubts += 1,
                 Action::NoteDoubt => self.noted_doubts.push(self.frozen.len()),
+                Action::NoteDifference { since } => self.differences.push(Some(since)),
+                Action::ForgetDifference => self.differences.push(None),
                 Action::Snapshot(frozen) => self.frozen.push(frozen),
                 Action::Install(frozen) => {
                     self.disk.asked.push_back(Write::Install(frozen.zxid, Vec::new()));

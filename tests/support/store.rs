@@ -55,9 +55,9 @@ impl ServerDisk {
         let found =
             recover::recover(&self.disk, &self.folders, wanted, &mut restorer, || Duration::ZERO)
                 .map_err(|error| format!("recovery refused: {error}"))?;
-        let Restored { tree, orphans, digest_mismatches } = restorer.finish();
-        if digest_mismatches > 0 {
-            return Err(format!("{digest_mismatches} digests differ in replay"));
+        let Restored { tree, orphans, comparison } = restorer.finish();
+        if comparison.mismatches > 0 {
+            return Err(format!("{} digests differ in replay", comparison.mismatches));
         }
         match found.last {
             _ if orphans > 0 => Err(format!("ephemerals of {orphans} sessions that are no more")),
@@ -75,8 +75,8 @@ impl ServerDisk {
         let found =
             recover::recover(&self.disk, &self.folders, wanted, &mut restorer, || Duration::ZERO);
         let loaded = found.map(|_| {
-            let Restored { tree, digest_mismatches, .. } = restorer.finish();
-            (tree, digest_mismatches)
+            let Restored { tree, comparison, .. } = restorer.finish();
+            (tree, comparison)
         });
         Input::tree_loaded(loaded.map_err(|error| format!("load the tree: {}", chain(&error))))
     }

@@ -174,7 +174,12 @@ fn last_seen(checker: &mut Checker, name: &str, text: &[u8]) -> Vec<View> {
         Ok(Some(views)) => return views,
         Ok(None) => checker.warn(&place, "has no server.N line, so it is ignored; remove it"),
         Err(error) => {
-            checker.problem(&place, format!("{error}; remove the file: a leader sends it again"));
+            checker.problem(
+                &place,
+                format!(
+                    "{error}; while a majority of the other members has a leader, remove the file; otherwise copy it from another member, as it may be the only word of a reconfiguration"
+                ),
+            );
         }
     }
     Vec::new()

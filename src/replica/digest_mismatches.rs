@@ -22,7 +22,7 @@ pub struct DigestMismatches {
     tree_differs: bool,
     /// The tree was what this server's data is, and has had other digests than its leaders' since this transaction. The disk has a note of it.
     differs_since: Option<Zxid>,
-    /// What the disk is to be told of that.
+    /// The change of that note which is due.
     note: Option<Action>,
 }
 

@@ -62,16 +62,11 @@ pub fn boot(
     let (tree, comparison, found) = restore(&disk, &folders, may_lack, &parts)?;
     let last_zxid = tree.last_zxid();
     let (tree_options, recovery) = (parts.tree, parts.recovery);
-    let style = SnapshotStyle::of(&config);
-    let believed = is_believed.then_some(last_zxid);
-    let has_other_tree = 0 < comparison.mismatches;
+    let (style, believed) = (SnapshotStyle::of(&config), is_believed.then_some(last_zxid));
     let history = history(server, &found, &disk, &folders, comparison, believed)?;
     let started = assemble(&disk, &folders, &config, parts, tree, history, began)?;
-    let recovered = &found.recovered;
-    let started =
-        started.take_first_snapshot(&disk, &folders, recovered, began, |shared, frozen| {
-            write_first_snapshot(&disk, &folders, style, shared, frozen)
-        })?;
+    let write = |shared: &_, frozen| write_first_snapshot(&disk, &folders, style, shared, frozen);
+    let started = started.take_first_snapshot(&disk, &folders, &found.recovered, began, write)?;
     recover::consume_initialize(&disk, &folders)?;
     let Started { member, shared, log, actions } = started;
     let core = &member.replica.peer().core;
@@ -113,6 +108,7 @@ pub fn boot(
         restore_asked: None,
         restoring: None,
     };
+    let has_other_tree = 0 < comparison.mismatches;
     let was_quarantined = found.was_quarantined && !is_believed;
     Ok(Booted { process, durable, was_quarantined, forgets_view, has_other_tree })
 }

@@ -232,19 +232,7 @@ impl<D: Disk + Clone, C: FnMut() -> Duration> Worker<D, C> {
                 }
                 report(Event::Placed { zxid, bytes, replaces });
             }
-            Command::PlaceRestored { draft } => {
-                self.flush(false, report)?;
-                self.log.roll()?;
-                let zxid = draft.zxid;
-                let placed = draft.place(&self.disk)?;
-                let renamed =
-                    replaced_files::rename_all_but(&self.disk, &placed.path, self.log.dir());
-                let renamed = renamed.map_err(WorkerError::RenameReplaced)?.len();
-                self.log.passed(zxid);
-                self.forget_doubts()?;
-                tracing::info!(%zxid, renamed, "snapshot restored; older files are named restored-over.*");
-                report(Event::Restored { zxid });
-            }
+            Command::PlaceRestored { draft } => self.place_restored(draft, report)?,
             Command::SaveEpoch { file, epoch } => {
                 self.flush(false, report)?;
                 epoch::save(&self.disk, &self.data_dir, file, epoch)?;
@@ -259,14 +247,32 @@ impl<D: Disk + Clone, C: FnMut() -> Duration> Worker<D, C> {
                 doubted::forget(&self.disk, &self.data_dir).map_err(WorkerError::Doubt)?;
             }
             Command::NoteDifference { since } => {
-                let noted = differing::note(&self.disk, &self.data_dir, since);
-                noted.map_err(WorkerError::Difference)?;
+                differing::note(&self.disk, &self.data_dir, since)
+                    .map_err(WorkerError::Difference)?;
             }
             Command::ForgetDifference => {
                 self.flush(false, report)?;
                 self.forget_difference()?;
             }
         }
+        Ok(())
+    }
+
+    fn place_restored(
+        &mut self,
+        draft: Draft,
+        report: &mut impl FnMut(Event),
+    ) -> Result<(), WorkerError> {
+        self.flush(false, report)?;
+        self.log.roll()?;
+        let zxid = draft.zxid;
+        let placed = draft.place(&self.disk)?;
+        let renamed = replaced_files::rename_all_but(&self.disk, &placed.path, self.log.dir());
+        let renamed = renamed.map_err(WorkerError::RenameReplaced)?.len();
+        self.log.passed(zxid);
+        self.forget_doubts()?;
+        tracing::info!(%zxid, renamed, "snapshot restored; older files are named restored-over.*");
+        report(Event::Restored { zxid });
         Ok(())
     }
 

@@ -76,9 +76,12 @@ impl Follower {
 
     /// A member before its first election. `last`: the last zxid of its log.
     fn resting(replica_settings: Settings, last: Option<Zxid>) -> Self {
+        Self::started(Tree::new(OPTIONS), replica_settings, last)
+    }
+
+    fn started(tree: Tree, replica_settings: Settings, last: Option<Zxid>) -> Self {
         let settings = zab::Settings { tick_time_ms: 1000, ..zab::Settings::DEFAULT };
         let peer = peer(1, THREE, settings, last);
-        let tree = Tree::new(OPTIONS);
         let server = ReplicaOnDisk::member(tree, Limits::default(), peer, replica_settings);
         let mut follower = Self { server, disk_held: false };
         let wall_ms = follower.server.wall_ms;
@@ -229,42 +232,69 @@ fn doubt_ends_if_the_tree_has_a_digest_of_its_leader() {
 /// A Java leader's log may lack transactions that this server has: the leader's digests are then in the log of this server, which has lost nothing.
 // rows: D-69
 #[test]
-fn difference_from_the_leader_is_noted_until_the_tree_fits_or_is_replaced() {
+fn difference_from_the_leader_is_noted_once_unless_the_tree_is_in_doubt() {
     let entries = written();
-    let whole = |end: usize| tree_of(&entries, 0, end);
-    let mut follower = Follower::join(tree_of(&entries, 1, ENDED), &entries);
-    follower.take(&entries[ENDED..]);
-    let since = entries[ENDED].0;
-    assert_eq!(follower.server.differences, [Some(since)], "once, with the first");
-    // The log is truncated, and the tree loaded again: it differs from the digests in the log as before.
-    for (differs_since, is_unsure) in [(since, false), (entries[BEGUN].0, true)] {
-        let mut follower = Follower::join(tree_of(&entries, 1, ENDED), &entries);
+    let (before, since) = (entries[BEGUN - 1].0, entries[BEGUN].0);
+    for is_doubted in [false, true] {
+        // What this server missed comes before NEWLEADER, or the same after UPTODATE.
+        for missed in [BEGUN, ENDED] {
+            let tree = tree_of(&entries, 1, BEGUN);
+            let mut follower = Follower::started(tree, SETTINGS, Some(before));
+            if is_doubted {
+                follower.server.replica.doubt_tree();
+            }
+            follower.elect(2);
+            follower.hear(Packet::LeaderInfo { epoch: EPOCH });
+            follower.hear(Packet::Diff { zxid: entries[missed - 1].0 });
+            follower.take(&entries[BEGUN..missed]);
+            follower.hear(Packet::NewLeader { epoch: EPOCH, view: Bytes::new() });
+            follower.hear(Packet::UpToDate);
+            follower.take(&entries[missed..]);
+            let noted = if is_doubted { vec![] } else { vec![since] };
+            assert_eq!(follower.server.differences, noted, "{missed}");
+        }
+    }
+}
+
+/// It came from a leader, so the loss may have been on the way. Once a digest has matched, it is this server's own.
+// rows: D-69
+#[test]
+fn difference_of_a_tree_that_came_is_noted_only_after_a_digest_that_matched() {
+    let entries = written();
+    for matches in [0, 1] {
+        let mut follower = Follower::join(tree_of(&entries, 1 - matches, ENDED), &entries);
+        follower.take(&entries[ENDED..=ENDED]);
+        *follower.server.shared.state.tree.write() = tree_of(&entries, 1, ENDED + 1);
+        follower.take(&entries[ENDED + 1..]);
+        let noted = if matches == 0 { vec![] } else { vec![entries[ENDED + 1].0] };
+        assert_eq!(follower.server.differences, noted);
+    }
+}
+
+/// It differed from its leader, and does so when it is loaded again.
+// rows: D-69
+#[test]
+fn truncated_history_is_not_replaced_if_it_differs_as_it_did_from_its_leader() {
+    let entries = written();
+    let known = entries[BEGUN].0;
+    for (is_doubted, differs_since, is_unsure) in
+        [(false, known, false), (false, entries[0].0, true), (true, known, true)]
+    {
+        let mut follower = Follower::join(tree_of(&entries, 0, ENDED), &entries);
         follower.take(&entries[ENDED..]);
+        follower.server.replica.know_difference(known);
+        if is_doubted {
+            follower.server.replica.doubt_tree();
+        }
         follower.step(of_peers(zab::Input::LeaderGone));
         follower.elect(3);
         follower.hear(Packet::LeaderInfo { epoch: Epoch(2) });
-        follower.hear(Packet::Trunc { zxid: since });
-        let tree = Box::new(tree_of(&entries, 1, ENDED + 1));
+        follower.hear(Packet::Trunc { zxid: entries[ENDED].0 });
+        let tree = Box::new(tree_of(&entries, 0, ENDED + 1));
         follower.step(Input::Rebuilt { tree, differs_since: Some(differs_since) });
         follower.hear(Packet::LeaderInfo { epoch: Epoch(2) });
         assert_eq!(follower.server.replica.peer().core.is_unsure, is_unsure);
     }
-    // The next leader's tree takes its place; the disk forgets the note with the tree.
-    follower.step(of_peers(zab::Input::LeaderGone));
-    follower.elect(3);
-    follower.hear(Packet::LeaderInfo { epoch: Epoch(2) });
-    follower.take_tree(whole(ALL), entries[ALL - 1].0, Epoch(2));
-    assert_eq!(follower.server.differences, [Some(since)]);
-    // The next leader has what this server has.
-    let mut follower = Follower::join(whole(BEGUN), &entries);
-    follower.server.replica.know_difference(entries[0].0);
-    follower.take(&entries[ENDED..]);
-    assert_eq!(follower.server.differences, [None]);
-    // A tree in doubt proves nothing.
-    let mut follower = Follower::join(tree_of(&entries, 1, ENDED), &entries);
-    follower.server.replica.doubt_tree();
-    follower.take(&entries[ENDED..]);
-    assert_eq!(follower.server.differences, []);
 }
 
 /// The tree after `end` transactions, without the last `lacks` of the first ones.

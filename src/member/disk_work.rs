@@ -32,9 +32,6 @@ impl DiskWork {
             replica::Action::NoteDifference { since } => {
                 out.push(Action::Log(store::Command::NoteDifference { since }));
             }
-            replica::Action::ForgetDifference => {
-                out.push(Action::Log(store::Command::ForgetDifference));
-            }
             replica::Action::Snapshot(frozen) => self.write_snapshot(frozen, false, out),
             replica::Action::Install(frozen) => {
                 out.push(Action::Log(store::Command::Roll));

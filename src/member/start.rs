@@ -61,36 +61,50 @@ fn warn_of_difference(since: Zxid) {
 pub struct RestoredHistory {
     /// Last zxid of the log; `None`: this server has nothing that counts.
     pub last: Option<Zxid>,
-    /// The tree had the last digest in the log, or differs since a transaction after which it differed from its leader's, too.
+    /// The tree had each digest in the log, or differs since a transaction after which it differed from its leader's, too.
     pub fits_digests: bool,
 }
 
 impl RestoredHistory {
-    /// Judges how the tree compared with its log, by what an earlier run has noted of its leader's digests.
+    /// Judges how the tree compared with its log, by what an earlier run has noted of its leader's digests. Removes a note that the log no
+    /// longer shows.
     ///
     /// * `last`: the last zxid of the log.
-    ///
-    /// # Errors
-    /// If it can't be read.
-    pub fn read<D: Disk>(
+    pub fn judge<D: Disk>(
         disk: &D,
         folders: &Folders,
         last: Option<Zxid>,
         comparison: Comparison,
-    ) -> Result<Self, AssembleError> {
+    ) -> Self {
+        let noted = noted_difference(disk, folders);
         let fits_digests = match comparison.differs_since {
             None => true,
-            Some(since) => noted_difference(disk, folders)?.is_some_and(|noted| noted <= since),
+            Some(since) => noted.is_some_and(|noted| noted <= since),
         };
-        Ok(Self { last, fits_digests })
+        let has_ended = comparison.differs_since.is_none() && noted <= comparison.last;
+        if noted.is_some() && has_ended {
+            let forgotten = differing::forget(disk, &folders.snapshots);
+            forgotten.unwrap_or_else(|error| warn_of_note(&error, folders));
+        }
+        Self { last, fits_digests }
     }
 }
 
-/// The transaction since which the tree differs from its leaders', if an earlier run has noted one.
-fn noted_difference<D: Disk>(disk: &D, folders: &Folders) -> Result<Option<Zxid>, AssembleError> {
-    let path = differing::path(&folders.snapshots);
-    differing::since(disk, &folders.snapshots)
-        .map_err(|source| AssembleError::Doubt { path, source })
+/// The transaction since which the tree differs from its leaders', if an earlier run has noted one. Without the note such a tree is in
+/// doubt, which is the careful side.
+fn noted_difference<D: Disk>(disk: &D, folders: &Folders) -> Option<Zxid> {
+    let noted = differing::since(disk, &folders.snapshots);
+    noted.unwrap_or_else(|error| {
+        warn_of_note(&error, folders);
+        None
+    })
+}
+
+fn warn_of_note(error: &io::Error, folders: &Folders) {
+    tracing::warn!(
+        path = %differing::path(&folders.snapshots).display(), %error,
+        "the note of a tree that differs from its leader's can't be read or removed, so it does not count; check the file"
+    );
 }
 
 /// Which snapshot a start takes.
@@ -227,7 +241,7 @@ pub fn assemble<D: Disk + Clone>(
         replica.doubt_tree();
     }
     if config.ensemble.is_some()
-        && let Some(since) = noted_difference(disk, folders)?
+        && let Some(since) = noted_difference(disk, folders)
     {
         warn_of_difference(since);
         replica.know_difference(since);

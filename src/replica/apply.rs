@@ -9,9 +9,11 @@ use super::stats::{Samples, WriteSample};
 use crate::model::sync::Arc;
 use crate::model::{AuditEvent, Code, EventKind, Identity, SessionId, Zxid, op, path, perms};
 use crate::request::{ClientHandle, Load, Outgoing, Shared, multi, reply};
+use crate::tree::digest::DIGEST_VERSION;
 use crate::tree::txn::Entry;
 use crate::tree::{AHEAD_MAX, AclId, Applied, Change, Effects, Tree, Trigger};
 use jute::put_buffer;
+use jute::txn::TxnDigest;
 use std::collections::VecDeque;
 use std::task::Waker;
 
@@ -62,7 +64,9 @@ pub fn commit(
     if applying.ends_doubt {
         out.push(Action::ForgetDoubt);
     }
-    out.extend(applying.core.mismatches.take_note());
+    if let Some(since) = applying.core.mismatches.take_unnoted() {
+        out.push(Action::NoteDifference { since });
+    }
     if done.requests > 0 {
         shared.throttle.end(done, &mut core.wakers);
     }
@@ -105,15 +109,18 @@ struct Applying<'a> {
 impl Applying<'_> {
     /// * `predicted`: by the leader. `found`: the tree's. `zxid`: of the transaction after which both are to be the same.
     fn compare_digests(&mut self, predicted: i64, found: u64, zxid: i64) {
-        let follows = matches!(self.role.mode(), Mode::Following | Mode::Observing);
-        let mismatches = &mut self.core.mismatches;
+        let (mode, mismatches) = (self.role.mode(), &mut self.core.mismatches);
         if predicted != found as i64 {
             let counts = mismatches.note(zxid, predicted, found, self.core.now_ms);
             self.core.figures.stats.digest_mismatches += u64::from(counts);
-            if counts && follows {
+            // Also before the role begins, as when the leader sends what this server missed. A leader predicts by its own tree.
+            if counts && !matches!(mode, Mode::Leading | Mode::Standalone) {
                 mismatches.differ_from_leader(zxid);
             }
-        } else if follows {
+            return;
+        }
+        mismatches.match_one();
+        if mismatches.tree_differs() && matches!(mode, Mode::Following | Mode::Observing) {
             self.ends_doubt |= mismatches.fit();
         }
     }
@@ -148,7 +155,9 @@ impl Applying<'_> {
             }
             let op = if applied.kind == op::ERROR { 0 } else { inflight.op };
             self.core.note(inflight, op, entry.header.zxid, self.now_us);
-            if let Some(digest) = entry.digest.filter(|_| tree.options().digest) {
+            let is_comparable =
+                |digest: &TxnDigest| tree.options().digest && digest.version == DIGEST_VERSION;
+            if let Some(digest) = entry.digest.filter(is_comparable) {
                 self.compare_digests(digest.tree_digest, tree.digest(), entry.header.zxid);
             }
             if applied.kind == op::CLOSE_SESSION {

@@ -1,6 +1,5 @@
 //! Reports of tree digests that differ from the predicted ones (D-68).
 
-use super::interface::Action;
 use crate::model::Zxid;
 
 /// Differing digests are reported at most this often.
@@ -20,19 +19,22 @@ pub struct DigestMismatches {
     /// The tree did not fit the digests in the log from which it was loaded. No leader's tree has replaced it since, and it fitted no digest of a
     /// leader. Not set by what differs while this server follows: that leader's tree may be the one that lacks something.
     tree_differs: bool,
-    /// The tree was what this server's data is, and has had other digests than its leaders' since this transaction. The disk has a note of it.
+    /// The tree was what this server's data is, and has had another digest than its leader's since this transaction. The disk has a note of it.
     differs_since: Option<Zxid>,
-    /// The change of that note which is due.
-    note: Option<Action>,
+    /// That note is due.
+    unnoted: Option<Zxid>,
+    /// A leader sent the tree, and it has had no digest since: if it differs, then not because of what this server had.
+    is_untried: bool,
 }
 
 impl DigestMismatches {
     /// A tree that came with SNAP has replaced the old one: from here on digests may differ.
-    pub fn expect(&mut self) {
+    pub const fn expect(&mut self) {
         self.fuzzy = Some(0);
         self.tree_differs = false;
         // The note goes when that tree is on disk.
-        (self.differs_since, self.note) = (None, None);
+        (self.differs_since, self.unnoted) = (None, None);
+        self.is_untried = true;
     }
 
     /// The tree was found to differ when it was loaded.
@@ -41,18 +43,20 @@ impl DigestMismatches {
     }
 
     /// A restored tree has replaced the old one, or the tree has a digest of its leader's. `true`: it was in doubt.
-    pub fn fit(&mut self) -> bool {
-        if self.differs_since.take().is_some() {
-            self.note = Some(Action::ForgetDifference);
-        }
+    pub const fn fit(&mut self) -> bool {
         std::mem::replace(&mut self.tree_differs, false)
     }
 
-    /// While this server follows, its tree has another digest than the leader's. One that was in doubt before proves nothing.
+    /// The tree has a digest of its transaction's leader.
+    pub const fn match_one(&mut self) {
+        self.is_untried = false;
+    }
+
+    /// The tree has another digest than its leader's after this transaction. A tree that was in doubt before proves nothing.
     pub fn differ_from_leader(&mut self, zxid: i64) {
-        if !self.tree_differs && self.differs_since.is_none() {
+        if !self.tree_differs && !self.is_untried && self.differs_since.is_none() {
             self.differs_since = Zxid::from_wire(zxid);
-            self.note = self.differs_since.map(|since| Action::NoteDifference { since });
+            self.unnoted = self.differs_since;
         }
     }
 
@@ -63,12 +67,12 @@ impl DigestMismatches {
 
     /// Whether a tree that is loaded again, and differs from the log since this transaction, does so because it differed from its leader.
     pub fn is_known_to_differ(&self, since: Zxid) -> bool {
-        self.differs_since.is_some_and(|known| known <= since)
+        !self.tree_differs && self.differs_since.is_some_and(|known| known <= since)
     }
 
-    /// What is to be done on disk.
-    pub const fn take_note(&mut self) -> Option<Action> {
-        self.note.take()
+    /// The transaction to note on disk.
+    pub const fn take_unnoted(&mut self) -> Option<Zxid> {
+        self.unnoted.take()
     }
 
     pub const fn tree_differs(&self) -> bool {

@@ -51,8 +51,6 @@ pub enum Action {
     NoteDifference {
         since: Zxid,
     },
-    /// The tree has a digest of the leader's again: remove that note.
-    ForgetDifference,
     /// Write the frozen tree, start a new log file; report [`Input::SnapshotEnded`], then [`zab::Input::Installed`].
     Install(Frozen),
     /// The tree that is restored was written: its snapshot takes the place of all others, and of the log. Report it with

@@ -300,7 +300,7 @@ pub fn restore(
         warn_of_no_data(disk, folders);
     }
     load_tree::warn_of_large_znodes(&tree, config.jute_max_buffer_bytes as usize);
-    let history = RestoredHistory::read(disk, folders, recovered.last, comparison)?;
+    let history = RestoredHistory::judge(disk, folders, recovered.last, comparison);
     if !history.fits_digests && config.ensemble.as_ref().is_some_and(Ensemble::has_other_voters) {
         tracing::error!(
             mismatches = comparison.mismatches,

@@ -9,7 +9,7 @@ use super::process::{
 use super::restorer::SimRestorer;
 use crate::config::Config;
 use crate::member::configured::{PartSettings, SnapshotStyle, entry_max, patience};
-use crate::member::start::{AssembleError, RestoredHistory, Started, assemble};
+use crate::member::start::{RestoredHistory, Started, assemble};
 use crate::member::{LogReadLimit, Now, trailers};
 use crate::model::{Zxid, chain};
 use crate::request::Shared;
@@ -63,7 +63,7 @@ pub fn boot(
     let last_zxid = tree.last_zxid();
     let (tree_options, recovery) = (parts.tree, parts.recovery);
     let (style, believed) = (SnapshotStyle::of(&config), is_believed.then_some(last_zxid));
-    let history = history(server, &found, &disk, &folders, comparison, believed)?;
+    let history = history(server, &found, &disk, &folders, comparison, believed);
     let started = assemble(&disk, &folders, &config, parts, tree, history, began)?;
     let write = |shared: &_, frozen| write_first_snapshot(&disk, &folders, style, shared, frozen);
     let started = started.take_first_snapshot(&disk, &folders, &found.recovered, began, write)?;
@@ -146,14 +146,14 @@ fn history(
     folders: &Folders,
     mut comparison: Comparison,
     believed: Option<Zxid>,
-) -> Result<RestoredHistory, AssembleError> {
+) -> RestoredHistory {
     // Quarantined data is not replayed.
     let is_replayed = found.recovered.last.or(believed).is_some();
     if is_replayed && server.has_other_digests {
         comparison.differs_since = Some(Zxid::ZERO);
     }
-    let history = RestoredHistory::read(disk, folders, found.recovered.last, comparison)?;
-    Ok(RestoredHistory { last: believed.or(history.last), ..history })
+    let history = RestoredHistory::judge(disk, folders, found.recovered.last, comparison);
+    RestoredHistory { last: believed.or(history.last), ..history }
 }
 
 /// The tree on a disk, as a member loads it, and how it compared with the digests in the log.

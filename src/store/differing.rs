@@ -42,7 +42,7 @@ pub fn note<D: Disk>(disk: &D, snapshots: &Path, first: Zxid) -> io::Result<()> 
     disk::replace_file(disk, &path(snapshots), text.as_bytes())
 }
 
-/// Removes the note, for good: the tree has a digest of its leader's, or another tree is on disk in its place.
+/// Removes the note, for good: another tree is on disk in place of this one, or the log no longer shows a difference.
 ///
 /// # Errors
 /// If it can't be removed.

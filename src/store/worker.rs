@@ -61,8 +61,6 @@ pub enum Command {
     NoteDifference {
         since: Zxid,
     },
-    /// It has a digest of the leader's again.
-    ForgetDifference,
 }
 
 /// A report of the log thread.
@@ -250,10 +248,6 @@ impl<D: Disk + Clone, C: FnMut() -> Duration> Worker<D, C> {
                 differing::note(&self.disk, &self.data_dir, since)
                     .map_err(WorkerError::Difference)?;
             }
-            Command::ForgetDifference => {
-                self.flush(false, report)?;
-                self.forget_difference()?;
-            }
         }
         Ok(())
     }
@@ -279,10 +273,6 @@ impl<D: Disk + Clone, C: FnMut() -> Duration> Worker<D, C> {
     /// Another tree is on disk in place of the one in doubt.
     fn forget_doubts(&self) -> Result<(), WorkerError> {
         doubted::forget(&self.disk, &self.data_dir).map_err(WorkerError::Doubt)?;
-        self.forget_difference()
-    }
-
-    fn forget_difference(&self) -> Result<(), WorkerError> {
         differing::forget(&self.disk, &self.data_dir).map_err(WorkerError::Difference)
     }
 

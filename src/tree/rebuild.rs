@@ -12,8 +12,10 @@ use jute::txn::{TxnDigest, TxnHeader};
 pub struct Comparison {
     /// Transactions after which the tree had another digest than was logged (D-69).
     pub mismatches: u64,
-    /// The first transaction of those since the tree last had a logged digest; `None`: it had the last one.
+    /// The first of those transactions.
     pub differs_since: Option<Zxid>,
+    /// The last transaction whose digest was compared.
+    pub last: Option<Zxid>,
 }
 
 /// The tree and what is compared with it.
@@ -91,10 +93,10 @@ impl Rebuild {
         if !self.options.digest || digest.version != DIGEST_VERSION || zxid < self.exact_from {
             return;
         }
+        self.comparison.last = Zxid::from_wire(zxid);
         let (logged, found) = (digest.tree_digest, self.tree.digest() as i64);
         let earlier = self.unsettled.take();
         if logged == found {
-            self.comparison.differs_since = None;
             if let Some(Mismatch { zxid, .. }) = earlier {
                 tracing::info!(
                     "the snapshot has an effect of the transaction after {zxid:#x}; the digests after it match"
@@ -210,10 +212,8 @@ mod tests {
     // A leader whose tree lacked something has led for a while, and another after it.
     // rows: D-69
     #[test]
-    fn tree_differs_since_the_first_mismatch_after_the_last_digest_that_it_had() {
-        for (others, differs_since) in
-            [(&[][..], None), (&[3, 4], None), (&[3, 5, 6], Some(5)), (&[6], Some(6))]
-        {
+    fn tree_differs_since_the_first_mismatch_even_if_later_digests_match() {
+        for (others, since) in [(&[][..], None), (&[3, 4], Some(3)), (&[5, 6], Some(5))] {
             let mut rebuild = Rebuild::new(OPTIONS);
             for mut entry in history(6) {
                 if others.contains(&entry.header.zxid) {
@@ -221,9 +221,10 @@ mod tests {
                 }
                 rebuild.replay(&entry);
             }
-            let Comparison { mismatches, differs_since: since } = rebuild.replay_done();
-            assert_eq!(mismatches, others.len() as u64);
-            assert_eq!(since, differs_since.and_then(Zxid::from_wire));
+            let zxid = |raw| Zxid::from_wire(raw).unwrap();
+            let (mismatches, differs_since) = (others.len() as u64, since.map(zxid));
+            let expected = Comparison { mismatches, differs_since, last: Some(zxid(6)) };
+            assert_eq!(rebuild.replay_done(), expected);
         }
     }
 

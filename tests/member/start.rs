@@ -140,21 +140,25 @@ fn member_whose_tree_was_doubted_at_an_earlier_start_is_unsure_of_its_history() 
 fn tree_that_differed_from_its_leaders_before_the_start_is_not_doubted_for_that() {
     let zxid = |counter| Zxid::new(Epoch(2), counter);
     let config = config(&format!("{CONFIG}{MEMBERS}"));
-    for (noted, differs_since, is_unsure) in [
-        (None, None, false),
-        (None, Some(5), true),
-        (Some(5), None, false),
-        (Some(5), Some(4), true), // What differs before has another reason.
-        (Some(5), Some(5), false),
-        (Some(5), Some(7), false), // After a snapshot of zxid 6.
+    for (noted, differs_since, last, is_unsure) in [
+        (None, None, 9, false),
+        (None, Some(5), 9, true),
+        (Some(5), None, 4, false), // No digest was compared after it.
+        (Some(5), None, 9, false),
+        (Some(5), Some(4), 9, true), // What differs before has another reason.
+        (Some(5), Some(5), 9, false),
+        (Some(5), Some(7), 9, false), // After a snapshot of zxid 6.
     ] {
         let disk = configured_disk();
         if let Some(noted) = noted {
             differing::note(&disk, &folders().snapshots, zxid(noted)).unwrap();
         }
-        let comparison = Comparison { mismatches: 1, differs_since: differs_since.map(zxid) };
-        let last = Some(zxid(9));
-        let history = RestoredHistory::read(&disk, &folders(), last, comparison).unwrap();
+        let differs_since = differs_since.map(zxid);
+        let comparison = Comparison { mismatches: 1, differs_since, last: Some(zxid(last)) };
+        let history = RestoredHistory::judge(&disk, &folders(), Some(zxid(9)), comparison);
+        let stays = differs_since.is_some() || last < 5;
+        let left = differing::since(&disk.image().crash(0), &folders().snapshots).unwrap();
+        assert_eq!(left, noted.filter(|_| stays).map(zxid), "{noted:?} {differs_since:?}");
         let started = started_at(&disk, &config, Tree::new(Options::default()), history);
         let replica = &started.member.replica;
         let unsure = (replica.peer().core.is_unsure, replica.doubts_tree());

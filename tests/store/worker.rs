@@ -240,8 +240,6 @@ fn difference_from_the_leader_stays_noted_until_another_tree_is_durable() {
     assert_eq!(noted(), Some(zxid(3)));
     assert_eq!(run(&mut worker, vec![place(7, true)]), ["placed 0x7"]);
     assert_eq!(noted(), None);
-    assert!(run(&mut worker, vec![note(8), Command::ForgetDifference]).is_empty());
-    assert_eq!(noted(), None);
     // One that can't be understood counts as none.
     replace_file(&disk, &differing::path(dir), b"x").unwrap();
     assert_eq!(differing::since(&disk, dir).unwrap(), None);

@@ -23,8 +23,8 @@ pub struct ReplicaOnDisk {
     /// How many snapshots came before each note that the next one is of a doubted tree.
     pub noted_doubts: Vec<usize>,
     pub forgotten_doubts: u64,
-    /// Notes that the tree differs from the leader's since this transaction; `None`: removed.
-    pub differences: Vec<Option<Zxid>>,
+    /// Notes that the tree differs from the leader's since this transaction.
+    pub differences: Vec<Zxid>,
     /// How often the replica has requested that the tree is loaded again.
     pub rebuilds: usize,
     pub wall_ms: i64,
@@ -80,8 +80,7 @@ impl ReplicaOnDisk {
                 Action::Roll => self.disk.asked.push_back(Write::Roll),
                 Action::ForgetDoubt => self.forgotten_doubts += 1,
                 Action::NoteDoubt => self.noted_doubts.push(self.frozen.len()),
-                Action::NoteDifference { since } => self.differences.push(Some(since)),
-                Action::ForgetDifference => self.differences.push(None),
+                Action::NoteDifference { since } => self.differences.push(since),
                 Action::Snapshot(frozen) => self.frozen.push(frozen),
                 Action::Install(frozen) => {
                     self.disk.asked.push_back(Write::Install(frozen.zxid, Vec::new()));

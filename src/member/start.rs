@@ -51,8 +51,8 @@ impl From<(PathBuf, io::Error)> for AssembleError {
 fn warn_of_difference(since: Zxid) {
     tracing::warn!(
         %since,
-        "the tree of this server has differed from its leader's since that transaction, when nothing was missing here: compare the znodes of all \
-         members before one is emptied (docs/operations.md, Trees that differ)"
+        "the tree of this server, which had fitted its own log, differed from its leader's after that transaction: compare the znodes of all members before \
+         one is emptied (docs/operations.md, Trees that differ)"
     );
 }
 

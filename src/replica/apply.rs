@@ -110,16 +110,19 @@ impl Applying<'_> {
     /// * `predicted`: by the leader. `found`: the tree's. `zxid`: of the transaction after which both are to be the same.
     fn compare_digests(&mut self, predicted: i64, found: u64, zxid: i64) {
         let (mode, mismatches) = (self.role.mode(), &mut self.core.mismatches);
+        // Also before the role begins, as when the leader sends what this server missed. A leader predicts by its own tree.
+        let is_of_leader = !matches!(mode, Mode::Leading | Mode::Standalone);
         if predicted != found as i64 {
             let counts = mismatches.note(zxid, predicted, found, self.core.now_ms);
             self.core.figures.stats.digest_mismatches += u64::from(counts);
-            // Also before the role begins, as when the leader sends what this server missed. A leader predicts by its own tree.
-            if counts && !matches!(mode, Mode::Leading | Mode::Standalone) {
+            if counts && is_of_leader {
                 mismatches.differ_from_leader(zxid);
             }
             return;
         }
-        mismatches.match_one();
+        if is_of_leader {
+            mismatches.match_leader();
+        }
         if mismatches.tree_differs() && matches!(mode, Mode::Following | Mode::Observing) {
             self.ends_doubt |= mismatches.fit();
         }

@@ -42,13 +42,24 @@ impl DigestMismatches {
         self.tree_differs = true;
     }
 
-    /// A restored tree has replaced the old one, or the tree has a digest of its leader's. `true`: it was in doubt.
+    /// A restored tree has replaced the old one, on disk, too.
+    pub const fn restore(&mut self) {
+        self.tree_differs = false;
+        (self.differs_since, self.unnoted, self.is_untried) = (None, None, false);
+    }
+
+    /// The log was truncated, and the tree loaded again: it ends with `last`.
+    pub fn truncate(&mut self, last: Zxid) {
+        self.differs_since.take_if(|since| last < *since);
+    }
+
+    /// The tree has a digest of its leader's. `true`: it was in doubt.
     pub const fn fit(&mut self) -> bool {
         std::mem::replace(&mut self.tree_differs, false)
     }
 
-    /// The tree has a digest of its transaction's leader.
-    pub const fn match_one(&mut self) {
+    /// The tree has a digest of its leader's.
+    pub const fn match_leader(&mut self) {
         self.is_untried = false;
     }
 
@@ -105,5 +116,47 @@ impl DigestMismatches {
             (self.unreported, self.reported_ms) = (0, Some(now_ms));
         }
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn zxid(raw: i64) -> Zxid {
+        Zxid::from_wire(raw).unwrap()
+    }
+
+    // The disk forgets its note with a restored tree, and where the log is truncated before it.
+    // rows: D-69
+    #[test]
+    fn difference_is_noted_again_after_a_restore_or_a_truncation() {
+        let mut mismatches = DigestMismatches::default();
+        mismatches.differ_from_leader(5);
+        assert_eq!(mismatches.take_unnoted(), Some(zxid(5)));
+        mismatches.differ_from_leader(6);
+        assert_eq!(mismatches.take_unnoted(), None, "once");
+        mismatches.restore();
+        assert!(!mismatches.is_known_to_differ(zxid(5)));
+        mismatches.differ_from_leader(7);
+        assert_eq!(mismatches.take_unnoted(), Some(zxid(7)));
+        mismatches.truncate(zxid(7));
+        assert!(mismatches.is_known_to_differ(zxid(7)));
+        mismatches.truncate(zxid(6));
+        assert!(!mismatches.is_known_to_differ(zxid(7)));
+        mismatches.differ_from_leader(8);
+        assert_eq!(mismatches.take_unnoted(), Some(zxid(8)));
+    }
+
+    // rows: D-69
+    #[test]
+    fn difference_of_a_tree_that_came_is_not_noted_before_it_has_a_digest_of_a_leader() {
+        let mut mismatches = DigestMismatches::default();
+        mismatches.expect();
+        mismatches.differ_from_leader(5);
+        assert_eq!(mismatches.take_unnoted(), None);
+        mismatches.match_leader();
+        mismatches.differ_from_leader(6);
+        assert_eq!(mismatches.take_unnoted(), Some(zxid(6)));
     }
 }

@@ -193,7 +193,7 @@ impl Core {
     pub(super) fn install_restored(&mut self, out: &mut Vec<Action>) {
         let Some(tree) = self.arrived.take() else { return };
         self.replace_tree(tree);
-        self.mismatches.fit();
+        self.mismatches.restore();
         self.inflight.clear();
         out.push(Action::PlaceRestored);
     }

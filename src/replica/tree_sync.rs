@@ -73,6 +73,7 @@ impl Core {
             return None;
         }
         self.replace_tree(tree);
+        self.mismatches.truncate(last);
         self.inflight.retain(|inflight| inflight.zxid.is_some_and(|zxid| last < zxid));
         if differs_since.is_none_or(|since| self.mismatches.is_known_to_differ(since)) {
             return Some(input);

@@ -1,5 +1,5 @@
-//! The note that the tree differed from its leader's while this server followed, with nothing lost here. The leader's digests are in the log, so that
-//! later starts see a tree that does not fit its log; without the note that would be the sign of a lost file (`doubted`).
+//! The note that the tree, which had fitted its own log, differed from its leader's. The leader's digests are in the log, so that later starts
+//! see a tree that does not fit its log; without the note that would be the sign of a lost file (`doubted`).
 
 use super::disk::{self, Disk};
 use crate::model::Zxid;
@@ -49,6 +49,17 @@ pub fn note<D: Disk>(disk: &D, snapshots: &Path, first: Zxid) -> io::Result<()> 
 pub fn forget<D: Disk>(disk: &D, snapshots: &Path) -> io::Result<()> {
     if is_there(disk, snapshots)? {
         disk::remove_for_good(disk, &path(snapshots))?;
+    }
+    Ok(())
+}
+
+/// Removes a note of a transaction after `to`, where the log was truncated.
+///
+/// # Errors
+/// If it can't be read or removed.
+pub fn forget_after<D: Disk>(disk: &D, snapshots: &Path, to: Zxid) -> io::Result<()> {
+    if since(disk, snapshots)?.is_some_and(|since| to < since) {
+        forget(disk, snapshots)?;
     }
     Ok(())
 }

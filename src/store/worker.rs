@@ -288,6 +288,7 @@ impl<D: Disk + Clone, C: FnMut() -> Duration> Worker<D, C> {
         if !replaced {
             purge::remove_snapshots_after(&self.disk, &self.data_dir, to)?;
         }
+        differing::forget_after(&self.disk, &self.data_dir, to).map_err(WorkerError::Difference)?;
         Ok(Event::Truncated { to })
     }
 

@@ -14,7 +14,7 @@ pub struct Comparison {
     pub mismatches: u64,
     /// The first of those transactions.
     pub differs_since: Option<Zxid>,
-    /// The last transaction whose digest was compared.
+    /// The last transaction of the log with a digest.
     pub last: Option<Zxid>,
 }
 
@@ -86,6 +86,7 @@ impl Rebuild {
         self.tree.apply(&entry.header, &entry.txn, &mut Vec::new());
         if let Some(digest) = entry.digest {
             self.compare(entry.header.zxid, digest);
+            self.comparison.last = Zxid::from_wire(entry.header.zxid);
         }
     }
 
@@ -93,7 +94,6 @@ impl Rebuild {
         if !self.options.digest || digest.version != DIGEST_VERSION || zxid < self.exact_from {
             return;
         }
-        self.comparison.last = Zxid::from_wire(zxid);
         let (logged, found) = (digest.tree_digest, self.tree.digest() as i64);
         let earlier = self.unsettled.take();
         if logged == found {
@@ -226,6 +226,15 @@ mod tests {
             let expected = Comparison { mismatches, differs_since, last: Some(zxid(6)) };
             assert_eq!(rebuild.replay_done(), expected);
         }
+    }
+
+    // The digest of a snapshot is that of its own tree, and says nothing of what a leader had.
+    #[test]
+    fn digest_of_the_snapshot_alone_compares_nothing_of_the_log() {
+        let mut rebuild = Rebuild::new(OPTIONS);
+        let tree_digest = rebuild.tree.digest() as i64;
+        rebuild.compare(3, TxnDigest { version: DIGEST_VERSION, tree_digest });
+        assert_eq!(rebuild.replay_done(), Comparison::default());
     }
 
     // rows: D-69 G-21

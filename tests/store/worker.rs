@@ -240,6 +240,12 @@ fn difference_from_the_leader_stays_noted_until_another_tree_is_durable() {
     assert_eq!(noted(), Some(zxid(3)));
     assert_eq!(run(&mut worker, vec![place(7, true)]), ["placed 0x7"]);
     assert_eq!(noted(), None);
+    // The log is truncated after that transaction, then before it.
+    let truncate = |to| Command::Truncate { to: zxid(to), replaced: false };
+    run(&mut worker, vec![append(8, 40), append(9, 40), append(10, 40), note(9), truncate(9)]);
+    assert_eq!(noted(), Some(zxid(9)));
+    run(&mut worker, vec![truncate(8)]);
+    assert_eq!(noted(), None);
     // One that can't be understood counts as none.
     replace_file(&disk, &differing::path(dir), b"x").unwrap();
     assert_eq!(differing::since(&disk, dir).unwrap(), None);

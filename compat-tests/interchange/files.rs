@@ -84,7 +84,7 @@ fn restore_here(home: &Path) -> io::Result<Restored> {
     let found =
         found.map_err(|error| io::Error::other(format!("restore {}: {error}", home.display())))?;
     let restored = restorer.finish();
-    let (tree, mismatches) = (restored.tree, restored.digest_mismatches);
+    let (tree, mismatches) = (restored.tree, restored.comparison.mismatches);
     Ok(Restored {
         zxid: found.last.map_or(-1, Zxid::to_wire),
         digest: tree.digest() as i64,

@@ -32,14 +32,20 @@ def names(member):
     return found
 
 
+def zxids(program, log):
+    """The zxids of the transactions in a log file."""
+    text = subprocess.run([program, "txn-log", log], check=True, capture_output=True, text=True).stdout
+    words = [line.split() for line in text.splitlines()]
+    return [int(line[line.index("zxid") + 1], 16) for line in words if "zxid" in line]
+
+
 def cut_out(member, program):
-    """Removes the last transactions of the first epoch from the member's log, and every snapshot that holds them."""
+    """Removes the last transactions of an earlier epoch from the member's log, and every snapshot that holds them."""
     logs, snapshots = member.files("log"), member.files("snapshot")
-    first = next(zxid for zxid in logs if zxid >> 32 == 1)
-    assert any(zxid >> 32 == 2 for zxid in logs), f"{member} has logs {[f'{zxid:x}' for zxid in logs]}"
-    text = subprocess.run([program, "txn-log", logs[first]], check=True, capture_output=True, text=True).stdout
-    zxids = [int(word, 16) for line in text.splitlines() for key, word in zip(line.split(), line.split()[1:]) if key == "zxid"]
-    end = zxids[-1 - LOST]
+    # On a busy machine there may be epochs without writes between.
+    earlier = {first: zxids(program, path) for first, path in logs.items() if first >> 32 < max(logs) >> 32}
+    first = max(first for first, found in earlier.items() if len(found) > WRITES)
+    end = earlier[first][-1 - LOST]
     subprocess.run([program, "txn-log", "-c", "-z", hex(end), logs[first]], check=True, capture_output=True)
     logs[first].with_name(f"{logs[first].name}.chopped{end}").replace(logs[first])
     for zxid, path in snapshots.items():

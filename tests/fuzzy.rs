@@ -4,7 +4,6 @@ use bytes::Bytes;
 use oxkeeper::model::{Epoch, ServerId, SessionId, Zxid, op};
 use oxkeeper::replica::{Input, Mode, Settings};
 use oxkeeper::request::Limits;
-use oxkeeper::tree::load::Loader;
 use oxkeeper::tree::txn::Entry;
 use oxkeeper::tree::{Options, Tree};
 use oxkeeper::zab::{self, Packet};
@@ -15,6 +14,7 @@ use support::disk::Write;
 use support::election::votes_for;
 use support::replica::ReplicaOnDisk;
 use support::standalone::{SETTINGS, Standalone};
+use support::trees::reloaded;
 
 /// Numbers of transactions that the leader has written: before the tree is sent, after it, and at the end of the test.
 const BEGUN: usize = 5;
@@ -45,13 +45,7 @@ fn apply(tree: &mut Tree, entries: &[(Zxid, Bytes)]) {
 
 /// The same tree under another zxid.
 fn renamed(mut tree: Tree, zxid: Zxid) -> Box<Tree> {
-    let frozen = tree.freeze().unwrap();
-    let mut bytes = Vec::new();
-    while !tree.freeze_piece(frozen, &mut bytes) {}
-    let mut loader = Loader::new(OPTIONS);
-    let taken = loader.take(&bytes).unwrap();
-    assert!(taken.ended);
-    Box::new(loader.finish(zxid).unwrap())
+    Box::new(reloaded(&mut tree, zxid))
 }
 
 /// A follower on a disk that takes no time, unless it is held.

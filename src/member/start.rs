@@ -48,14 +48,6 @@ impl From<(PathBuf, io::Error)> for AssembleError {
     }
 }
 
-fn warn_of_difference(since: Zxid) {
-    tracing::warn!(
-        %since,
-        "the tree of this server, which had fitted its own log, differed from its leader's after that transaction: compare the znodes of all members before \
-         one is emptied (docs/operations.md, Trees that differ)"
-    );
-}
-
 /// The history that was loaded from the disk.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct RestoredHistory {
@@ -63,6 +55,8 @@ pub struct RestoredHistory {
     pub last: Option<Zxid>,
     /// The tree had each digest in the log, or differs since a transaction after which it differed from its leader's, too.
     pub fits_digests: bool,
+    /// An earlier run has noted that the tree differs from its leader's since this transaction.
+    pub differs_since: Option<Zxid>,
 }
 
 impl RestoredHistory {
@@ -76,17 +70,19 @@ impl RestoredHistory {
         last: Option<Zxid>,
         comparison: Comparison,
     ) -> Self {
-        let noted = noted_difference(disk, folders);
+        let mut noted = noted_difference(disk, folders);
         let fits_digests = match comparison.differs_since {
             None => true,
             Some(since) => noted.is_some_and(|noted| noted <= since),
         };
         let has_ended = comparison.differs_since.is_none() && noted <= comparison.last;
         if noted.is_some() && has_ended {
-            let forgotten = differing::forget(disk, &folders.snapshots);
-            forgotten.unwrap_or_else(|error| warn_of_note(&error, folders));
+            match differing::forget(disk, &folders.snapshots) {
+                Ok(()) => noted = None,
+                Err(error) => warn_of_note(&error, folders),
+            }
         }
-        Self { last, fits_digests }
+        Self { last, fits_digests, differs_since: noted }
     }
 }
 
@@ -98,6 +94,14 @@ fn noted_difference<D: Disk>(disk: &D, folders: &Folders) -> Option<Zxid> {
         warn_of_note(&error, folders);
         None
     })
+}
+
+fn warn_of_difference(since: Zxid) {
+    tracing::warn!(
+        %since,
+        "the tree of this server, which had fitted its own log, differed from its leader's after that transaction: compare the znodes of all members before \
+         one is emptied (docs/operations.md, Trees that differ)"
+    );
 }
 
 fn warn_of_note(error: &io::Error, folders: &Folders) {
@@ -241,7 +245,7 @@ pub fn assemble<D: Disk + Clone>(
         replica.doubt_tree();
     }
     if config.ensemble.is_some()
-        && let Some(since) = noted_difference(disk, folders)
+        && let Some(since) = history.differs_since
     {
         warn_of_difference(since);
         replica.know_difference(since);

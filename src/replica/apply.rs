@@ -36,8 +36,15 @@ pub fn commit(
     let shared = core.shared.clone();
     let is_processed_here = role.processor().is_some();
     let mut done = Load::default();
-    let mut applying =
-        Applying { core, role, now_us, ended: Vec::new(), is_unreadable: false, ends_doubt: false };
+    let mut applying = Applying {
+        core,
+        role,
+        now_us,
+        ended: Vec::new(),
+        is_unreadable: false,
+        ends_doubt: false,
+        differs_since: None,
+    };
     while applying.core.inflight.front().is_some_and(is_due) {
         let mut tree = shared.state.tree.write();
         for at in 0..HOLD_MAX {
@@ -64,7 +71,7 @@ pub fn commit(
     if applying.ends_doubt {
         out.push(Action::ForgetDoubt);
     }
-    if let Some(since) = applying.core.mismatches.take_unnoted() {
+    if let Some(since) = applying.differs_since {
         out.push(Action::NoteDifference { since });
     }
     if done.requests > 0 {
@@ -104,6 +111,8 @@ struct Applying<'a> {
     is_unreadable: bool,
     /// The doubted tree has a digest of the leader's.
     ends_doubt: bool,
+    /// From this transaction on the tree has another digest than the leader's, which is to be noted.
+    differs_since: Option<Zxid>,
 }
 
 impl Applying<'_> {
@@ -116,7 +125,7 @@ impl Applying<'_> {
             let counts = mismatches.note(zxid, predicted, found, self.core.now_ms);
             self.core.figures.stats.digest_mismatches += u64::from(counts);
             if counts && is_of_leader {
-                mismatches.differ_from_leader(zxid);
+                self.differs_since = self.differs_since.or(mismatches.differ_from_leader(zxid));
             }
             return;
         }

@@ -21,8 +21,6 @@ pub struct DigestMismatches {
     tree_differs: bool,
     /// The tree was what this server's data is, and has had another digest than its leader's since this transaction. The disk has a note of it.
     differs_since: Option<Zxid>,
-    /// That note is due.
-    unnoted: Option<Zxid>,
     /// A leader sent the tree, and it has had no digest since: if it differs, then not because of what this server had.
     is_untried: bool,
 }
@@ -33,7 +31,7 @@ impl DigestMismatches {
         self.fuzzy = Some(0);
         self.tree_differs = false;
         // The note goes when that tree is on disk.
-        (self.differs_since, self.unnoted) = (None, None);
+        self.differs_since = None;
         self.is_untried = true;
     }
 
@@ -45,7 +43,7 @@ impl DigestMismatches {
     /// A restored tree has replaced the old one, on disk, too.
     pub const fn restore(&mut self) {
         self.tree_differs = false;
-        (self.differs_since, self.unnoted, self.is_untried) = (None, None, false);
+        (self.differs_since, self.is_untried) = (None, false);
     }
 
     /// The log was truncated, and the tree loaded again: it ends with `last`.
@@ -64,11 +62,13 @@ impl DigestMismatches {
     }
 
     /// The tree has another digest than its leader's after this transaction. A tree that was in doubt before proves nothing.
-    pub fn differ_from_leader(&mut self, zxid: i64) {
+    /// Returns the transaction that is to be noted on disk.
+    pub fn differ_from_leader(&mut self, zxid: i64) -> Option<Zxid> {
         if !self.tree_differs && !self.is_untried && self.differs_since.is_none() {
             self.differs_since = Zxid::from_wire(zxid);
-            self.unnoted = self.differs_since;
+            return self.differs_since;
         }
+        None
     }
 
     /// An earlier run has noted that.
@@ -79,11 +79,6 @@ impl DigestMismatches {
     /// Whether a tree that is loaded again, and differs from the log since this transaction, does so because it differed from its leader.
     pub fn is_known_to_differ(&self, since: Zxid) -> bool {
         !self.tree_differs && self.differs_since.is_some_and(|known| known <= since)
-    }
-
-    /// The transaction to note on disk.
-    pub const fn take_unnoted(&mut self) -> Option<Zxid> {
-        self.unnoted.take()
     }
 
     pub const fn tree_differs(&self) -> bool {
@@ -132,20 +127,16 @@ mod tests {
     #[test]
     fn difference_is_noted_again_after_a_restore_or_a_truncation() {
         let mut mismatches = DigestMismatches::default();
-        mismatches.differ_from_leader(5);
-        assert_eq!(mismatches.take_unnoted(), Some(zxid(5)));
-        mismatches.differ_from_leader(6);
-        assert_eq!(mismatches.take_unnoted(), None, "once");
+        assert_eq!(mismatches.differ_from_leader(5), Some(zxid(5)));
+        assert_eq!(mismatches.differ_from_leader(6), None, "once");
         mismatches.restore();
         assert!(!mismatches.is_known_to_differ(zxid(5)));
-        mismatches.differ_from_leader(7);
-        assert_eq!(mismatches.take_unnoted(), Some(zxid(7)));
+        assert_eq!(mismatches.differ_from_leader(7), Some(zxid(7)));
         mismatches.truncate(zxid(7));
         assert!(mismatches.is_known_to_differ(zxid(7)));
         mismatches.truncate(zxid(6));
         assert!(!mismatches.is_known_to_differ(zxid(7)));
-        mismatches.differ_from_leader(8);
-        assert_eq!(mismatches.take_unnoted(), Some(zxid(8)));
+        assert_eq!(mismatches.differ_from_leader(8), Some(zxid(8)));
     }
 
     // rows: D-69
@@ -153,10 +144,8 @@ mod tests {
     fn difference_of_a_tree_that_came_is_not_noted_before_it_has_a_digest_of_a_leader() {
         let mut mismatches = DigestMismatches::default();
         mismatches.expect();
-        mismatches.differ_from_leader(5);
-        assert_eq!(mismatches.take_unnoted(), None);
+        assert_eq!(mismatches.differ_from_leader(5), None);
         mismatches.match_leader();
-        mismatches.differ_from_leader(6);
-        assert_eq!(mismatches.take_unnoted(), Some(zxid(6)));
+        assert_eq!(mismatches.differ_from_leader(6), Some(zxid(6)));
     }
 }

@@ -91,7 +91,7 @@ fn drive(tree: Tree, sync_takes: Duration) -> Driven {
     disk.slow_down(sync_takes);
     let parts = PartSettings::of(&config, Arc::new(NoSasl), 0, clock.wall_ms());
     let now = Now { us: clock.now_us(), wall_ms: clock.wall_ms() };
-    let history = RestoredHistory { last: None, fits_digests: true };
+    let history = RestoredHistory { last: None, fits_digests: true, differs_since: None };
     let started = assemble(&disk, &folders, &config, parts, tree, history, now).unwrap();
     let Started { member, shared, log, actions } = started;
     let (inbox, queue) = (Arc::<Inbox>::default(), LogQueue::default());

@@ -18,7 +18,6 @@ use oxkeeper::store::epoch::{self, EpochFile};
 use oxkeeper::store::sim_disk::SimDisk;
 use oxkeeper::store::{Disk as _, Folders, Recovered, Trailers};
 use oxkeeper::store::{differing, doubted};
-use oxkeeper::tree::load::Loader;
 use oxkeeper::tree::rebuild::Comparison;
 use oxkeeper::tree::txn::Entry;
 use oxkeeper::tree::{Options, Tree};
@@ -26,6 +25,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use support::trees::reloaded;
 use support::txns::set_data;
 
 // rows: D-09
@@ -91,8 +91,12 @@ fn promise(disk: &SimDisk, epoch: u32) {
     epoch::save(disk, &folders().snapshots, EpochFile::Accepted, Epoch(epoch)).unwrap();
 }
 
+fn history(last: Zxid, fits_digests: bool) -> RestoredHistory {
+    RestoredHistory { last: Some(last), fits_digests, differs_since: None }
+}
+
 fn started_on(disk: &SimDisk, config: &Config, tree: Tree, fits_digests: bool) -> Started<SimDisk> {
-    started_at(disk, config, tree, RestoredHistory { last: Some(Zxid::ZERO), fits_digests })
+    started_at(disk, config, tree, history(Zxid::ZERO, fits_digests))
 }
 
 fn started_at(
@@ -381,8 +385,7 @@ fn copy_is_of_an_earlier_time_if_the_history_shows_that_a_newer_configuration_wa
         let config = config(&format!("{CONFIG}reconfigEnabled=true\n{MEMBERS}"));
         let mut tree = Tree::new(Options::default());
         tree.set_config(view(second).unwrap().to_string().as_bytes(), second, 0);
-        let last = Some(Zxid::new(Epoch(last), 1));
-        let history = RestoredHistory { last, fits_digests: true };
+        let history = history(Zxid::new(Epoch(last), 1), true);
         let started = started_at(&disk, &config, tree, history);
         let core = &started.member.replica.peer().core;
         let counts: Vec<i64> = core.all_views().map(|view| view.version).collect();
@@ -407,9 +410,8 @@ fn configuration_of_the_tree_of_an_epoch_that_was_not_promised_does_not_count() 
         let mut tree = Tree::new(Options::default());
         let text = format!("{MEMBERS}server.7=g:1:2\nversion=700000002");
         tree.set_config(text.as_bytes(), 0x7_0000_0002, 0);
-        let last = Some(Zxid::new(Epoch(3), 1));
-        let started =
-            started_at(&disk, &config, tree, RestoredHistory { last, fits_digests: true });
+        let history = history(Zxid::new(Epoch(3), 1), true);
+        let started = started_at(&disk, &config, tree, history);
         let core = &started.member.replica.peer().core;
         let counts: Vec<i64> = core.all_views().map(|view| view.version).collect();
         assert_eq!(counts, counting, "{accepted} {version:x}");
@@ -441,7 +443,7 @@ fn configuration_of_a_snapshot_of_an_earlier_epoch_does_not_count_if_the_log_goe
             let entry = Entry::decode(&entry).unwrap();
             tree.apply(&entry.header, &entry.txn, &mut Vec::new());
         }
-        let history = RestoredHistory { last: Some(tree.last_zxid()), fits_digests: true };
+        let history = history(tree.last_zxid(), true);
         let started = started_at(&disk, &config, tree, history);
         let core = &started.member.replica.peer().core;
         let counts: Vec<i64> = core.all_views().map(|view| view.version).collect();
@@ -453,11 +455,7 @@ fn configuration_of_a_snapshot_of_an_earlier_epoch_does_not_count_if_the_log_goe
 fn snapshot_with_config((epoch, counter): (u32, u32), text: &str, version: Zxid) -> Tree {
     let mut tree = Tree::new(Options::default());
     tree.set_config(text.as_bytes(), version.to_wire(), 0);
-    let (frozen, mut stream) = (tree.freeze().unwrap(), Vec::new());
-    while !tree.freeze_piece(frozen, &mut stream) {}
-    let mut loader = Loader::new(Options::default());
-    assert!(loader.take(&stream).unwrap().ended);
-    loader.finish(Zxid::new(Epoch(epoch), counter)).unwrap()
+    reloaded(&mut tree, Zxid::new(Epoch(epoch), counter))
 }
 
 // It was stopped after it had acknowledged the configuration that NEWLEADER had named, and before UPTODATE. No history has that.
@@ -492,7 +490,7 @@ fn member_that_has_lost_both_epoch_files_does_not_start_if_it_had_a_configuratio
     let config = config(&format!("{CONFIG}reconfigEnabled=true\n{MEMBERS}"));
     let start = |disk: &SimDisk| {
         let parts = PartSettings::of(&config, Arc::new(NoSasl), 0, 0);
-        let history = RestoredHistory { last: Some(Zxid::new(Epoch(3), 7)), fits_digests: true };
+        let history = history(Zxid::new(Epoch(3), 7), true);
         let tree = Tree::new(Options::default());
         assemble(disk, &folders(), &config, parts, tree, history, START).map(drop)
     };

@@ -94,7 +94,7 @@ impl Server {
         if self.misses_loss {
             last.get_or_insert(last_of(&self.tree));
         }
-        let history = RestoredHistory { last, fits_digests: !self.doubts };
+        let history = RestoredHistory { last, fits_digests: !self.doubts, differs_since: None };
         let mut peer = peer(me, settings, view, self.disk.next.clone(), epochs, history);
         peer.core.finds_view = view_in;
         // Proposed configurations are in the log, committed or not.

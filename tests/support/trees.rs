@@ -41,9 +41,20 @@ pub fn tree_with_session(zxid: Zxid, session: i64, timeout_ms: i32) -> Box<Tree>
     load(zxid, &stream_with(&[(session, timeout_ms)], 0))
 }
 
+/// The tree of a snapshot that has the znodes of `tree`, and is named by this zxid.
+pub fn reloaded(tree: &mut Tree, zxid: Zxid) -> Tree {
+    let (frozen, mut stream) = (tree.freeze().expect("nothing is frozen"), Vec::new());
+    while !tree.freeze_piece(frozen, &mut stream) {}
+    loaded(zxid, &stream, tree.options())
+}
+
 fn load(zxid: Zxid, stream: &[u8]) -> Box<Tree> {
-    let mut loader = Loader::new(Options::default());
+    Box::new(loaded(zxid, stream, Options::default()))
+}
+
+fn loaded(zxid: Zxid, stream: &[u8], options: Options) -> Tree {
+    let mut loader = Loader::new(options);
     let taken = loader.take(stream).expect("a tree");
     assert!(taken.ended, "a whole tree");
-    Box::new(loader.finish(zxid).expect("a tree"))
+    loader.finish(zxid).expect("a tree")
 }

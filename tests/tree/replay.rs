@@ -4,9 +4,9 @@ use jute::Vector;
 use jute::txn::TxnHeader;
 use oxkeeper::model::{Code, OPEN_ACL, Zxid, op};
 use oxkeeper::tree::digest::StatPart;
-use oxkeeper::tree::load::Loader;
 use oxkeeper::tree::txn::{Create, CreateKind, Txn, write};
 use oxkeeper::tree::{Options, Tree};
+use support::trees::reloaded;
 
 const OWNER: i64 = 7;
 
@@ -181,15 +181,6 @@ fn parts_after_the_failed_one_of_a_multi_have_a_code_of_their_own() {
     assert!(tree.find("/m1").is_none() && tree.find("/m2").is_none());
 }
 
-/// The tree of a snapshot under another zxid.
-fn loaded(tree: &mut Tree, zxid: i64) -> Tree {
-    let (frozen, mut stream) = (tree.freeze().unwrap(), Vec::new());
-    while !tree.freeze_piece(frozen, &mut stream) {}
-    let mut loader = Loader::new(Options::default());
-    assert!(loader.take(&stream).unwrap().ended);
-    loader.finish(Zxid::from_wire(zxid).unwrap()).unwrap()
-}
-
 // Java had applied the reconfiguration when it wrote the znode, and names the snapshot by an earlier transaction.
 #[test]
 fn configuration_before_that_of_a_snapshot_that_runs_ahead_is_unknown() {
@@ -197,7 +188,7 @@ fn configuration_before_that_of_a_snapshot_that_runs_ahead_is_unknown() {
     for (snapshot, before) in [(6, None), (7, Some(&b"seven"[..]))] {
         let mut tree = tree();
         assert_eq!(apply(&mut tree, 7, op::RECONFIG, &set(Some(b"seven"))), Code::OK);
-        let mut tree = loaded(&mut tree, snapshot);
+        let mut tree = reloaded(&mut tree, Zxid::from_wire(snapshot).unwrap());
         assert_eq!(tree.config_in_history(), Some(&b"seven"[..]), "{snapshot}");
         let (zxid, data) = if snapshot < 7 { (7, b"seven") } else { (8, b"eight") };
         assert_eq!(apply(&mut tree, zxid, op::RECONFIG, &set(Some(data))), Code::OK);
